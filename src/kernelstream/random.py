@@ -1,0 +1,34 @@
+"""Seeds and counter-based generators.
+
+Every random number of the library comes from ``Philox(key=seed, counter=(0, 0, 0, stream))``: the numbers of stream ``i`` can
+be made again, on any machine, from two integers, so nothing random has to be stored or sent.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+def seed_from(random_state: Any) -> int:
+    """Integer seed in [0, 2**63) from ``None`` (fresh), an int, a ``RandomState`` or a ``Generator``."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state must be >= 0, got {random_state}")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**63 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    raise ValueError(
+        f"random_state must be None, a non-negative int, a RandomState or a Generator, got {random_state!r}"
+    )
+
+
+def generator(seed: int, stream: int = 0) -> np.random.Generator:
+    """Generator of stream ``stream`` of ``seed``; streams are independent and never overlap."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, stream]))
