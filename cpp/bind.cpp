@@ -1,0 +1,11 @@
+// Entry point of kernelstream._core. Each group of functions lives in its own cpp/bind_*.cpp and is listed here.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_vecmath(nb::module_& m);
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    bind_vecmath(m);
+}

@@ -1,0 +1,44 @@
+"""Online kernel learning: nonlinear models of streams, one row at a time, in constant memory."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
+# costs next to nothing and a program pays only for what it uses.
+_NAMES = {
+    "FeatureClassifier": "estimators",
+    "FeatureRegressor": "estimators",
+}
+_MODULES = (
+    "datasets",
+    "engine",
+    "estimators",
+    "evaluate",
+    "features",
+    "kernels",
+    "losses",
+    "plots",
+    "random",
+    "rows",
+    "testing",
+    "updates",
+    "zoo",
+)
+
+__all__ = [*_NAMES, *_MODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        value = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
+        globals()[name] = value  # the next access does not come here
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
