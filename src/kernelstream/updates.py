@@ -1,0 +1,437 @@
+r"""First-order updates: what one row does to a function ``f``.
+
+An update turns the loss of a row into two numbers, ``(decay, tau)``, and the function becomes
+``f <- decay * f + tau * k(x, .)``; on explicit features that reads ``w <- decay * w + tau * z``. For a multi-class model ``tau``
+is a vector with one entry per class. *Diagonal* updates (:class:`AdaGrad`) instead return ``(eta, g)`` and move every
+weight by its own step.
+
+``memory`` is the update's own small array, one row per remembered number and one column per output; it belongs to
+the model's state, so the objects here never change.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .losses import Loss
+
+_REGISTRY: dict[str, type[Update]] = {}
+
+TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
+
+
+def register(cls: type[Update]) -> type[Update]:
+    """Class decorator: make an update known by its ``name``."""
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def names() -> list[str]:
+    """Names of all updates."""
+    return sorted(_REGISTRY)
+
+
+def get(spec: str | Update) -> Update:
+    """Update from a name (default parameters) or an object.
+
+    Examples
+    --------
+    >>> get("ada_grad")
+    AdaGrad()
+    """
+    if isinstance(spec, Update):
+        return spec
+    if isinstance(spec, str) and spec in _REGISTRY:
+        return _REGISTRY[spec]()
+    if not isinstance(spec, str):
+        raise ValueError(f"update must be a name or an Update object, got {spec!r}")
+    close = difflib.get_close_matches(spec, _REGISTRY, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown update {spec!r}{hint} Known: {', '.join(names())}")
+
+
+def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
+    """``value`` as a float > 0 (or >= 0 with ``zero``), else a ValueError that names the parameter."""
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not ok or math.isnan(value) or value < 0 or (value == 0 and not zero) or (math.isinf(value) and not infinite):
+        bound = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be a number {bound}, got {value!r}")
+    return float(value)
+
+
+class Update(BaseEstimator):
+    """Base of all updates: immutable parameters, one method :meth:`step`."""
+
+    name: ClassVar[str] = ""
+    n_memory: ClassVar[int] = 0  # rows of `memory`
+    diagonal: ClassVar[bool] = False  # True: needs explicit features and an array as large as w
+
+    def check(self, loss: Loss) -> None:
+        """Raise ValueError for parameters out of range or a loss this update cannot serve."""
+
+    def memory(self, n_outputs: int) -> np.ndarray:
+        """Initial memory, (n_memory, n_outputs)."""
+        return np.zeros((self.n_memory, n_outputs))
+
+    def step(self, loss: Loss, y: Any, f: Any, k_xx: float, t: int, memory: np.ndarray) -> tuple[Any, Any]:
+        """``(decay, tau)`` for a row with target y, score f, ``k(x, x)`` and number t = 1, 2, …"""
+        raise NotImplementedError
+
+    def native(self) -> tuple[str, list[float]]:
+        """Name and parameters of the C++ twin."""
+        raise NotImplementedError
+
+
+_SCHEDULES = ("constant", "sqrt", "inverse")
+
+
+@register
+class OGD(Update):
+    r"""Online gradient descent, ``f <- (1 - eta_t lam) f - eta_t l'(f, y) k(x, .)``.
+
+    Parameters
+    ----------
+    eta : float
+        Step size.
+    schedule : {"constant", "sqrt", "inverse"}
+        ``eta_t = eta``, ``eta / sqrt(t)`` or ``1 / (lam t)`` (which needs ``lam > 0`` and ignores no parameter: eta must stay 1).
+    lam : float
+        Strength of the regulariser ``lam/2 ||f||^2``; 0 for none.
+
+    Examples
+    --------
+    >>> from kernelstream.losses import get as loss
+    >>> OGD(eta=0.5).step(loss("hinge"), 1.0, 0.0, 1.0, 1, None)
+    (1.0, 0.5)
+    """
+
+    name = "ogd"
+
+    def __init__(self, eta: float = 1.0, schedule: str = "constant", lam: float = 0.0):
+        self.eta = eta
+        self.schedule = schedule
+        self.lam = lam
+
+    def check(self, loss: Loss) -> None:
+        positive("eta", self.eta)
+        positive("lam", self.lam, zero=True)
+        if self.schedule not in _SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, got {self.schedule!r}")
+        if self.schedule == "inverse" and self.lam == 0:
+            raise ValueError("schedule='inverse' steps by 1/(lam t): it needs lam > 0")
+        if self.schedule == "inverse" and self.eta != 1.0:
+            raise ValueError("schedule='inverse' steps by 1/(lam t): leave eta at 1")
+
+    def rate(self, t: int) -> float:
+        """The step size eta_t."""
+        if self.schedule == "constant":
+            return self.eta
+        return self.eta / math.sqrt(t) if self.schedule == "sqrt" else 1.0 / (self.lam * t)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        eta = self.rate(t)
+        return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
+
+    def native(self):
+        return "ogd", [self.eta, float(_SCHEDULES.index(self.schedule)), self.lam]
+
+
+@register
+class Pegasos(Update):
+    r"""Pegasos, ``eta_t = 1/(lam t)``: ``f <- (1 - 1/t) f - eta_t l'(f, y) k(x, .)`` (Shalev-Shwartz et al. 2007).
+
+    Parameters
+    ----------
+    lam : float
+        Regulariser; the step is ``1/(lam t)``.
+    """
+
+    name = "pegasos"
+
+    def __init__(self, lam: float = 1e-4):
+        self.lam = lam
+
+    def check(self, loss: Loss) -> None:
+        positive("lam", self.lam)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
+
+    def native(self):
+        return "pegasos", [self.lam]
+
+
+@register
+class NORMA(Update):
+    r"""NORMA: OGD with decay ``1 - eta lam``; regression learns its tube (Kivinen, Smola, Williamson 2004).
+
+    With the epsilon-insensitive loss the tube starts at the loss's epsilon and adapts:
+    ``epsilon += (1 - nu) eta`` outside the tube and ``epsilon -= nu eta`` inside, never below 0.
+
+    Parameters
+    ----------
+    eta, lam : float
+        Step size and regulariser.
+    nu : float
+        Share of rows that should end up outside the tube.
+    """
+
+    name = "norma"
+    n_memory = 2  # the tube's width, and whether it has been set
+
+    def __init__(self, eta: float = 0.1, lam: float = 1e-4, nu: float = 0.5):
+        self.eta = eta
+        self.lam = lam
+        self.nu = nu
+
+    def check(self, loss: Loss) -> None:
+        positive("eta", self.eta)
+        positive("lam", self.lam, zero=True)
+        if not 0 < self.nu <= 1:
+            raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        decay = 1.0 - self.eta * self.lam
+        if loss.name != "epsilon_insensitive":
+            return decay, -self.eta * loss.gradient(y, f)
+        epsilon = memory[0, 0] if memory[1, 0] else loss.epsilon
+        outside = abs(f - y) > epsilon
+        memory[0, 0] = max(0.0, epsilon + ((1 - self.nu) if outside else -self.nu) * self.eta)
+        memory[1, 0] = 1.0
+        return decay, math.copysign(self.eta, y - f) if outside else 0.0
+
+    def native(self):
+        return "norma", [self.eta, self.lam, self.nu]
+
+
+@register
+class Perceptron(Update):
+    r"""Perceptron: on a mistake ``f <- f + eta y k(x, .)`` (Rosenblatt 1958).
+
+    A mistake is a wrong predicted label (f = 0 predicts +1), whatever the loss; multi-class moves the true class up and the best
+    wrong class down; regression moves by ``eta sign(y - f)`` wherever the loss is not zero.
+
+    Parameters
+    ----------
+    eta : float
+        Size of a step; it changes nothing but the scale of f in classification.
+    """
+
+    name = "perceptron"
+
+    def __init__(self, eta: float = 1.0):
+        self.eta = eta
+
+    def check(self, loss: Loss) -> None:
+        positive("eta", self.eta)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        if loss.kind == "binary":
+            return 1.0, (self.eta * y if (f >= 0) != (y > 0) else 0.0)
+        if loss.kind == "regression":
+            return 1.0, (math.copysign(self.eta, y - f) if loss.value(y, f) > 0 else 0.0)
+        tau = np.zeros(len(f))
+        wrong = int(np.argmax(f))
+        if wrong != y:
+            tau[wrong], tau[y] = -self.eta, self.eta
+        return 1.0, tau
+
+    def native(self):
+        return "perceptron", [self.eta]
+
+
+@register
+class PassiveAggressive(Update):
+    r"""Smallest change of f that removes the loss on x_t, limited by C (Crammer et al. 2006).
+
+    With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C, l/n)``,
+    PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and ``n = 2 k(x, x)``.
+
+    Parameters
+    ----------
+    C : float
+        Aggressiveness; ``inf`` is plain PA.
+    variant : {1, 2}
+        PA-I or PA-II.
+    """
+
+    name = "passive_aggressive"
+
+    def __init__(self, C: float = 1.0, variant: int = 1):
+        self.C = C
+        self.variant = variant
+
+    def check(self, loss: Loss) -> None:
+        positive("C", self.C, infinite=True)
+        if self.variant not in (1, 2):
+            raise ValueError(f"variant must be 1 (PA-I) or 2 (PA-II), got {self.variant!r}")
+        if not loss.piecewise_linear:
+            raise ValueError(
+                f"PassiveAggressive removes the loss in one step and needs a piecewise linear one "
+                f"(hinge, crammer_singer, absolute, epsilon_insensitive, perceptron); {loss.name!r} is not"
+            )
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        g = loss.gradient(y, f)
+        n = float(np.dot(g, g)) * k_xx
+        if n == 0.0:
+            return 1.0, -self.C * g if self.C < math.inf else 0.0 * g
+        value = loss.value(y, f)
+        tau = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
+        return 1.0, -tau * g
+
+    def native(self):
+        return "passive_aggressive", [self.C, float(self.variant)]
+
+
+@register
+class NormAdaGrad(Update):
+    r"""AdaGrad with one step size for the whole function: ``tau = -eta g / sqrt(sum g_s^2 k(x_s, x_s))``.
+
+    The sum runs over the rows so far, this one included (Streeter, McMahan 2010; Ward, Wu, Bottou 2019). Works in the kernel
+    expansion as well as on features.
+
+    Parameters
+    ----------
+    eta : float or "auto"
+        Step scale; "auto" is 1 for classification and 0.3 × the running standard deviation of the target for regression.
+    """
+
+    name = "norm_ada_grad"
+    n_memory = 4  # target count, mean, sum of squares; sum of squared gradients
+
+    def __init__(self, eta: float | str = "auto"):
+        self.eta = eta
+
+    def check(self, loss: Loss) -> None:
+        check_auto(self.eta)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        eta = auto_rate(self.eta, loss, y, memory)
+        g = loss.gradient(y, f)
+        if loss.kind == "multiclass":
+            memory[3] += g @ g * k_xx
+            return 1.0, -eta * g / math.sqrt(memory[3, 0] + TINY)
+        memory[3, 0] += g * g * k_xx
+        return 1.0, -eta * g / math.sqrt(memory[3, 0] + TINY)
+
+    def native(self):
+        return "norm_ada_grad", [auto_code(self.eta)]
+
+
+@register
+class AdaGrad(Update):
+    r"""AdaGrad, a step size per weight: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan, Singer 2011).
+
+    Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself. With unit-norm features
+    eta = 1 needs no tuning in classification; regression takes 0.3 × the running standard deviation of the target.
+
+    Parameters
+    ----------
+    eta : float or "auto"
+        Step scale, see above.
+    """
+
+    name = "ada_grad"
+    n_memory = 3  # target count, mean, sum of squares
+    diagonal = True
+
+    def __init__(self, eta: float | str = "auto"):
+        self.eta = eta
+
+    def check(self, loss: Loss) -> None:
+        check_auto(self.eta)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        return auto_rate(self.eta, loss, y, memory), loss.gradient(y, f)
+
+    def native(self):
+        return "ada_grad", [auto_code(self.eta)]
+
+
+@register
+class CoinBetting(Update):
+    r"""Parameter-free coin betting (Orabona, Tommasi 2017): a bet on each gradient, the size set by the wealth won so far.
+
+    With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the reward
+    ``sum -g_s f_s`` (never below 0): ``f = theta (L + R) / (L (G + L))``. No step size anywhere. Each class bets for itself.
+    """
+
+    name = "coin_betting"
+    n_memory = 4  # L, G, R and the factor of theta in use
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        g = loss.gradient(y, f)
+        L, G, R, s = memory
+        size = np.abs(g) * math.sqrt(k_xx)
+        np.maximum(L, size, out=L)
+        G += size
+        np.maximum(R - g * f, 0.0, out=R)
+        new = np.divide(L + R, L * (G + L), out=np.ones_like(L), where=L > 0)
+        decay = np.divide(new, s, out=np.ones_like(s), where=s > 0)
+        tau = -new * g
+        s[:] = np.where(L > 0, new, 0.0)
+        return (decay, tau) if loss.kind == "multiclass" else (float(decay[0]), float(tau[0]))
+
+    def native(self):
+        return "coin_betting", []
+
+
+@register
+class Averaged(Update):
+    r"""Predict with the mean of all iterates, ``(1/t) sum_s f_s``, while another update learns (Polyak, Juditsky 1992).
+
+    Parameters
+    ----------
+    update : Update or str
+        The update that learns.
+    """
+
+    name = "averaged"
+
+    def __init__(self, update: Update | str = "ogd"):
+        self.update = update
+
+    def check(self, loss: Loss) -> None:
+        if isinstance(self.update, Averaged):
+            raise ValueError("Averaged(Averaged(...)) averages twice: give the inner update itself")
+        get(self.update).check(loss)
+
+    def step(self, loss, y, f, k_xx, t, memory):
+        return get(self.update).step(loss, y, f, k_xx, t, memory)
+
+
+def unwrap(update: Update) -> tuple[Update, bool]:
+    """The update that learns, and whether its iterates are averaged."""
+    return (get(update.update), True) if isinstance(update, Averaged) else (update, False)
+
+
+def check_auto(eta: float | str) -> None:
+    """Accept "auto" or a positive number."""
+    if eta != "auto":
+        if isinstance(eta, str):
+            raise ValueError(f"eta must be a number > 0 or 'auto', got {eta!r}")
+        positive("eta", eta)
+
+
+def auto_code(eta: float | str) -> float:
+    """eta as the C++ twins take it: a negative number means "auto"."""
+    return -1.0 if isinstance(eta, str) else float(eta)
+
+
+def auto_rate(eta: float | str, loss: Loss, y: Any, memory: np.ndarray) -> float:
+    """eta, with "auto" = 1 for labels and 0.3 × the running deviation of y (this row included) for regression."""
+    if not isinstance(eta, str):
+        return float(eta)
+    if loss.kind != "regression":
+        return 1.0
+    memory[0, 0] += 1
+    delta = y - memory[1, 0]
+    memory[1, 0] += delta / memory[0, 0]
+    memory[2, 0] += delta * (y - memory[1, 0])
+    return 0.3 * math.sqrt(memory[2, 0] / memory[0, 0])
