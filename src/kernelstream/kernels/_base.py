@@ -1,0 +1,299 @@
+"""The kernel interface and the registry of kernels by name."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from kernelstream.kernels._rows import Rows, as_rows
+
+Draw = dict[str, np.ndarray]
+
+_REGISTRY: dict[str, type[Kernel]] = {}
+_K = TypeVar("_K", bound="type[Kernel]")
+
+
+def register(cls: _K) -> _K:
+    """Class decorator: make a kernel known under its ``name``."""
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def names() -> list[str]:
+    """Names that `get` understands, sorted.
+
+    >>> from kernelstream import kernels
+    >>> "gaussian" in kernels.names()
+    True
+    """
+    return sorted(_REGISTRY)
+
+
+def get(spec: Any, gamma: float | str | None = None) -> Kernel:
+    """Kernel from a registered name or a kernel object.
+
+    Parameters
+    ----------
+    spec : str or Kernel
+        A name of `names`, or an object, which is returned unchanged.
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None keeps the kernel's default. Must be None for an object. A kernel
+        whose bandwidth is a length takes the length that gives the same width as a Gaussian, ``1/sqrt(2 gamma)``.
+
+    Returns
+    -------
+    Kernel
+        Bandwidths given by a rule still have to be estimated with `Kernel.resolve`.
+
+    Examples
+    --------
+    >>> from kernelstream import kernels
+    >>> kernels.get("gaussian", gamma=0.5).gamma
+    0.5
+    """
+    if isinstance(spec, Kernel):
+        if gamma is not None:
+            raise ValueError(f"gamma must be None when kernel is an object: set it there instead of gamma={gamma!r}")
+        spec.validate(resolved=False)
+        return spec
+    if not isinstance(spec, str):
+        raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
+    if spec not in _REGISTRY:
+        close = difflib.get_close_matches(spec.lower(), names(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known kernels: {', '.join(names())}"
+        raise ValueError(f"unknown kernel {spec!r}; {hint}")
+    cls = _REGISTRY[spec]
+    if gamma is None:
+        return cls()
+    if cls.bandwidth is None:
+        raise ValueError(f"gamma must be None for the kernel {spec!r}: it has no bandwidth, got gamma={gamma!r}")
+    if not isinstance(gamma, str):
+        gamma = cls._from_gamma(positive("gamma", gamma))
+    kernel = cls(**{cls.bandwidth: gamma})
+    kernel.validate(resolved=False)
+    return kernel
+
+
+def number(name: str, value: Any) -> float:
+    """``value`` as a finite float, or a ValueError that names the parameter."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """``value`` as a finite float above zero, or a ValueError that names the parameter."""
+    if number(name, value) <= 0:
+        raise ValueError(f"{name} must be greater than 0, got {value!r}")
+    return float(value)
+
+
+class Kernel(BaseEstimator):
+    """Positive semi-definite function of two rows; parameters only, no state.
+
+    A new kernel sets `name`, defines ``__init__`` (which only stores), `_gram` and, unless ``k(x, x)`` is 1 everywhere,
+    `diag`; the random features `draw` and `features` are optional. Rows are ndarrays, CSR matrices or CSR arrays.
+    """
+
+    #: Registry key.
+    name: ClassVar[str] = ""
+    #: Rows the kernel is defined for: "real", "nonnegative" or "above_minus_c".
+    domain: ClassVar[str] = "real"
+    #: Parameter that holds the bandwidth, or None.
+    bandwidth: ClassVar[str | None] = None
+    #: Rules that may stand for a numeric bandwidth.
+    rules: ClassVar[tuple[str, ...]] = ("scale", "median")
+    #: Parameters that must be positive numbers.
+    _positive: ClassVar[tuple[str, ...]] = ()
+
+    # Lets ``np.float64(2) * kernel`` reach ``__rmul__`` instead of making an object array.
+    __array_ufunc__ = None
+
+    def validate(self, resolved: bool = True) -> None:
+        """Raise a ValueError that names the first invalid parameter.
+
+        Parameters
+        ----------
+        resolved : bool
+            Also reject a bandwidth that is still a rule.
+        """
+        for name in self._positive:
+            value = getattr(self, name)
+            if name != self.bandwidth or not isinstance(value, str):
+                positive(name, value)
+            elif value not in self.rules:
+                known = ", ".join(map(repr, self.rules))
+                raise ValueError(f"{name} of {type(self).__name__} must be a number or one of {known}, got {value!r}")
+            elif resolved:
+                raise ValueError(
+                    f"{name}={value!r} of {type(self).__name__} is a rule, not a number: call resolve(X) with rows of data"
+                )
+
+    @classmethod
+    def _from_gamma(cls, gamma: float) -> float:
+        """Value of the bandwidth parameter for a number given as ``gamma``."""
+        return gamma
+
+    def resolve(self, X: Any) -> Kernel:
+        """Kernel whose bandwidth is a number; a rule is estimated on the rows ``X`` (n, d)."""
+        self.validate(resolved=False)
+        if self.bandwidth is None or not isinstance(getattr(self, self.bandwidth), str):
+            return self
+        value = self._estimate(getattr(self, self.bandwidth), as_rows(X))
+        return type(self)(**{**self.get_params(deep=False), self.bandwidth: value})
+
+    def _estimate(self, rule: str, X: Rows) -> float:
+        raise NotImplementedError(f"{type(self).__name__} has no rule for its bandwidth")
+
+    def check(self, X: Any) -> None:
+        """Raise a ValueError that names the kernel when a value of ``X`` (n, d) is outside its domain."""
+        if self.domain == "real":
+            return
+        values = X.data if sparse.issparse(X) else np.asarray(X)
+        if values.size == 0:
+            return
+        least = values.min()
+        # Written so that NaN, which fails every comparison, is rejected too.
+        if self.domain == "nonnegative" and not least >= 0:
+            raise ValueError(f"{type(self).__name__} needs x >= 0, found {least}")
+        if self.domain == "above_minus_c" and not least > -self.c:
+            raise ValueError(f"{type(self).__name__} needs x > -c = {-self.c}, found {least}")
+
+    def pairwise(self, X: Any, Z: Any) -> np.ndarray:
+        """Gram block ``k(x_i, z_j)``.
+
+        Parameters
+        ----------
+        X : (n, d) ndarray or CSR
+        Z : (m, d) ndarray or CSR
+
+        Returns
+        -------
+        (n, m) ndarray
+            In the dtype of ``X`` if that is float32 or float64, else float64.
+        """
+        self.validate()
+        same = X is Z
+        X = as_rows(X)
+        Z = X if same else as_rows(Z, X.dtype)
+        if X.shape[1] != Z.shape[1]:
+            raise ValueError(f"rows differ in width: X has {X.shape[1]} columns, Z has {Z.shape[1]}")
+        self.check(X)
+        if not same:
+            self.check(Z)
+        return self._gram(X, Z).astype(X.dtype, copy=False)
+
+    def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
+        """`pairwise` on checked rows of one dtype; the result may be float64."""
+        raise NotImplementedError
+
+    def diag(self, X: Any) -> np.ndarray:
+        """``k(x_i, x_i)`` of every row of ``X`` (n, d), shape (n,)."""
+        self.validate()
+        X = as_rows(X)
+        self.check(X)
+        return self._diag(X).astype(X.dtype, copy=False)
+
+    def _diag(self, X: Rows) -> np.ndarray:
+        return np.ones(X.shape[0], X.dtype)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether `draw` and `features` exist."""
+        return type(self).draw is not Kernel.draw
+
+    @property
+    def is_fourier(self) -> bool:
+        """Whether the kernel is shift invariant with ``k(x, x) = 1`` and has `frequencies`."""
+        return False
+
+    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
+        """Random parameters of ``D`` independent draws for rows of width ``d``: arrays whose last axis is the draw."""
+        raise NotImplementedError(f"{type(self).__name__} has no random features")
+
+    def features(self, X: Any, draw: Draw) -> np.ndarray:
+        """Random features ``Z`` with ``E[Z Z'] = K``, in the dtype of ``X``.
+
+        Each draw gives r numbers (r = 1 or 2 unless the kernel says otherwise). Column ``j D + i`` is number ``j`` of
+        draw ``i``, divided by ``sqrt(D)``, so ``Z.reshape(n, r, D)`` separates the draws.
+
+        Parameters
+        ----------
+        X : (n, d) ndarray or CSR
+        draw : dict
+            Result of `draw` for the same width.
+
+        Returns
+        -------
+        (n, r D) ndarray
+        """
+        self.validate()
+        X = as_rows(X)
+        self.check(X)
+        Z = self._features(X, draw)
+        return Z.reshape(X.shape[0], -1)
+
+    def _features(self, X: Rows, draw: Draw) -> np.ndarray:
+        """`features` on checked rows, shape (n, r, D) or (n, r D)."""
+        raise NotImplementedError(f"{type(self).__name__} has no random features")
+
+    def __add__(self, other: Any) -> Kernel:
+        from kernelstream.kernels.compose import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        from kernelstream.kernels.compose import Product, Scale
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scale(self, other) if isinstance(other, numbers.Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+def project(X: Rows, W: np.ndarray) -> np.ndarray:
+    """``X W`` as an ndarray in the dtype of ``X``."""
+    return np.asarray(X @ np.asarray(W, dtype=X.dtype))
+
+
+def cos_sin(P: np.ndarray) -> np.ndarray:
+    """``[cos P, sin P] / sqrt(D)`` for phases ``P`` (n, D), shape (n, 2, D)."""
+    n, D = P.shape
+    Z = np.empty((n, 2, D), P.dtype)
+    np.cos(P, out=Z[:, 0])
+    np.sin(P, out=Z[:, 1])
+    Z *= P.dtype.type(1 / math.sqrt(D))
+    return Z
+
+
+class FourierKernel(Kernel):
+    """Shift-invariant kernel with ``k(x, x) = 1``, ``k(x, z) = E cos(w'(x - z))`` over random frequencies ``w``.
+
+    Subclasses define `frequencies`; `draw` and `features` follow: ``[cos(X W), sin(X W)] / sqrt(D)``, cos block first
+    (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007).
+    """
+
+    #: Whether the frequencies have no preferred direction, as orthogonal maps need.
+    isotropic: ClassVar[bool] = False
+
+    @property
+    def is_fourier(self) -> bool:
+        return True
+
+    def frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """``D`` independent frequencies for rows of width ``d``, shape (d, D)."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
+        self.validate()
+        return {"W": self.frequencies(rng, d, D)}
+
+    def _features(self, X: Rows, draw: Draw) -> np.ndarray:
+        return cos_sin(project(X, draw["W"]))

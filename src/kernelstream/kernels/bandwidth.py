@@ -1,0 +1,67 @@
+"""Bandwidths from data: the rules ``"scale"`` and ``"median"``."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from kernelstream.kernels._rows import Rows, dense
+
+#: Rows that the median distance looks at.
+MEDIAN_ROWS = 200
+
+
+def _degenerate(X: Rows) -> bool:
+    """True for fewer than two distinct rows, which say nothing about distances."""
+    if X.shape[0] < 2 or X.shape[1] == 0:
+        return True
+    if sparse.issparse(X):
+        low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
+        return bool((low == high).all())
+    return bool((X == X[0]).all())
+
+
+def _require_finite(X: Rows) -> None:
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
+
+
+def variance(X: Rows) -> float:
+    """Variance over all entries of ``X`` (zeros of sparse rows included)."""
+    if not sparse.issparse(X):
+        return float(X.var(dtype=np.float64))
+    values, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
+    mean = values.sum() / size
+    # The zeros that are not stored differ from the mean by the mean.
+    return float((np.square(values - mean).sum() + (size - values.size) * mean**2) / size)
+
+
+def median_distance(X: Rows, metric: str = "euclidean") -> float:
+    """Median distance between the first rows of ``X``; over distinct pairs when most rows coincide."""
+    distances = pdist(dense(X[:MEDIAN_ROWS]).astype(np.float64), metric)
+    return float(np.median(distances) or np.median(distances[distances > 0]))
+
+
+def gaussian_gamma(rule: str, X: Rows) -> float:
+    """``gamma`` of ``exp(-gamma ||x - z||^2)``: 1/(d var) ("scale") or 1/(2 m^2) with m the median distance.
+
+    Rows that are all the same give 1/d.
+    """
+    d = X.shape[1]
+    _require_finite(X)
+    if _degenerate(X if rule == "scale" else X[:MEDIAN_ROWS]):
+        return 1 / max(d, 1)
+    return 1 / (d * variance(X)) if rule == "scale" else 1 / (2 * median_distance(X) ** 2)
+
+
+def laplacian_gamma(rule: str, X: Rows) -> float:
+    """``gamma`` of ``exp(-gamma ||x - z||_1)``: 1/(d std) ("scale") or 1/m with m the median L1 distance.
+
+    Rows that are all the same give 1/d.
+    """
+    d = X.shape[1]
+    _require_finite(X)
+    if _degenerate(X if rule == "scale" else X[:MEDIAN_ROWS]):
+        return 1 / max(d, 1)
+    return 1 / (d * variance(X) ** 0.5) if rule == "scale" else 1 / median_distance(X, "cityblock")
