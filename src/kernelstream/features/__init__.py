@@ -1,0 +1,96 @@
+"""Feature maps: scikit-learn transformers z with ``z(x)'z(x') ~ k(x, x')``.
+
+>>> from kernelstream import features
+>>> features.names()
+['fourier', 'nystroem', 'random', 'tensor_sketch']
+>>> features.for_kernel("gaussian", n_components=64, gamma=0.5)
+RandomFourier(gamma=0.5, n_components=64)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelstream import kernels
+from kernelstream.features._base import FeatureMap, Mapping
+from kernelstream.features.fourier import RandomFourier
+from kernelstream.features.generic import RandomFeatures
+from kernelstream.features.nystroem import Nystroem
+from kernelstream.features.tensor_sketch import TensorSketch
+
+__all__ = [
+    "FeatureMap",
+    "Mapping",
+    "Nystroem",
+    "RandomFeatures",
+    "RandomFourier",
+    "TensorSketch",
+    "for_kernel",
+    "get",
+    "names",
+]
+
+_MAPS: dict[str, type[FeatureMap]] = {cls.name: cls for cls in (RandomFourier, Nystroem, RandomFeatures, TensorSketch)}
+
+
+def names() -> list[str]:
+    """Names of the registered maps, for :func:`get`."""
+    return sorted(_MAPS)
+
+
+def get(spec: Any, **params: Any) -> Any:
+    """A feature map from a name and its parameters; an object with ``prepare`` and ``build`` is returned as it is.
+
+    Parameters
+    ----------
+    spec : str or feature map
+        One of :func:`names`, or a map (then without ``params``).
+    **params
+        Parameters of the map.
+
+    Examples
+    --------
+    >>> from kernelstream import features
+    >>> features.get("nystroem", rank=5).rank
+    5
+    """
+    if isinstance(spec, str):
+        if spec not in _MAPS:
+            raise ValueError(f"unknown feature map {spec!r}; known are {', '.join(names())}")
+        return _MAPS[spec](**params)
+    if isinstance(spec, type) or not (hasattr(spec, "prepare") and hasattr(spec, "build")):
+        raise ValueError(
+            f"a feature map is a name ({', '.join(names())}) or an object with prepare and build, got {spec!r}"
+        )
+    if params:
+        raise ValueError(f"parameters {sorted(params)} belong in the feature map {spec!r} itself")
+    return spec
+
+
+def for_kernel(kernel: Any, n_components: int = 256, gamma: Any = None, random_state: Any = None) -> FeatureMap:
+    """The natural map of a kernel: Fourier where it is shift invariant, tensor sketch for polynomials, its own random
+    features where it has them, else Nyström.
+
+    Parameters
+    ----------
+    kernel : str or kernel object
+    n_components : int, default 256
+        Frequencies, draws, length of the sketch or landmarks.
+    gamma : float, "scale", "median" or None, default None
+        Bandwidth of a kernel given by name.
+    random_state : int, RandomState, Generator or None, default None
+
+    Examples
+    --------
+    >>> from kernelstream import features
+    >>> type(features.for_kernel("chi2")).__name__
+    'RandomFeatures'
+    """
+    obj = kernels.get(kernel, gamma)
+    if isinstance(obj, kernels.Polynomial):
+        return TensorSketch(obj.degree, obj.c, obj.gamma, n_components, random_state)
+    if hasattr(obj, "frequencies"):
+        return RandomFourier(kernel, n_components, gamma, random_state=random_state)
+    if getattr(obj, "has_features", False):
+        return RandomFeatures(kernel, n_components, gamma, random_state)
+    return Nystroem(kernel, n_components, gamma, random_state=random_state)

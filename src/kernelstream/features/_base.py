@@ -1,0 +1,185 @@
+"""What every feature map shares: the transformer, and the callable it builds.
+
+A map's work is cut in two so that a streaming estimator can use it without ``fit``: ``prepare`` turns rows into a small
+dict (bandwidth, seed, landmarks), which is what gets saved; ``build`` turns that dict into a :class:`Mapping`, the same
+one every time.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelstream import kernels
+from kernelstream.features import _ops
+from kernelstream.random import seed_from
+
+Entries = dict[str, Any]
+FLOATS = (np.float64, np.float32)
+BANDWIDTHS = ("scale", "median")  # parameters that a kernel estimates from rows
+
+
+class Mapping:
+    """An immutable map of rows, ``(m, d)`` dense or CSR to ``(m, n_out)`` dense; made by :meth:`FeatureMap.build`.
+
+    Attributes
+    ----------
+    n_out : int
+        Number of features.
+    unit : bool
+        True when ``z'z = 1`` for every row.
+    dtype : numpy.dtype
+        float32 or float64, the type of the features.
+    """
+
+    n_out: int
+    unit: bool = False
+    dtype: np.dtype
+
+    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
+        """Features of the rows of X, C-contiguous; ``ops`` is an engine (``trig`` and ``matmul`` are used)."""
+        raise NotImplementedError
+
+
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the feature maps: a transformer whose fitted part is ``entries_`` (a flat dict) and ``mapping_``.
+
+    A new map writes ``__init__``, ``prepare`` and ``build``.
+    """
+
+    name: ClassVar[str]
+    #: True when a wider input keeps the features of the old columns, so that a stream's width may grow.
+    extends: bool = False
+    random_state: Any
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether ``prepare`` looks at the rows; when False it may be called with ``X=None``."""
+        return False
+
+    def prepare(self, X: Any, seed: int) -> Entries:
+        """Entries (numbers, strings, arrays) that together with the parameters decide the map.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR, or None where ``needs_data`` is False
+            Rows seen so far, already validated.
+        seed : int
+            Where every random number of the map comes from.
+        """
+        raise NotImplementedError
+
+    def build(self, entries: Entries, d: int, dtype: Any) -> Mapping:
+        """The mapping of rows of width ``d``: a pure function of the parameters and the entries."""
+        raise NotImplementedError
+
+    def check(self, X: Any) -> None:
+        """Raise ValueError when the rows leave the domain of the kernel; finite rows of the right width are assumed."""
+
+    def fit(self, X: Any, y: Any = None) -> FeatureMap:
+        """Prepare the map on the rows of X and build it.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = self._validate(X, reset=True)
+        self.entries_ = self.prepare(X, seed_from(self.random_state))
+        self.mapping_ = self.build(self.entries_, X.shape[1], X.dtype)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of the rows of X, in the float type of X.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+
+        Returns
+        -------
+        (n, n_out) array
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        mapping = self.mapping_
+        if mapping.dtype != X.dtype:  # fitted in one precision, used in the other: the entries serve both
+            mapping = self.build(self.entries_, X.shape[1], X.dtype)
+        return mapping(X, _ops)
+
+    def _validate(self, X: Any, reset: bool) -> Any:
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
+        self.check(X)
+        return X
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.mapping_.n_out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class KernelMap(FeatureMap):
+    """A map of a kernel given as a parameter, by name or as an object, together with ``gamma``."""
+
+    kernel: Any
+    gamma: Any
+
+    @property
+    def kernel_object(self) -> Any:
+        """The kernel of the parameters, its bandwidth possibly still a string."""
+        gamma = self.gamma
+        if gamma is None and isinstance(self.kernel, str) and kernels.get(self.kernel).bandwidth:
+            gamma = "median"
+        return kernels.get(self.kernel, gamma)
+
+    @property
+    def needs_data(self) -> bool:
+        return bool(_estimated(self.kernel_object))
+
+    def check(self, X: Any) -> None:
+        self.kernel_object.check(X)
+
+    def _kernel_entries(self, X: Any) -> Entries:
+        """The numbers that the kernel takes from the rows, under the names of its (nested) parameters."""
+        kernel = self.kernel_object
+        names = _estimated(kernel)
+        if not names:
+            return {}
+        values = kernel.resolve(X).get_params()
+        return {name: float(values[name]) for name in names}
+
+    def _resolved(self, entries: Entries) -> Any:
+        """The kernel with the numbers of the entries in place of its bandwidth strings."""
+        kernel = self.kernel_object
+        names = _estimated(kernel)
+        return clone(kernel).set_params(**{name: entries[name] for name in names}) if names else kernel
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = kernels.get(self.kernel).domain == "nonnegative"
+        return tags
+
+
+def _estimated(kernel: Any) -> list[str]:
+    """Names of the (nested) parameters of a kernel that are still to be estimated from rows."""
+    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
+
+
+def positive_int(name: str, value: Any) -> int:
+    """``value`` as an int, or a ValueError that names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
