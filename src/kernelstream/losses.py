@@ -136,11 +136,14 @@ class Loss(BaseEstimator):
         Binary targets are -1 or +1, multi-class targets are column indices 0..C-1.
     bound : float or None
         The largest absolute value an entry of the gradient can take; None if there is none.
+    piecewise_linear : bool
+        Whether one step along the gradient can remove the loss exactly (what passive-aggressive updates need).
     """
 
     name: str = ""
     kind: str = ""
     bound: float | None = None
+    piecewise_linear: bool = False
 
     def value(self, y: Any, f: Any) -> Any:
         """Loss of the scores ``f`` for the targets ``y``: (n,), (n,) -> (n,), or numbers -> number."""
@@ -198,6 +201,7 @@ class Hinge(Loss):
     """max(0, 1 - y f); derivative 0 where y f >= 1."""
 
     name = "hinge"
+    piecewise_linear = True
     kind = "binary"
     bound = 1.0
 
@@ -270,6 +274,7 @@ class Perceptron(Loss):
     """max(0, -y f); derivative -y where the predicted label is wrong, so at f = 0 only for y = -1."""
 
     name = "perceptron"
+    piecewise_linear = True
     kind = "binary"
     bound = 1.0
 
@@ -323,6 +328,7 @@ class Absolute(Loss):
     """|f - y|; derivative 0 where f = y."""
 
     name = "absolute"
+    piecewise_linear = True
     kind = "regression"
     bound = 1.0
 
@@ -344,6 +350,7 @@ class EpsilonInsensitive(Loss):
     """
 
     name = "epsilon_insensitive"
+    piecewise_linear = True
     kind = "regression"
     bound = 1.0
 
@@ -489,6 +496,7 @@ class CrammerSinger(_Multiclass):
     """
 
     name = "crammer_singer"
+    piecewise_linear = True
 
     def _value(self, y, f, xp):
         _, f_s, f_y = _rival(y, f)
@@ -507,6 +515,7 @@ class MulticlassPerceptron(_Multiclass):
     """
 
     name = "multiclass_perceptron"
+    piecewise_linear = True
 
     def _value(self, y, f, xp):
         _, f_s, f_y = _rival(y, f)

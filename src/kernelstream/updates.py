@@ -291,7 +291,7 @@ class PassiveAggressive(Update):
 
 @register
 class NormAdaGrad(Update):
-    r"""AdaGrad with one step size for the whole function: ``tau = -eta g / sqrt(sum g_s^2 k(x_s, x_s))``.
+    r"""AdaGrad with one step size per function (per class): ``tau = -eta g / sqrt(sum g_s^2 k(x_s, x_s))``.
 
     The sum runs over the rows so far, this one included (Streeter, McMahan 2010; Ward, Wu, Bottou 2019). Works in the kernel
     expansion as well as on features.
@@ -314,11 +314,9 @@ class NormAdaGrad(Update):
     def step(self, loss, y, f, k_xx, t, memory):
         eta = auto_rate(self.eta, loss, y, memory)
         g = loss.gradient(y, f)
-        if loss.kind == "multiclass":
-            memory[3] += g @ g * k_xx
-            return 1.0, -eta * g / math.sqrt(memory[3, 0] + TINY)
-        memory[3, 0] += g * g * k_xx
-        return 1.0, -eta * g / math.sqrt(memory[3, 0] + TINY)
+        memory[3] += g * g * k_xx
+        size = np.sqrt(memory[3] + TINY)
+        return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
 
     def native(self):
         return "norm_ada_grad", [auto_code(self.eta)]

@@ -1,0 +1,56 @@
+"""Engines: the same functions, written to be read (``python``) or to be fast (``native``).
+
+>>> from kernelstream import engine
+>>> engine.get("python").NAME
+'python'
+"""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from types import ModuleType
+
+from . import python
+
+ENGINES = ("auto", "native", "python")
+
+_auto: ModuleType | None = None
+
+
+def has_native() -> bool:
+    """Whether the compiled core is installed."""
+    return find_spec("kernelstream._core") is not None
+
+
+def get(name: str = "auto") -> ModuleType:
+    """The engine of a name; "auto" is native where it was built, else python (said once)."""
+    global _auto
+    if name == "auto":
+        if _auto is None:
+            _auto = _pick()
+        return _auto
+    if name == "python":
+        return python
+    if name != "native":
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
+    if not has_native():
+        raise ValueError(
+            "engine='native' needs the compiled core, which this installation lacks; "
+            "reinstall kernelstream where a C++17 compiler is available, or use engine='python'"
+        )
+    from . import native
+
+    return native
+
+
+def _pick() -> ModuleType:
+    if has_native():
+        return get("native")
+    warnings.warn(
+        "kernelstream was installed without its compiled core: using the pure Python engine, which gives the same "
+        "results many times slower",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    return python

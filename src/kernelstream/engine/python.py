@@ -1,0 +1,196 @@
+"""The python engine: the readable specification of every pass.
+
+Each function here has a twin of the same name and signature in :mod:`kernelstream.engine.native`; tests pair them by
+name. Rows are handled one at a time, so that any split of a stream into calls is bit-identical.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..losses import Loss
+from ..rows import Rows
+from ..updates import TINY, Update, unwrap
+
+NAME = "python"
+BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
+
+State = dict[str, Any]
+
+
+def matmul(X: Rows, W: np.ndarray) -> np.ndarray:
+    """X W for dense or CSR X, (m, d) (d, D) -> (m, D)."""
+    return np.asarray(X @ W)
+
+
+def trig(P: np.ndarray) -> np.ndarray:
+    """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D): unit-norm rows."""
+    return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)
+
+
+def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
+    """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
+    np.maximum(D, 0, out=D)
+    D *= -gamma
+    return np.exp(D, out=D)
+
+
+def all_finite(X: np.ndarray) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return bool(np.isfinite(X).all())
+
+
+def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np.ndarray, m2: np.ndarray) -> float:
+    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new count.
+
+    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
+    A coordinate that never varied becomes 0. Rows of weight 0 are scaled but not counted.
+    X (m, d), weight (m,) or None, mean (d,), m2 (d,) float64, both updated in place.
+    """
+    for i, x in enumerate(X):
+        if weight is None or weight[i] > 0:
+            count += 1
+            delta = x - mean
+            mean += delta / count
+            m2 += delta * (x - mean)
+        X[i] = scaled(x, count, mean, m2)
+    return count
+
+
+def scaled(X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray) -> np.ndarray:
+    """``(X - mean)/sqrt(m2/n)``, 0 where a coordinate never varied."""
+    deviation = np.sqrt(m2 / max(count, 1.0))
+    return np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+
+
+def linear_pass(
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, loss: Loss, update: Update, unit: bool
+) -> np.ndarray:
+    r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
+
+    ``f_t = w'z_t``; ``(decay, tau) = step(loss, y_t, f_t, z_t'z_t, t)``; ``w <- decay w + tau z_t``. Diagonal updates move
+    ``w_i <- w_i - eta g z_i / sqrt(G_i)``. The decay is kept as one factor ``scale`` per output.
+
+    Parameters
+    ----------
+    Z : (m, P)
+        Feature rows; ``unit`` says that every row has norm one.
+    y : (m,) float64
+        ±1, class codes or targets.
+    weight : (m,) or None
+        Factors of the gradient; a row of weight 0 is scored and skipped.
+    state : dict
+        ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for averaging;
+        ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
+    """
+    update, average = unwrap(update)
+    w, scale, memory = state["w"], state["scale"], state["memory"]
+    center = state.get("center")
+    many = loss.kind == "multiclass"
+    scores = np.empty((len(Z), len(w)))
+    for i, z in enumerate(Z):
+        f = (w @ z).astype(float) * scale
+        offset = center[1] if center is not None else 0.0
+        scores[i] = ((state["w_mean"] @ z) if average else f) + offset
+        importance = 1.0 if weight is None else float(weight[i])
+        if importance == 0.0:
+            continue
+        state["t"] += 1
+        k_xx = 1.0 if unit else float(z @ z)
+        target: Any = int(y[i]) if many else float(y[i]) - offset
+        decay, tau = update.step(loss, target, f if many else float(f[0]), k_xx, state["t"], memory)
+        if update.diagonal:
+            _diagonal(w, state["G"], z, decay, np.atleast_1d(tau) * importance)
+        else:
+            _shrink(w, scale, decay)
+            for c, tau_c in enumerate(np.atleast_1d(tau) * importance):
+                if tau_c != 0.0:
+                    w[c] += w.dtype.type(tau_c / scale[c]) * z
+        if average:
+            state["w_mean"] += (w * scale[:, None].astype(w.dtype) - state["w_mean"]) / w.dtype.type(state["t"])
+        if center is not None:
+            center[0] += importance
+            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+    return scores
+
+
+def _diagonal(w: np.ndarray, G: np.ndarray, z: np.ndarray, eta: float, g: np.ndarray) -> None:
+    """AdaGrad: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)``."""
+    for c, g_c in enumerate(g):
+        if g_c != 0.0:
+            step = w.dtype.type(g_c) * z
+            G[c] += step * step
+            w[c] -= w.dtype.type(eta) * step / np.sqrt(G[c] + w.dtype.type(TINY))
+
+
+def _shrink(w: np.ndarray, scale: np.ndarray, decay: Any) -> None:
+    """Multiply the factor of every output; fold it into w before it leaves the safe range."""
+    scale *= decay
+    for c, s in enumerate(scale):
+        if not 1e-6 < s < 1e6:
+            w[c] *= w.dtype.type(s)
+            scale[c] = 1.0
+
+
+def expansion_pass(
+    F: np.ndarray,
+    G: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    update: Update,
+    memory: np.ndarray,
+    t: int,
+    room: int,
+) -> tuple[int, np.ndarray, np.ndarray, float]:
+    r"""Kernel expansion without removal over one block, until ``room`` rows have joined the support set.
+
+    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(...)``; a row with ``tau != 0`` joins with coefficient ``tau``.
+
+    Parameters
+    ----------
+    F : (m, C)
+        Scores of the block under the function at its start; on return, the scores before each update.
+    G : (m, m)
+        Kernel of the block with itself.
+    t : int
+        Rows learned before the block.
+    room : int
+        How many rows may join; the pass stops after the row that fills it.
+
+    Returns
+    -------
+    consumed : int
+        Rows handled (all of them unless the room ran out).
+    joined : (q,) int64, coefficients : (q, C)
+        The new members and their coefficients at the end of the pass.
+    decay : float
+        Factor for the coefficients held before the block.
+    """
+    many = loss.kind == "multiclass"
+    joined: list[int] = []
+    coefficients: list[np.ndarray] = []
+    total = 1.0
+    for i in range(len(F)):
+        if len(joined) == room:
+            return i, np.array(joined, np.int64), np.array(coefficients).reshape(-1, F.shape[1]), total
+        importance = 1.0 if weight is None else float(weight[i])
+        if importance == 0.0:
+            continue
+        t += 1
+        target: Any = int(y[i]) if many else float(y[i])
+        decay, tau = update.step(loss, target, F[i] if many else float(F[i, 0]), float(G[i, i]), t, memory)
+        tau = np.atleast_1d(tau) * importance
+        if decay != 1.0:
+            F[i + 1 :] *= decay
+            total *= decay
+            coefficients = [decay * alpha for alpha in coefficients]
+        if tau.any():
+            F[i + 1 :] += G[i, i + 1 :, None] * tau
+            joined.append(i)
+            coefficients.append(tau)
+    return len(F), np.array(joined, np.int64), np.array(coefficients).reshape(-1, F.shape[1]), total

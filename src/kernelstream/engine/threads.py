@@ -1,0 +1,69 @@
+"""Threads: how many may be used, and a block of work prepared while the one before is consumed.
+
+The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else the cores this process may use;
+:func:`set_num_threads` overrides both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+_count: int | None = None
+_pool: ThreadPoolExecutor | None = None
+
+
+def get_num_threads() -> int:
+    """Threads a learner may use."""
+    if _count is not None:
+        return _count
+    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_num_threads(count: int | None) -> None:
+    """Limit the threads of all learners of this process; None returns to the default."""
+    global _count
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"the number of threads must be an integer >= 1 or None, got {count!r}")
+    _count = count
+
+
+def cuts(n: int, block: int) -> list[slice]:
+    """Slices of at most ``block`` rows that cover ``n`` rows."""
+    return [slice(start, min(start + block, n)) for start in range(0, n, block)]
+
+
+def prefetch(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """``(item, work(item))`` in order; with two threads the next item's work runs while this one's is consumed."""
+    items = list(items)
+    if get_num_threads() < 2 or len(items) < 4:
+        for item in items:
+            yield item, work(item)
+        return
+    pool = _the_pool()
+    pending = pool.submit(work, items[0])
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        done = pending.result()
+        if following is not None:
+            pending = pool.submit(work, following)
+        yield item, done
+
+
+def _the_pool() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(1, thread_name_prefix="kernelstream")
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_forget_pool)
+    return _pool
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None

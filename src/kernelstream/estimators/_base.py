@@ -1,0 +1,402 @@
+"""The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
+
+A family of learners supplies a few pure functions of its parameters and a state (the hooks of :class:`StreamEstimator`);
+labels are added by :mod:`._classifier`, targets by :mod:`._regressor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+
+from .. import engine as engines
+from ..random import seed_from
+from ..rows import Rows, concat, drop, pack, unpack
+
+State = dict[str, Any]
+
+WARM_UP = 100  # rows from which a bandwidth is estimated
+
+
+class StreamEstimator(BaseEstimator):
+    """Base of all estimators that learn row by row.
+
+    Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
+    derived from it.
+    """
+
+    engine: str
+    random_state: Any
+    standardize: bool = False
+
+    # ---------------------------------------------------------------- hooks of a family
+    def _begin(self, state: State) -> None:
+        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
+
+    def _warm_up_rows(self) -> int:
+        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
+        return 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        """Set the data-driven entries from the first rows X (n, d)."""
+
+    def _reset(self, state: State) -> None:
+        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
+        raise NotImplementedError
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
+        raise NotImplementedError
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, n_outputs); changes nothing."""
+        raise NotImplementedError
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        """Replace the outputs f (C_old,) by T f, T (C_new, C_old); every row of T has at most one nonzero."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range or contradicting each other."""
+
+    def _check_rows(self, X: Rows) -> None:
+        """Raise ValueError for finite rows that the kernel cannot take."""
+
+    # ---------------------------------------------------------------- targets, by task
+    def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
+        """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
+        raise NotImplementedError
+
+    def _declare(self, state: State, declared: Any) -> None:
+        """Enter what is known about the target before the first row is learned."""
+
+    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn validated rows; returns the scores in public form."""
+        raise NotImplementedError
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Target as the passes take it, (n,) float64."""
+        raise NotImplementedError
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Sample weights times whatever else weighs a row."""
+        return weight
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        """Encoded target of a plain call, or None when it needs a closer look."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- public
+    @property
+    def state_(self) -> State:
+        """Everything the model has learned: a flat dict of arrays, numbers and strings."""
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        return state
+
+    @state_.setter
+    def state_(self, state: State) -> None:
+        self._state = state
+        self.n_features_in_ = int(state["n_features"])
+        self._forget()
+
+    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the scores held before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+            Rows.
+        y : (n,) array
+            Labels or targets.
+        classes : array, optional
+            All labels that can occur (classifiers only).
+        sample_weight : (n,) array, optional
+            Factors of each row's loss; a row of weight 0 is scored and skipped.
+
+        Returns
+        -------
+        (n,) or (n, n_classes) array
+            ``decision_function`` (or ``predict``, in regression) of each row at the moment it arrived. Columns follow
+            ``classes_``; a class that had not appeared yet has score -inf.
+        """
+        if classes is None and sample_weight is None:
+            hot = self._hot_call(X, y)
+            if hot is not None:
+                scores = self._learn(self._state, X, hot, None)
+                return scores[:, 0] if scores.shape[1] == 1 else scores
+        return self._learn_checked(X, y, classes, sample_weight, fresh=False)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamEstimator:
+        """Forget everything, then learn the rows in order, in one pass.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        self._learn_checked(X, y, None, sample_weight, fresh=True)
+        self._end_warm_up()
+        self._warm_caches()
+        return self
+
+    # ---------------------------------------------------------------- learning
+    def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> np.ndarray:
+        before = dict(self.__dict__)
+        fresh = fresh or self.__dict__.get("_state") is None
+        try:
+            if fresh:
+                self._check_parameters()
+                engines.get(self.engine)
+            X = self._check_X(X, reset=fresh)
+            check_consistent_length(X, y, sample_weight)
+            weight = None
+            if sample_weight is not None:
+                weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+                weight = np.ascontiguousarray(weight)
+            y, declared = self._check_target(y, classes, X.shape[0], weight, fresh)
+            if fresh:
+                self._start(X, declared)
+            elif declared is not None:
+                self._declare(self._state, declared)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        scores = self._run(X, y, weight)
+        self._warm_caches()
+        return scores
+
+    def _check_X(self, X: Any, reset: bool) -> Rows:
+        dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C")
+        if sp.issparse(X):
+            X.sum_duplicates()
+        self._check_rows(X)
+        if self.standardize and sp.issparse(X):
+            raise ValueError(
+                "standardize=True centres every column and would make sparse rows dense; "
+                "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+            )
+        return X
+
+    def _start(self, X: Rows, declared: Any) -> None:
+        """A fresh state for rows of the width and type of X."""
+        state: State = {
+            "n_features": int(X.shape[1]),
+            "dtype": str(X.dtype),
+            "seed": seed_from(self._seed_source()),
+            "t": 0,
+            "n_outputs": 1,
+            "warm_rows": self._warm_up_rows(),
+            "warm_count": 0,
+        }
+        if self.standardize:
+            state |= {"x_count": 0.0, "x_mean": np.zeros(X.shape[1]), "x_m2": np.zeros(X.shape[1])}
+        self._forget()
+        self._begin(state)
+        self._declare(state, declared)
+        self._state = state
+        if not state["warm_rows"]:
+            self._reset(state)
+
+    def _seed_source(self) -> Any:
+        return self.random_state
+
+    def _advance(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
+        state = self._state
+        if not state["warm_rows"]:
+            return self._step(X, y, weight)
+        parts = []
+        start, n = 0, X.shape[0]
+        while start < n:
+            if not state["warm_rows"]:
+                parts.append(self._step(X[start:], y[start:], None if weight is None else weight[start:]))
+                break
+            stop = _rows_until(weight, start, n, _next_point(state) - state["warm_count"])
+            Xs, ys = X[start:stop], y[start:stop]
+            ws = None if weight is None else weight[start:stop]
+            if state["warm_count"] == 0:
+                parts.append(np.zeros((stop - start, state["n_outputs"])))
+            else:
+                parts.append(self._step(Xs, ys, ws))
+            self._keep(Xs, ys, ws)
+            if state["warm_count"] == state["warm_rows"]:
+                self._renew()
+                self._drop_kept()
+            elif state["warm_count"] and state["warm_count"] & (state["warm_count"] - 1) == 0:
+                self._renew()
+            start = stop
+        return np.concatenate(parts)
+
+    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        state = self._state
+        weight = self._row_weights(state, y, weight)
+        X = self._standardized(state, X, weight)
+        return self._learn(state, X, self._encode(state, y), weight)
+
+    def _standardized(self, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
+        """Rows scaled by the running moments, which they update."""
+        if not self.standardize:
+            return X
+        X = np.array(X, order="C")
+        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], state["x_mean"], state["x_m2"])
+        return X
+
+    # ---------------------------------------------------------------- warm-up
+    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Add rows of positive weight to the kept ones."""
+        state = self._state
+        if weight is None:
+            weight = np.ones(len(y))
+        counted = weight > 0
+        X, y, weight = X[counted], y[counted], weight[counted]
+        kept = unpack("warm_X", state)
+        if kept is not None:
+            X = concat([kept, X])
+            y = np.concatenate([state["warm_y"], y])
+            weight = np.concatenate([state["warm_weight"], weight])
+        drop("warm_X", state)
+        state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
+
+    def _renew(self) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        state = self._state
+        X, y, weight = unpack("warm_X", state), state["warm_y"], state["warm_weight"]
+        state["t"] = 0
+        if self.standardize:
+            state["x_count"] = 0.0
+            state["x_mean"][:] = 0.0
+            state["x_m2"][:] = 0.0
+        self._forget_rows(state)
+        weight = self._row_weights(state, y, weight)
+        X = self._standardized(state, X, weight)
+        self._estimate(state, X)
+        self._cache = {}
+        self._reset(state)
+        self._learn(state, X, self._encode(state, y), weight)
+
+    def _forget_rows(self, state: State) -> None:
+        """Undo what :meth:`_row_weights` counted."""
+
+    def _drop_kept(self) -> None:
+        drop("warm_X", self._state)
+        for name in ("warm_y", "warm_weight"):
+            self._state.pop(name, None)
+        self._state |= {"warm_rows": 0, "warm_count": 0}
+
+    def _end_warm_up(self) -> None:
+        """The data have ended (``fit``): estimate from what there is."""
+        state = self._state
+        if state["warm_rows"] and state["warm_count"]:
+            self._renew()
+            self._drop_kept()
+
+    # ---------------------------------------------------------------- scoring
+    def _scores(self, X: Any) -> np.ndarray:
+        """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is."""
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn")
+        hot = self.__dict__.get("_hot")
+        if hot is None or not self._plain_rows(X, hot):
+            X = self._check_X(X, reset=False)
+        if state["warm_rows"] and not state["warm_count"]:
+            return np.zeros((X.shape[0], state["n_outputs"]))
+        if self.standardize:
+            X = engines.python.scaled(X, state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
+        return self._score(state, X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.__dict__.get("_state") is not None
+
+    # ---------------------------------------------------------------- caches (derived, never saved)
+    @property
+    def _ops(self) -> Any:
+        return engines.get(self.engine)
+
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+        cache = self.__dict__.setdefault("_cache", {})
+        if name not in cache:
+            cache[name] = make()
+        return cache[name]
+
+    def _forget(self) -> None:
+        self._cache: dict[str, Any] = {}
+        self._hot: tuple[np.dtype, int, Any] | None = None
+
+    def _warm_caches(self) -> None:
+        """Allow the short path of plain calls once nothing about a row needs a decision."""
+        state = self._state
+        plain = not (state["warm_rows"] or self.standardize or hasattr(self, "feature_names_in_") or self._weighs())
+        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_finite) if plain else None
+
+    def _weighs(self) -> bool:
+        """Whether rows are weighed by more than ``sample_weight``."""
+        return False
+
+    @staticmethod
+    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any]) -> bool:
+        return (
+            type(X) is np.ndarray
+            and X.dtype == hot[0]
+            and X.ndim == 2
+            and X.shape[1] == hot[1]
+            and X.shape[0] > 0
+            and X.flags.c_contiguous
+            and hot[2](X)
+        )
+
+    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
+        """Encoded target when the call is plain enough for the short path, else None."""
+        hot = self.__dict__.get("_hot")
+        if hot is None or not self._plain_rows(X, hot):
+            return None
+        target = self._hot_target(y, len(X))
+        if target is not None:
+            self._check_rows(X)
+        return target
+
+    def set_params(self, **params: Any) -> StreamEstimator:
+        """Set parameters, nested ones as ``component__name``; see scikit-learn."""
+        super().set_params(**params)
+        self._forget()
+        return self
+
+    def __getstate__(self) -> Any:
+        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_hot")}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.standardize
+        return tags
+
+
+def _next_point(state: State) -> int:
+    """Row count at which the estimate is renewed next: a power of two, or the end of the warm-up."""
+    point = 1
+    while point <= state["warm_count"]:
+        point *= 2
+    return min(point, state["warm_rows"])
+
+
+def _rows_until(weight: np.ndarray | None, start: int, n: int, wanted: int) -> int:
+    """End of the shortest run from ``start`` that holds ``wanted`` rows of positive weight."""
+    if weight is None:
+        return min(n, start + wanted)
+    counted = np.cumsum(weight[start:] > 0)
+    return min(n, start + int(np.searchsorted(counted, wanted)) + 1)

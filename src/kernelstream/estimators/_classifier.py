@@ -1,0 +1,303 @@
+"""Labels of classification: classes that may appear at any row, class weights, predicted labels.
+
+A model with a binary loss keeps one score while it knows at most two classes; other models keep one score per class.
+``classes_`` is always sorted, and the columns of the state follow it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from .. import losses
+from ..losses import Loss
+from ..rows import Rows
+from ._base import State, StreamEstimator
+
+
+def _has_probability(est: StreamClassifier) -> bool:
+    return hasattr(est._loss_for(3), "probability") and hasattr(est._loss_for(2), "probability")
+
+
+class StreamClassifier(ClassifierMixin, StreamEstimator):
+    """Adds growing labels, ``predict``, ``decision_function`` and ``predict_proba``."""
+
+    loss: Any
+    class_weight: Any = None
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> StreamClassifier:
+        """Learn the rows in order; see :meth:`learn`.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+            Labels. Without ``classes``, new labels may appear in any call and the model grows.
+        classes : array, optional
+            All labels that can occur; afterwards any other label is an error.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        self.learn(X, y, classes, sample_weight)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels known so far, sorted."""
+        return self.state_["classes"]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted labels, (n,)."""
+        return self._labels(self._scores(X))
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        classes = self.classes_
+        if len(classes) == 1:
+            return np.full(len(scores), classes[0])
+        if scores.shape[1] == 1:
+            return classes[(scores[:, 0] >= 0).astype(np.intp)]
+        return classes[np.argmax(scores, axis=1)]
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
+        scores = self._scores(X)
+        classes = self.classes_
+        if len(classes) == 1:
+            return np.ones((len(scores), 1))
+        loss: Any = self._loss_for(len(classes))
+        if scores.shape[1] > 1:
+            return loss.probability(scores)
+        p = loss.probability(scores[:, 0])
+        return np.stack([1 - p, p], axis=1)
+
+    # ---------------------------------------------------------------- the loss in use
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = losses.get(self.loss, task="classification")
+        return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+
+    def _loss_now(self, state: State) -> Loss:
+        n = len(state["classes"])
+        return self._cached(f"loss{n}", lambda: self._loss_for(n))
+
+    # ---------------------------------------------------------------- checks
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = _labels_1d(y, "y")
+        counted = y if weight is None else y[weight > 0]
+        state = self.__dict__.get("_state")
+        known = None if fresh or state is None else state["classes"]
+        fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
+        _check_weights(self.class_weight)
+        if known is not None:
+            _same_kind(known, y)
+        if classes is None:
+            if fixed:
+                _inside(counted, known)
+            return y, (np.empty(0, y.dtype), False) if fresh else None
+        classes = np.unique(_labels_1d(classes, "classes"))
+        if len(classes) == 0:
+            raise ValueError("classes is empty")
+        _same_kind(classes, y)
+        if known is not None:
+            if fixed and not np.array_equal(classes, known):
+                raise ValueError(f"classes={classes} differs from the classes of an earlier call, {known}")
+            if not np.isin(known, classes).all():
+                raise ValueError(f"classes={classes} lacks labels already learned: {np.setdiff1d(known, classes)}")
+        _inside(counted, classes)
+        return y, (classes, True)
+
+    def _declare(self, state: State, declared: Any) -> None:
+        classes, fixed = declared
+        if "classes" not in state:
+            state["classes"] = classes[:0]
+            state["class_counts"] = np.zeros(0)
+            state["classes_fixed"] = 0
+            for label in classes:
+                self._add_class(state, label, trained=False)
+        else:
+            for label in np.setdiff1d(classes, state["classes"]):
+                self._add_class(state, label, trained=self._trained(state))
+        state["classes_fixed"] = int(fixed)
+
+    # ---------------------------------------------------------------- growing
+    @staticmethod
+    def _trained(state: State) -> bool:
+        """Whether there are weights to carry over when the outputs change."""
+        return bool(not state["warm_rows"] or state["warm_count"])
+
+    def _sign_of_lone(self, state: State) -> float:
+        """The side a lone class is put on until the second one appears."""
+        return -1.0 if state["classes"][0] in (0, -1) else 1.0
+
+    def _add_class(self, state: State, label: Any, trained: bool) -> None:
+        """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
+        old = state["classes"]
+        new = np.unique(np.concatenate([old, np.asarray([label])]))
+        kept = np.searchsorted(new, old)
+        counts = np.zeros(len(new))
+        counts[kept] = state["class_counts"]
+        T = self._transition(state, new, kept)
+        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(T)
+        if trained and not (T.shape == (1, 1) and T[0, 0] == 1):
+            self._mix_outputs(state, T)
+
+    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Matrix from the outputs of the old classes to those of the new ones, (C_new, C_old)."""
+        n_old = len(kept)
+        binary = losses.get(self.loss, task="classification").kind == "binary"
+        if binary and len(new) <= 2:
+            if n_old < 1 or len(new) < 2:
+                return np.ones((1, 1))
+            is_positive = kept[0] == 1
+            return np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]])
+        if binary and n_old <= 2:
+            T = np.zeros((len(new), 1))
+            T[kept, 0] = [-0.5, 0.5]
+            return T
+        T = np.zeros((len(new), max(n_old, 1)))
+        T[kept, np.arange(n_old)] = 1.0
+        return T
+
+    # ---------------------------------------------------------------- learning
+    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        state = self._state
+        counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+        labels, first = np.unique(y[counted], return_index=True)
+        unknown = ~np.isin(labels, state["classes"])
+        arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
+        cuts = [int(row) for row, _ in arrivals] + [len(y)]
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def run(start: int, stop: int) -> None:
+            if start < stop:
+                ws = None if weight is None else weight[start:stop]
+                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"]))
+
+        run(0, cuts[0])
+        for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
+            before, outputs = state["classes"], state["n_outputs"]
+            flips = len(before) == 1 and outputs == 1 and label > before[0] and self._sign_of_lone(state) > 0
+            flips = flips or (len(before) == 1 and outputs == 1 and label < before[0] and self._sign_of_lone(state) < 0)
+            self._add_class(state, label, trained=self._trained(state))
+            if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
+                parts = [(-scores, known) for scores, known in parts]
+            run(int(row), stop)
+            scores, known = parts[-1]
+            if scores.shape[1] > 1:  # the class did not exist when its first row was predicted
+                scores[0, np.searchsorted(known, label)] = -np.inf
+        return self._assemble(parts)
+
+    def _assemble(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Scores of all rows in the form of the classes known at the end."""
+        classes, outputs = self._state["classes"], self._state["n_outputs"]
+        if outputs == 1:
+            return np.concatenate([scores[:, 0] for scores, _ in parts])
+        full = []
+        for scores, known in parts:
+            wide = np.full((len(scores), len(classes)), -np.inf)
+            if scores.shape[1] == 1 and len(known) == 2:
+                scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
+            if len(known):
+                wide[:, np.searchsorted(classes, known)] = scores
+            else:  # nothing was known: no class is ahead
+                wide[:] = 0.0
+            full.append(wide)
+        return np.concatenate(full)
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        classes = state["classes"]
+        codes = np.searchsorted(classes, y).astype(np.float64)
+        if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
+            return codes
+        if len(classes) == 1:
+            return np.full(len(y), self._sign_of_lone(state))
+        return 2.0 * codes - 1.0
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        if type(y) is not np.ndarray or y.shape != (n,):
+            return None
+        state = self._state
+        classes = state["classes"]
+        if n == 1:
+            codes = self._cached("codes", dict)
+            if len(codes) != len(classes):
+                codes.clear()
+                codes |= dict(zip(classes.tolist(), self._encode(state, classes), strict=True))
+            code = codes.get(y.item(0))
+            return None if code is None else np.array([code])
+        if y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
+            return None
+        known = classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y
+        return self._encode(state, y) if known.all() else None
+
+    # ---------------------------------------------------------------- class weights
+    def _weighs(self) -> bool:
+        return self.class_weight is not None
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Times ``class_weight``; "balanced" is rows so far / (classes × rows of this class so far), this row included."""
+        if self.class_weight is None:
+            return weight
+        factor = np.ones(len(y))
+        counted = np.ones(len(y), bool) if weight is None else weight > 0
+        if isinstance(self.class_weight, dict):
+            for label, value in self.class_weight.items():
+                factor[y == label] = value
+        else:
+            counts, classes = state["class_counts"], state["classes"]
+            seen = counts.sum() + np.cumsum(counted)
+            for c, label in enumerate(classes):
+                mine = np.flatnonzero((y == label) & counted)
+                factor[mine] = seen[mine] / (len(classes) * (counts[c] + np.arange(1, len(mine) + 1)))
+                counts[c] += len(mine)
+        return factor if weight is None else factor * weight
+
+    def _forget_rows(self, state: State) -> None:
+        state["class_counts"][:] = 0
+
+
+def _labels_1d(y: Any, name: str) -> np.ndarray:
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    check_classification_targets(y)
+    if y.dtype.kind == "O":
+        kinds = {isinstance(label, str) for label in y}
+        if len(kinds) > 1:
+            raise ValueError(f"{name} mixes strings with other labels")
+        y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
+    return y
+
+
+def _same_kind(known: np.ndarray, y: np.ndarray) -> None:
+    if len(known) and (known.dtype.kind in "US") != (y.dtype.kind in "US"):
+        raise ValueError(f"labels of dtype {y.dtype} do not go with the classes known so far, {known}")
+
+
+def _inside(y: np.ndarray, classes: Any) -> None:
+    outside = np.setdiff1d(y, classes)
+    if len(outside):
+        raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
+
+
+def _check_weights(class_weight: Any) -> None:
+    if class_weight is None or class_weight == "balanced":
+        return
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
+    for label, value in class_weight.items():
+        if not np.isfinite(value) or value < 0:
+            raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")

@@ -1,0 +1,61 @@
+"""Targets of regression: one real number per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
+
+from ._base import State, StreamEstimator
+
+
+class StreamRegressor(RegressorMixin, StreamEstimator):
+    """Adds ``predict`` and ``partial_fit`` for real targets."""
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the predictions made before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array of numbers
+        sample_weight : (n,) array, optional
+            Factors of each row's loss; a row of weight 0 is predicted and skipped.
+
+        Returns
+        -------
+        (n,) array
+        """
+        return super().learn(X, y, None, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamRegressor:
+        """Learn the rows in order; see :meth:`learn`."""
+        self.learn(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, (n,)."""
+        return self._scores(X)[:, 0]
+
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = column_or_1d(y, warn=True)
+        try:
+            y = np.ascontiguousarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+        assert_all_finite(y, input_name="y")
+        return y, None
+
+    def _run(self, X, y, weight):
+        return self._advance(X, y, weight)[:, 0]
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        return y
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype != np.float64 or not y.flags.c_contiguous:
+            return None
+        return y if self._hot is not None and self._hot[2](y) else None

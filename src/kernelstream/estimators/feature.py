@@ -1,0 +1,252 @@
+r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss × a first-order update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import features as maps
+from .. import losses, updates
+from ..engine import threads
+from ..features import FeatureMap, Mapping
+from ..rows import Rows
+from ..updates import AdaGrad, Update, unwrap
+from ._base import WARM_UP, State, StreamEstimator
+from ._classifier import StreamClassifier
+from ._regressor import StreamRegressor
+
+MAP = "map_"  # prefix of the map's entries in the state
+
+
+class FeatureEstimator(StreamEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    features: Any
+    update: Any
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _map(self) -> FeatureMap:
+        return self._cached("map", lambda: maps.get(self.features))
+
+    @property
+    def _update(self) -> Update:
+        return self._cached("update", lambda: AdaGrad() if self.update == "auto" else updates.get(self.update))
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        raise NotImplementedError
+
+    def _mapping(self, state: State) -> Mapping:
+        def build() -> Mapping:
+            entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
+            return self._map.build(entries, state["n_features"], np.dtype(state["dtype"]))
+
+        return self._cached("mapping", build)
+
+    def _check_rows(self, X: Rows) -> None:
+        self._map.check(X)
+
+    def _seed_source(self) -> Any:
+        own = getattr(self._map, "random_state", None)
+        return own if self.random_state is None else self.random_state
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        if not self._map.needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return max(WARM_UP, getattr(self._map, "rows_wanted", 0)) if self._map.needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        for key in [key for key in state if key.startswith(MAP)]:
+            del state[key]
+        state |= {MAP + key: value for key, value in self._map.prepare(X, state["seed"]).items()}
+
+    def _reset(self, state: State) -> None:
+        outputs, width = state["n_outputs"], self._mapping(state).n_out
+        update, average = unwrap(self._update)
+        weights = np.zeros((outputs, width), state["dtype"])
+        state |= {"w": weights, "scale": np.ones(outputs), "memory": update.memory(outputs)}
+        if update.diagonal:
+            state["G"] = weights.copy()
+        if average:
+            state["w_mean"] = weights.copy()
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        ops, mapping = self._ops, self._mapping(state)
+        loss, update = self._loss_now(state), self._update
+        n, block = X.shape[0], ops.BLOCK
+        if n <= block:
+            return ops.linear_pass(mapping(X, ops), y, weight, state, loss, update, mapping.unit)
+        scores = np.empty((n, state["n_outputs"]))
+        for rows, Z in threads.prefetch(lambda rows: mapping(X[rows], ops), threads.cuts(n, block)):
+            part = None if weight is None else weight[rows]
+            scores[rows] = ops.linear_pass(Z, y[rows], part, state, loss, update, mapping.unit)
+        return scores
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        ops, mapping = self._ops, self._mapping(state)
+        if "w_mean" in state:
+            weights = state["w_mean"]
+        else:
+            weights = state["w"] * state["scale"][:, None].astype(state["w"].dtype)
+        weights = np.ascontiguousarray(weights.T)
+        scores = np.empty((X.shape[0], weights.shape[1]))
+        for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
+            scores[rows] = mapping(X[rows], ops) @ weights
+        return scores + state["center"][1] if "center" in state else scores
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        mix_outputs(state, T, unwrap(self._update)[0])
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+
+def mix_outputs(state: State, T: np.ndarray, update: Update) -> None:
+    """Outputs f become T f: weights by T, the accumulated squares and the update's memory follow their output."""
+    source = np.abs(T).argmax(axis=1)
+    fresh = ~T.any(axis=1)
+    for name in ("w", "w_mean"):
+        if name in state:
+            state[name] = (T * (state["scale"] if name == "w" else 1.0)).astype(state[name].dtype) @ state[name]
+    if "G" in state:
+        state["G"] = state["G"][source]
+        state["G"][fresh] = 0
+    state["scale"] = np.ones(len(T))
+    memory = update.memory(len(T))
+    memory[:, ~fresh] = state["memory"][:, source[~fresh]]
+    state["memory"] = memory
+
+
+class FeatureClassifier(StreamClassifier, FeatureEstimator):
+    r"""Online classifier on explicit features, ``f(x) = w'z(x)``; one pass, bounded memory.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z: "fourier", "nystroem", "tensor_sketch", "random", or an object such as ``RandomFourier(n_components=500)``.
+    loss : Loss or str, default="hinge"
+        Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
+        multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
+    update : Update or str, default="auto"
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    class_weight : dict, "balanced" or None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}
+        The compiled loops, or their readable specification.
+    random_state : int, Generator, RandomState or None
+        Seed of the map's random numbers, if the map has none of its own.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+    classes_ : array
+        Labels known so far, sorted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from kernelstream import FeatureClassifier
+    >>> X, y = make_circles(2000, noise=0.1, factor=0.5, random_state=0)
+    >>> model = FeatureClassifier(random_state=0).fit(X[:1500], y[:1500])
+    >>> model.score(X[1500:], y[1500:]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        loss: losses.Loss | str = "hinge",
+        update: Update | str = "auto",
+        *,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.loss = loss
+        self.update = update
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(self._loss_for(2))
+
+
+class FeatureRegressor(StreamRegressor, FeatureEstimator):
+    r"""Online regression on explicit features, ``f(x) = ybar + w'z(x)``; one pass, bounded memory.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z, see :class:`FeatureClassifier`.
+    loss : Loss or str, default="squared"
+        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
+    update : Update or str, default="auto"
+        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
+    center : bool, default=True
+        Learn the difference from the running mean ybar of the targets seen so far.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python"}
+        The compiled loops, or their readable specification.
+    random_state : int, Generator, RandomState or None
+        Seed of the map's random numbers, if the map has none of its own.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import FeatureRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> model = FeatureRegressor(random_state=0).fit(X[:2500], y[:2500])
+    >>> model.score(X[2500:], y[2500:]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        loss: losses.Loss | str = "squared",
+        update: Update | str = "auto",
+        *,
+        center: bool = True,
+        standardize: bool = False,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.loss = loss
+        self.update = update
+        self.center = center
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if self.center:
+            state["center"] = np.zeros(2)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(losses.get(self.loss, task="regression"))
