@@ -3,9 +3,11 @@
 
 namespace nb = nanobind;
 
+void bind_passes(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    bind_passes(m);
     bind_vecmath(m);
 }

@@ -1,0 +1,87 @@
+// Bindings of the sequential passes over blocks of rows.
+#include "arrays.hpp"
+#include "expansion_pass.hpp"
+#include "linear_pass.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+using namespace ks;
+
+namespace {
+
+template <class T>
+std::int64_t bound_linear_pass(Matrix<const T> Z, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<T> W,
+                               Vector<double> scale, Maybe<Matrix<T>> G, Maybe<Matrix<T>> mean, Matrix<double> memory,
+                               Maybe<Vector<double>> center, std::int64_t t, const std::string& loss_name,
+                               const std::vector<double>& loss_parameters, const std::string& update_name,
+                               const std::vector<double>& update_parameters, bool unit, Matrix<double> F) {
+    const std::size_t m = Z.shape(0), P = Z.shape(1), C = W.shape(0);
+    const auto loss = make_loss(loss_name, loss_parameters);
+    const auto update = make_update(update_name, update_parameters);
+    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
+    require(W.shape(1) == P && scale.shape(0) == C, "w and scale do not fit the features");
+    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
+    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
+    require(!update->diagonal || (G && G->shape(0) == C && G->shape(1) == P), "a diagonal update needs G like w");
+    require(!mean || (mean->shape(0) == C && mean->shape(1) == P), "w_mean must be like w");
+    require(!center || center->shape(0) == 2, "center holds a count and a mean");
+    if (loss->kind == Kind::multiclass)
+        for (std::size_t i = 0; i < m; ++i)
+            require((weight && weight->data()[i] == 0.0) || (y.data()[i] >= 0 && y.data()[i] < double(C)), "class code out of range");
+    const LinearModel<T> model{W.data(), scale.data(), data_or_null(G), data_or_null(mean), memory.data(), data_or_null(center)};
+    std::vector<double> scratch(3 * C);
+    nb::gil_scoped_release release;
+    return linear_pass<T>(m, P, int(C), Z.data(), y.data(), data_or_null(weight), model, t, *loss, *update, unit,
+                          F.data(), scratch.data());
+}
+
+template <class T>
+double bound_standardize(Matrix<T> X, Maybe<Vector<const double>> weight, double count, Vector<double> mean,
+                         Vector<double> m2) {
+    require(mean.shape(0) == X.shape(1) && m2.shape(0) == X.shape(1), "mean and m2 need one entry per column");
+    require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
+    nb::gil_scoped_release release;
+    return standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count, mean.data(), m2.data());
+}
+
+template <class T>
+std::tuple<std::size_t, std::size_t, double> bound_expansion_pass(
+    Matrix<double> F, Matrix<const T> G, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<double> memory,
+    std::int64_t t, Vector<std::int64_t> joined, Matrix<double> coefficients, const std::string& loss_name,
+    const std::vector<double>& loss_parameters, const std::string& update_name,
+    const std::vector<double>& update_parameters) {
+    const std::size_t m = F.shape(0), C = F.shape(1);
+    const auto loss = make_loss(loss_name, loss_parameters);
+    const auto update = make_update(update_name, update_parameters);
+    require(!update->diagonal, "a diagonal update needs explicit features");
+    require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
+    require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C, "coefficients must be (room, outputs)");
+    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
+    std::vector<double> scratch(2 * C);
+    nb::gil_scoped_release release;
+    const Joined out = expansion_pass<T>(m, int(C), F.data(), G.data(), y.data(), data_or_null(weight), *loss, *update,
+                                         memory.data(), t, joined.shape(0), joined.data(), coefficients.data(), scratch.data());
+    return {out.consumed, out.q, out.decay};
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    m.def("linear_pass", &bound_linear_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
+          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(),
+          nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg(), nb::arg().noconvert());
+    m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
+          nb::arg().noconvert(), nb::arg().noconvert());
+    m.def("expansion_pass", &bound_expansion_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg(), nb::arg(), nb::arg(), nb::arg());
+}
+
+}  // namespace
+
+void bind_passes(nb::module_& m) {
+    bind<float>(m);
+    bind<double>(m);
+}

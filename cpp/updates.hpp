@@ -1,0 +1,176 @@
+// First-order updates: the twins of kernelstream/updates.py, found by name.
+//
+// step() writes decay[c] and tau[c] for each of the C outputs; the function becomes decay f + tau k(x, .).
+// Diagonal updates write their step size to decay[0] and the gradient to tau.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "losses.hpp"
+
+namespace ks {
+
+struct Row {  // what an update sees of a row
+    double y;
+    const double* f;
+    int C;
+    double k_xx;
+    std::int64_t t;
+};
+
+struct Update {
+    bool diagonal = false;
+    int n_memory = 0;
+    virtual ~Update() = default;
+    virtual void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const = 0;
+};
+
+inline void gradient_times(const Loss& loss, const Row& row, double factor, double* tau) {
+    loss.gradient(row.y, row.f, row.C, tau);
+    for (int c = 0; c < row.C; ++c) tau[c] *= factor;
+}
+
+struct OGD : Update {
+    double eta, lam;
+    int schedule;
+    OGD(double e, int s, double l) : eta(e), lam(l), schedule(s) {}
+    void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
+        const double rate = schedule == 0 ? eta : schedule == 1 ? eta / std::sqrt(double(row.t)) : 1.0 / (lam * row.t);
+        std::fill_n(decay, row.C, 1.0 - rate * lam);
+        gradient_times(loss, row, -rate, tau);
+    }
+};
+
+struct Pegasos : Update {
+    double lam;
+    explicit Pegasos(double l) : lam(l) {}
+    void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
+        std::fill_n(decay, row.C, 1.0 - 1.0 / row.t);
+        gradient_times(loss, row, -1.0 / (lam * row.t), tau);
+    }
+};
+
+struct NORMA : Update {
+    double eta, lam, nu;
+    NORMA(double e, double l, double n) : eta(e), lam(l), nu(n) { n_memory = 2; }
+    void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
+        std::fill_n(decay, row.C, 1.0 - eta * lam);
+        const auto* tube = dynamic_cast<const EpsilonInsensitive*>(&loss);
+        if (!tube) return gradient_times(loss, row, -eta, tau);
+        double &epsilon = memory[0], &known = memory[1];
+        if (known == 0.0) epsilon = tube->epsilon, known = 1.0;
+        const bool outside = std::abs(row.f[0] - row.y) > epsilon;
+        epsilon = std::max(0.0, epsilon + (outside ? 1.0 - nu : -nu) * eta);
+        tau[0] = outside ? std::copysign(eta, row.y - row.f[0]) : 0.0;
+    }
+};
+
+struct Perceptron : Update {
+    double eta;
+    explicit Perceptron(double e) : eta(e) {}
+    void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
+        std::fill_n(decay, row.C, 1.0);
+        std::fill_n(tau, row.C, 0.0);
+        if (loss.kind == Kind::binary) {
+            if ((row.f[0] >= 0) != (row.y > 0)) tau[0] = eta * row.y;
+        } else if (loss.kind == Kind::regression) {
+            if (loss.value(row.y, row.f, 1) > 0) tau[0] = std::copysign(eta, row.y - row.f[0]);
+        } else {
+            const int wrong = int(std::max_element(row.f, row.f + row.C) - row.f), y = int(row.y);
+            if (wrong != y) tau[wrong] = -eta, tau[y] = eta;
+        }
+    }
+};
+
+struct PassiveAggressive : Update {
+    double limit;  // the parameter C
+    int variant;
+    PassiveAggressive(double c, int v) : limit(c), variant(v) {}
+    void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
+        std::fill_n(decay, row.C, 1.0);
+        loss.gradient(row.y, row.f, row.C, tau);
+        double n = 0.0;
+        for (int c = 0; c < row.C; ++c) n += tau[c] * tau[c];
+        n *= row.k_xx;
+        double size = std::isinf(limit) ? 0.0 : limit;
+        if (n != 0.0) {
+            const double value = loss.value(row.y, row.f, row.C);
+            size = variant == 1 ? std::min(limit, value / n) : value / (n + 0.5 / limit);
+        }
+        for (int c = 0; c < row.C; ++c) tau[c] *= -size;
+    }
+};
+
+// eta, where a negative number stands for "auto": 1 for labels, 0.3 x the running deviation of the target in regression.
+inline double auto_rate(double eta, const Loss& loss, const Row& row, double* memory) {
+    if (eta > 0) return eta;
+    if (loss.kind != Kind::regression) return 1.0;
+    double &count = memory[0], &mean = memory[1], &m2 = memory[2];
+    count += 1.0;
+    const double delta = row.y - mean;
+    mean += delta / count;
+    m2 += delta * (row.y - mean);
+    return 0.3 * std::sqrt(m2 / count);
+}
+
+constexpr double tiny = 1e-12;
+
+struct NormAdaGrad : Update {
+    double eta;
+    explicit NormAdaGrad(double e) : eta(e) { n_memory = 4; }
+    void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
+        std::fill_n(decay, row.C, 1.0);
+        const double rate = auto_rate(eta, loss, row, memory);
+        loss.gradient(row.y, row.f, row.C, tau);
+        double* squares = memory + 3 * row.C;
+        for (int c = 0; c < row.C; ++c) {
+            squares[c] += tau[c] * tau[c] * row.k_xx;
+            tau[c] *= -rate / std::sqrt(squares[c] + tiny);
+        }
+    }
+};
+
+struct AdaGrad : Update {
+    double eta;
+    explicit AdaGrad(double e) : eta(e) { n_memory = 3, diagonal = true; }
+    void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
+        decay[0] = auto_rate(eta, loss, row, memory);
+        loss.gradient(row.y, row.f, row.C, tau);
+    }
+};
+
+struct CoinBetting : Update {
+    CoinBetting() { n_memory = 4; }
+    void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
+        loss.gradient(row.y, row.f, row.C, tau);
+        const double root = std::sqrt(row.k_xx);
+        for (int c = 0; c < row.C; ++c) {
+            double &L = memory[c], &G = memory[row.C + c], &R = memory[2 * row.C + c], &s = memory[3 * row.C + c];
+            const double g = tau[c], size = std::abs(g) * root;
+            L = std::max(L, size);
+            G += size;
+            R = std::max(R - g * row.f[c], 0.0);
+            const double factor = L > 0 ? (L + R) / (L * (G + L)) : 1.0;
+            decay[c] = s > 0 ? factor / s : 1.0;
+            tau[c] = -factor * g;
+            s = L > 0 ? factor : 0.0;
+        }
+    }
+};
+
+inline std::unique_ptr<Update> make_update(const std::string& name, const std::vector<double>& p) {
+    if (name == "ogd") return std::make_unique<OGD>(p.at(0), int(p.at(1)), p.at(2));
+    if (name == "pegasos") return std::make_unique<Pegasos>(p.at(0));
+    if (name == "norma") return std::make_unique<NORMA>(p.at(0), p.at(1), p.at(2));
+    if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0));
+    if (name == "passive_aggressive") return std::make_unique<PassiveAggressive>(p.at(0), int(p.at(1)));
+    if (name == "norm_ada_grad") return std::make_unique<NormAdaGrad>(p.at(0));
+    if (name == "ada_grad") return std::make_unique<AdaGrad>(p.at(0));
+    if (name == "coin_betting") return std::make_unique<CoinBetting>();
+    throw std::invalid_argument("the native engine has no update '" + name + "': use engine='python'");
+}
+
+}  // namespace ks
