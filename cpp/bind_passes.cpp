@@ -49,7 +49,7 @@ double bound_standardize(Matrix<T> X, Maybe<Vector<const double>> weight, double
 template <class T>
 std::tuple<std::size_t, std::size_t, double> bound_expansion_pass(
     Matrix<double> F, Matrix<const T> G, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<double> memory,
-    std::int64_t t, Vector<std::int64_t> joined, Matrix<double> coefficients, const std::string& loss_name,
+    Maybe<Vector<double>> center, std::int64_t t, Vector<std::int64_t> joined, Matrix<double> coefficients, const std::string& loss_name,
     const std::vector<double>& loss_parameters, const std::string& update_name,
     const std::vector<double>& update_parameters) {
     const std::size_t m = F.shape(0), C = F.shape(1);
@@ -62,7 +62,7 @@ std::tuple<std::size_t, std::size_t, double> bound_expansion_pass(
     std::vector<double> scratch(2 * C);
     nb::gil_scoped_release release;
     const Joined out = expansion_pass<T>(m, int(C), F.data(), G.data(), y.data(), data_or_null(weight), *loss, *update,
-                                         memory.data(), t, joined.shape(0), joined.data(), coefficients.data(), scratch.data());
+                                         memory.data(), data_or_null(center), t, joined.shape(0), joined.data(), coefficients.data(), scratch.data());
     return {out.consumed, out.q, out.decay};
 }
 
@@ -75,8 +75,8 @@ void bind(nb::module_& m) {
     m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
           nb::arg().noconvert(), nb::arg().noconvert());
     m.def("expansion_pass", &bound_expansion_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg(), nb::arg(), nb::arg(), nb::arg());
+          nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
+          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ struct Joined {
 
 template <class T>
 KS_CLONES Joined expansion_pass(std::size_t m, int C, double* F, const T* G, const double* y, const double* weight,
-                                const Loss& loss, const Update& update, double* memory, std::int64_t t,
-                                std::size_t room, std::int64_t* joined, double* coefficients, double* scratch) {
+                                const Loss& loss, const Update& update, double* memory, double* center,
+                                std::int64_t t, std::size_t room, std::int64_t* joined, double* coefficients, double* scratch) {
     double *decay = scratch, *tau = scratch + C;
     Joined out{m, 0, 1.0};
     for (std::size_t i = 0; i < m; ++i) {
@@ -25,10 +25,18 @@ KS_CLONES Joined expansion_pass(std::size_t m, int C, double* F, const T* G, con
             out.consumed = i;
             break;
         }
-        const double importance = weight ? weight[i] : 1.0;
-        if (importance == 0.0) continue;
+        const double importance = weight ? weight[i] : 1.0, offset = center ? center[1] : 0.0;
+        if (importance == 0.0) {
+            for (int c = 0; c < C; ++c) F[i * C + c] += offset;
+            continue;
+        }
         ++t;
-        update.step(loss, Row{y[i], F + i * C, C, double(G[i * m + i]), t}, memory, decay, tau);
+        update.step(loss, Row{y[i] - offset, F + i * C, C, double(G[i * m + i]), t}, memory, decay, tau);
+        for (int c = 0; c < C; ++c) F[i * C + c] += offset;
+        if (center) {
+            center[0] += importance;
+            center[1] += importance * (y[i] - center[1]) / center[0];
+        }
         if (decay[0] != 1.0) {
             out.decay *= decay[0];
             scale((m - i - 1) * C, decay[0], F + (i + 1) * C);

@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
+    "NystroemClassifier": "estimators",
+    "NystroemRegressor": "estimators",
 }
 _MODULES = (
     "datasets",

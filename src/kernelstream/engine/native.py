@@ -83,6 +83,7 @@ def expansion_pass(
     loss: Loss,
     update: Update,
     memory: np.ndarray,
+    center: np.ndarray | None,
     t: int,
     room: int,
 ) -> tuple[int, np.ndarray, np.ndarray, float]:
@@ -90,6 +91,6 @@ def expansion_pass(
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     consumed, q, decay = _core.expansion_pass(
-        F, G, y, weight, memory, t, joined, coefficients, *loss.native(), *update.native()
+        F, G, y, weight, memory, center, t, joined, coefficients, *loss.native(), *update.native()
     )
     return consumed, joined[:q], coefficients[:q], decay

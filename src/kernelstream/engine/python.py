@@ -144,6 +144,7 @@ def expansion_pass(
     loss: Loss,
     update: Update,
     memory: np.ndarray,
+    center: np.ndarray | None,
     t: int,
     room: int,
 ) -> tuple[int, np.ndarray, np.ndarray, float]:
@@ -157,6 +158,8 @@ def expansion_pass(
         Scores of the block under the function at its start; on return, the scores before each update.
     G : (m, m)
         Kernel of the block with itself.
+    memory, center
+        As in :func:`linear_pass`, both updated in place.
     t : int
         Rows learned before the block.
     room : int
@@ -179,11 +182,17 @@ def expansion_pass(
         if len(joined) == room:
             return i, np.array(joined, np.int64), np.array(coefficients).reshape(-1, F.shape[1]), total
         importance = 1.0 if weight is None else float(weight[i])
+        offset = center[1] if center is not None else 0.0
         if importance == 0.0:
+            F[i] += offset
             continue
         t += 1
-        target: Any = int(y[i]) if many else float(y[i])
-        decay, tau = update.step(loss, target, F[i] if many else float(F[i, 0]), float(G[i, i]), t, memory)
+        target: Any = int(y[i]) if many else float(y[i]) - offset
+        decay, tau = update.step(loss, target, F[i].copy() if many else float(F[i, 0]), float(G[i, i]), t, memory)
+        F[i] += offset
+        if center is not None:
+            center[0] += importance
+            center[1] += importance * (float(y[i]) - center[1]) / center[0]
         tau = np.atleast_1d(tau) * importance
         if decay != 1.0:
             F[i + 1 :] *= decay

@@ -57,7 +57,7 @@ class FeatureEstimator(StreamEstimator):
             self._estimate(state, None)
 
     def _warm_up_rows(self) -> int:
-        return max(WARM_UP, getattr(self._map, "rows_wanted", 0)) if self._map.needs_data else 0
+        return max(WARM_UP, self._map.rows_wanted) if self._map.needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
         for key in [key for key in state if key.startswith(MAP)]:

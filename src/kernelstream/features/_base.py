@@ -61,6 +61,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Whether ``prepare`` looks at the rows; when False it may be called with ``X=None``."""
         return False
 
+    @property
+    def rows_wanted(self) -> int:
+        """How many rows ``prepare`` needs to do its work well; a stream keeps at least as many before it settles."""
+        return 0
+
     def prepare(self, X: Any, seed: int) -> Entries:
         """Entries (numbers, strings, arrays) that together with the parameters decide the map.
 
@@ -140,19 +145,24 @@ class KernelMap(FeatureMap):
     @property
     def kernel_object(self) -> Any:
         """The kernel of the parameters, its bandwidth possibly still a string."""
-        gamma = self.gamma
-        if gamma is None and isinstance(self.kernel, str) and kernels.get(self.kernel).bandwidth:
-            gamma = "median"
-        return kernels.get(self.kernel, gamma)
+        kernel = kernels.get(self.kernel, self.gamma)
+        if self.gamma is None and isinstance(self.kernel, str) and kernel.bandwidth and "median" in kernel.rules:
+            kernel = kernels.get(self.kernel, "median")
+        return kernel
+
+    @property
+    def kernel_needs_data(self) -> bool:
+        """Whether the kernel has a bandwidth to be estimated from rows."""
+        return bool(_estimated(self.kernel_object))
 
     @property
     def needs_data(self) -> bool:
-        return bool(_estimated(self.kernel_object))
+        return self.kernel_needs_data
 
     def check(self, X: Any) -> None:
         self.kernel_object.check(X)
 
-    def _kernel_entries(self, X: Any) -> Entries:
+    def kernel_entries(self, X: Any) -> Entries:
         """The numbers that the kernel takes from the rows, under the names of its (nested) parameters."""
         kernel = self.kernel_object
         names = _estimated(kernel)
@@ -161,7 +171,7 @@ class KernelMap(FeatureMap):
         values = kernel.resolve(X).get_params()
         return {name: float(values[name]) for name in names}
 
-    def _resolved(self, entries: Entries) -> Any:
+    def resolved(self, entries: Entries) -> Any:
         """The kernel with the numbers of the entries in place of its bandwidth strings."""
         kernel = self.kernel_object
         names = _estimated(kernel)

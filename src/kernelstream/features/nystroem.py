@@ -67,8 +67,8 @@ class Nystroem(KernelMap):
     Notes
     -----
     An eigenvalue is dropped when it is below ``eps ** (2/3)`` of the largest, eps being the precision of the rows:
-    keeping a share t of the spectrum amplifies the rounding of k_S(x) to ``eps / sqrt(t)``, dropping it costs t, and the
-    two meet there.
+    keeping a share t of the spectrum amplifies the rounding of k_S(x) to ``eps / sqrt(t)``, dropping it costs t, and
+    the two meet there.
 
     References
     ----------
@@ -110,6 +110,10 @@ class Nystroem(KernelMap):
     def needs_data(self) -> bool:
         return isinstance(self.landmarks, str) or super().needs_data
 
+    @property
+    def rows_wanted(self) -> int:
+        return self.n_components if isinstance(self.landmarks, str) else 0
+
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         super().fit(X, y)
         m = len(self.entries_["landmarks"])
@@ -123,8 +127,8 @@ class Nystroem(KernelMap):
         return self
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        entries = self._kernel_entries(X)
-        kernel = self._resolved(entries)
+        entries = self.kernel_entries(X)
+        kernel = self.resolved(entries)
         S = self._landmarks(kernel, X, seed)
         tolerance = np.finfo(S.dtype if X is None else X.dtype).eps ** (2 / 3)
         return {"landmarks": S, "projection": projection(kernel, S, self._rank(len(S)), tolerance), **entries}
@@ -136,7 +140,7 @@ class Nystroem(KernelMap):
         # Columns that appeared after the landmarks were chosen are zero in them.
         S = np.pad(S, ((0, 0), (0, d - S.shape[1]))).astype(dtype)
         P = np.ascontiguousarray(entries["projection"], dtype=dtype)
-        return NystroemMapping(self._resolved(entries), S, P)
+        return NystroemMapping(self.resolved(entries), S, P)
 
     def _landmarks(self, kernel: Any, X: Any, seed: int) -> np.ndarray:
         if isinstance(self.landmarks, str):

@@ -1,0 +1,327 @@
+r"""NOGD: kernel learning until the budget is full, then on Nyström features of the support set.
+
+Algorithm 2 of Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning, JMLR 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import losses, updates
+from ..engine import threads
+from ..features import Nystroem
+from ..features.landmarks import choose
+from ..features.nystroem import projection
+from ..kernels import Kernel
+from ..random import generator
+from ..rows import Rows, dense
+from ..updates import NormAdaGrad, Update
+from ._base import WARM_UP, State
+from ._classifier import StreamClassifier
+from ._regressor import StreamRegressor
+from .feature import MAP, FeatureEstimator, mix_outputs
+
+LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
+
+
+class NystroemEstimator(FeatureEstimator):
+    r"""Both phases of NOGD.
+
+    Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
+    zero, until there are B members. Then, with the top eigenpairs ``K_SS = V D V'``, cut to rank k,
+    ``z(x) = D^-1/2 V' k_S(x)`` and ``w = D^1/2 V' alpha`` (the same function, cut to rank k), and phase 2 is linear.
+    """
+
+    kernel: Any
+    gamma: Any
+    budget: int
+    rank: int | None
+    refresh: int | None
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _map(self) -> Nystroem:
+        return self._cached("map", lambda: Nystroem(self.kernel, self.budget, self.gamma, rank=self._rank()))
+
+    @property
+    def _update(self) -> Update:
+        return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
+
+    def _rank(self) -> int:
+        return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
+
+    def _kernel(self, state: State) -> Kernel:
+        def resolve() -> Kernel:
+            return self._map.resolved({k[len(MAP) :]: v for k, v in state.items() if k.startswith(MAP)})
+
+        return self._cached("kernel", resolve)
+
+    def _seed_source(self) -> Any:
+        return self.random_state
+
+    def _check_parameters(self) -> None:
+        for name in ("budget", "rank", "refresh"):
+            value = getattr(self, name)
+            optional = name != "budget" and value is None
+            if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
+                raise ValueError(f"{name} must be an integer >= 1{' or None' * (name != 'budget')}, got {value!r}")
+        if self._rank() > self.budget:
+            raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
+        if self._update.diagonal or isinstance(self._update, updates.Averaged):
+            raise ValueError(
+                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), such as "
+                f"NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
+            )
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        if not self._map.kernel_needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if self._map.kernel_needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        for key in [key for key in state if key.startswith(MAP)]:
+            del state[key]
+        state |= {MAP + key: value for key, value in self._map.kernel_entries(X).items()}
+
+    def _reset(self, state: State) -> None:
+        for name in ("w", "scale", LANDMARKS, PROJECTION, "pool", "pool_seen"):
+            state.pop(name, None)
+        state |= {
+            "support": np.zeros((self.budget, state["n_features"]), state["dtype"]),
+            "alpha": np.zeros((self.budget, state["n_outputs"])),
+            "n_support": 0,
+            "memory": self._update.memory(state["n_outputs"]),
+        }
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        n, start = X.shape[0], 0
+        scores = np.empty((n, state["n_outputs"]))
+        while start < n:
+            learn = self._learn_features if LANDMARKS in state else self._learn_expansion
+            stop = start + learn(state, X, y, weight, slice(start, n), scores)
+            start = stop
+        return scores
+
+    def _learn_expansion(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, scores: np.ndarray
+    ) -> int:
+        """Phase 1 on one block of ``rows``; returns how many were learned."""
+        ops, kernel = self._ops, self._kernel(state)
+        rows = slice(rows.start, min(rows.stop, rows.start + ops.BLOCK))
+        block, part = dense(X[rows]), None if weight is None else weight[rows]
+        q = state["n_support"]
+        F = self._expansion(state, kernel, block)
+        G = np.ascontiguousarray(kernel.pairwise(block, block))
+        consumed, joined, coefficients, decay = ops.expansion_pass(
+            F, G, y[rows], part, self._loss_now(state), self._update, state["memory"], state.get("center"),
+            state["t"], self.budget - q,
+        )  # fmt: skip
+        state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
+        state["alpha"][:q] *= decay
+        filled = slice(q, q + len(joined))
+        state["support"][filled], state["alpha"][filled] = block[joined], coefficients
+        state["n_support"] = filled.stop
+        scores[rows.start : rows.start + consumed] = F[:consumed]
+        if state["n_support"] == self.budget:
+            self._switch(state)
+        return consumed
+
+    def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
+        q = state["n_support"]
+        if q == 0:
+            return np.zeros((X.shape[0], state["n_outputs"]))
+        return kernel.pairwise(X, state["support"][:q]) @ state["alpha"][:q]
+
+    def _switch(self, state: State) -> None:
+        """From the expansion to features: ``w = D^1/2 V' alpha = (V D^-1/2)' K alpha``."""
+        kernel, S, alpha = self._kernel(state), state.pop("support"), state.pop("alpha")
+        K = kernel.pairwise(S.astype(np.float64), S.astype(np.float64))
+        self._set_landmarks(state, S, K @ alpha)
+        if self.refresh is not None:
+            state |= {"pool": np.zeros_like(S), "pool_seen": 0}
+
+    def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
+        """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
+        P = projection(self._kernel(state), S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
+        state |= {LANDMARKS: S, PROJECTION: P}
+        state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
+        self._cache.pop("mapping", None)
+
+    def _learn_features(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, scores: np.ndarray
+    ) -> int:
+        """Phase 2, up to the next change of the landmarks; returns how many rows were learned."""
+        if self.refresh is not None:
+            rows = slice(rows.start, min(rows.stop, rows.start + self.refresh - state["t"] % self.refresh))
+        part = None if weight is None else weight[rows]
+        scores[rows] = super()._learn(state, X[rows], y[rows], part)
+        if self.refresh is not None:
+            self._fill_pool(state, X[rows], y[rows], scores[rows], part)
+            if state["t"] % self.refresh == 0 and state["pool_seen"]:
+                self._move_landmarks(state)
+        return rows.stop - rows.start
+
+    # ---------------------------------------------------------------- moving landmarks
+    def _fill_pool(self, state: State, X: Rows, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> None:
+        """Remember the latest rows that had a loss, at most ``budget`` of them."""
+        loss = self._loss_now(state)
+        gradient = loss.gradient(y, F if loss.kind == "multiclass" else F[:, 0]).reshape(len(y), -1)
+        hit = gradient.any(axis=1) if weight is None else gradient.any(axis=1) & (weight > 0)
+        latest = dense(X[np.flatnonzero(hit)[-self.budget :]])
+        seen = state["pool_seen"]
+        state["pool"][(seen + np.arange(len(latest))) % self.budget] = latest
+        state["pool_seen"] = seen + len(latest)
+
+    def _move_landmarks(self, state: State) -> None:
+        """Choose landmarks anew among the old ones and the pool, and carry the function over."""
+        kernel = self._kernel(state)
+        pool = state["pool"][: min(self.budget, state["pool_seen"])]
+        candidates = np.concatenate([state[LANDMARKS], pool])
+        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], state["t"]))
+        S = candidates[np.sort(picked)]
+        values = self._score(state, S)
+        if "center" in state:
+            values = values - state["center"][1]
+        self._set_landmarks(state, S, values)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        if LANDMARKS in state:
+            return super()._score(state, X)
+        kernel = self._kernel(state)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows in threads.cuts(X.shape[0], 512):
+            scores[rows] = self._expansion(state, kernel, dense(X[rows]))
+        return scores + state["center"][1] if "center" in state else scores
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        if "alpha" in state:
+            state["alpha"] = np.ascontiguousarray(state["alpha"] @ T.T)
+            state |= {"scale": np.ones(T.shape[1])}
+        mix_outputs(state, T, self._update)
+        if "alpha" in state:
+            del state["scale"]
+
+
+class NystroemClassifier(StreamClassifier, NystroemEstimator):
+    r"""NOGD for labels: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None is "median".
+    budget : int, default=100
+        Support vectors to collect; they become the landmarks.
+    rank : int or None
+        Eigenvectors kept; None is a fifth of the budget.
+    loss : Loss or str, default="hinge"
+    update : Update or str, default="auto"
+        Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
+    refresh : int or None
+        Move the landmarks every so many rows, to where the latest losses were; None keeps them.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+        Used when landmarks move.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import NystroemClassifier
+    >>> X, y = make_moons(2000, noise=0.1, random_state=0)
+    >>> NystroemClassifier(gamma=2.0).fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        budget: int = 100,
+        rank: int | None = None,
+        loss: losses.Loss | str = "hinge",
+        update: Update | str = "auto",
+        *,
+        refresh: int | None = None,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.budget = budget
+        self.rank = rank
+        self.loss = loss
+        self.update = update
+        self.refresh = refresh
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(self._loss_for(2))
+
+
+class NystroemRegressor(StreamRegressor, NystroemEstimator):
+    r"""NOGD for real targets; see :class:`NystroemClassifier` for the parameters they share.
+
+    Parameters
+    ----------
+    kernel, gamma, budget, rank, update, refresh, engine, random_state
+        See :class:`NystroemClassifier`.
+    loss : Loss or str, default="squared"
+    center : bool, default=True
+        Learn the difference from the running mean of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import NystroemRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> NystroemRegressor().fit(X[:2500], y[:2500]).score(X[2500:], y[2500:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        budget: int = 100,
+        rank: int | None = None,
+        loss: losses.Loss | str = "squared",
+        update: Update | str = "auto",
+        *,
+        refresh: int | None = None,
+        center: bool = True,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.budget = budget
+        self.rank = rank
+        self.loss = loss
+        self.update = update
+        self.refresh = refresh
+        self.center = center
+        self.engine = engine
+        self.random_state = random_state
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if self.center:
+            state["center"] = np.zeros(2)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(losses.get(self.loss, task="regression"))
