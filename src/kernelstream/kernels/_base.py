@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kernelstream.kernels._rows import Rows, as_rows
+from kernelstream.kernels._rows import as_rows
+from kernelstream.rows import Rows
 
 Draw = dict[str, np.ndarray]
 
@@ -97,8 +98,8 @@ def positive(name: str, value: Any) -> float:
 class Kernel(BaseEstimator):
     """Positive semi-definite function of two rows; parameters only, no state.
 
-    A new kernel sets `name`, defines ``__init__`` (which only stores), `_gram` and, unless ``k(x, x)`` is 1 everywhere,
-    `diag`; the random features `draw` and `features` are optional. Rows are ndarrays, CSR matrices or CSR arrays.
+    A new kernel sets `name` and defines ``__init__`` (which only stores), `_gram` and `_diag`; the random features,
+    `draw` and `_features`, are optional. Rows are ndarrays, CSR matrices or CSR arrays.
     """
 
     #: Registry key.
@@ -124,16 +125,14 @@ class Kernel(BaseEstimator):
             Also reject a bandwidth that is still a rule.
         """
         for name in self._positive:
-            value = getattr(self, name)
+            value, owner = getattr(self, name), type(self).__name__
             if name != self.bandwidth or not isinstance(value, str):
                 positive(name, value)
             elif value not in self.rules:
                 known = ", ".join(map(repr, self.rules))
-                raise ValueError(f"{name} of {type(self).__name__} must be a number or one of {known}, got {value!r}")
+                raise ValueError(f"{name} of {owner} must be a number or one of {known}, got {value!r}")
             elif resolved:
-                raise ValueError(
-                    f"{name}={value!r} of {type(self).__name__} is a rule, not a number: call resolve(X) with rows of data"
-                )
+                raise ValueError(f"{name}={value!r} of {owner} is a rule: call resolve(X) to get a number")
 
     @classmethod
     def _from_gamma(cls, gamma: float) -> float:
@@ -201,7 +200,8 @@ class Kernel(BaseEstimator):
         return self._diag(X).astype(X.dtype, copy=False)
 
     def _diag(self, X: Rows) -> np.ndarray:
-        return np.ones(X.shape[0], X.dtype)
+        """`diag` on checked rows."""
+        raise NotImplementedError
 
     @property
     def has_features(self) -> bool:
@@ -253,7 +253,7 @@ class Kernel(BaseEstimator):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scale(self, other) if isinstance(other, numbers.Real) else NotImplemented
+        return Scale(self, float(other)) if isinstance(other, numbers.Real) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -276,8 +276,8 @@ def cos_sin(P: np.ndarray) -> np.ndarray:
 class FourierKernel(Kernel):
     """Shift-invariant kernel with ``k(x, x) = 1``, ``k(x, z) = E cos(w'(x - z))`` over random frequencies ``w``.
 
-    Subclasses define `frequencies`; `draw` and `features` follow: ``[cos(X W), sin(X W)] / sqrt(D)``, cos block first
-    (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007).
+    Subclasses define `_frequencies` (and `_quantiles`); `draw` and `features` follow: ``[cos(XW), sin(XW)] / sqrt(D)``,
+    cos block first (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007).
     """
 
     #: Whether the frequencies have no preferred direction, as orthogonal maps need.
@@ -289,11 +289,39 @@ class FourierKernel(Kernel):
 
     def frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
         """``D`` independent frequencies for rows of width ``d``, shape (d, D)."""
+        self.validate()
+        return self._frequencies(rng, d, D)
+
+    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
         raise NotImplementedError
 
-    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
+    def n_uniforms(self, d: int) -> int:
+        """How many uniform numbers `quantiles` needs for one frequency."""
+        return d
+
+    def quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
+        """Frequencies (d, D) from uniform numbers in (0, 1), by inverse distribution functions.
+
+        Parameters
+        ----------
+        U : (n_uniforms(d), D) ndarray
+            Quasi-random points, for example; independent uniforms give the distribution of `frequencies`.
+        d : int
+            Width of the rows.
+        """
         self.validate()
+        if U.shape[0] != self.n_uniforms(d):
+            raise ValueError(f"U must have {self.n_uniforms(d)} rows for width {d}, got {U.shape[0]}")
+        return self._quantiles(U, d)
+
+    def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} has no inverse distribution function")
+
+    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
         return {"W": self.frequencies(rng, d, D)}
+
+    def _diag(self, X: Rows) -> np.ndarray:
+        return np.ones(X.shape[0], X.dtype)
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return cos_sin(project(X, draw["W"]))

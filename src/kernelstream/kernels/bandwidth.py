@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from kernelstream.kernels._rows import Rows, dense
+from kernelstream.rows import Rows, dense
 
 #: Rows that the median distance looks at.
 MEDIAN_ROWS = 200
@@ -19,7 +19,7 @@ def _degenerate(X: Rows) -> bool:
     if sparse.issparse(X):
         low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
         return bool((low == high).all())
-    return bool((X == X[0]).all())
+    return bool((X[0] == X).all())
 
 
 def _require_finite(X: Rows) -> None:
