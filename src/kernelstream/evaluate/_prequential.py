@@ -1,0 +1,235 @@
+"""Prequential evaluation: every row is a test row first and a training row afterwards."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ._metrics import Metric, choose
+from ._progress import Progress
+from ._result import Recorder, Result, model_bytes
+from ._students import Answer, Fitter, Learner, Student, task_of
+
+Block = tuple[Any, np.ndarray]
+
+BLOCK = 256
+
+
+def prequential(
+    est: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    block_size: int | None = None,
+    metrics: Any = None,
+    classes: Any = None,
+    delay: int = 0,
+    progress: bool | Callable[[int, int | None, float], Any] | None = None,
+    curve_points: int = 200,
+    n_rows: int | None = None,
+    name: str | None = None,
+) -> Result:
+    """Predict each row, then learn it, over a whole stream.
+
+    Parameters
+    ----------
+    est : estimator
+        It is trained in place. One with ``learn`` (all of kernelstream) is evaluated exactly row by row, whatever the
+        block size. One with only ``predict`` and ``partial_fit`` (scikit-learn) predicts a block and then fits it, so
+        its rows lag by up to a block unless ``block_size=1``; before its first fit it predicts the first class, or 0.
+    X : array, CSR matrix, data frame (n, d), or iterable of blocks (X, y)
+        Blocks longer than ``block_size`` are cut.
+    y : array (n,), optional
+        Labels or targets; None when X is an iterable of blocks.
+    block_size : int, default=256
+        Rows per call of the estimator. With ``delay`` the default is 1.
+    metrics : str, callable, Metric or a sequence of them, optional
+        Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae". A callable ``(y, predicted)`` returns one
+        value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The first is the
+        one shown while running. The mistake rate, or mse and mae, are measured in any case.
+    classes : array, optional
+        All labels that can occur; for arrays the default is ``np.unique(y)``.
+    delay : int, default=0
+        The label of row i is learned only after row i + delay has been predicted. A ``block_size`` above 1 makes
+        that faster, and labels up to ``block_size - 1`` rows later. All labels have been learned at the end.
+    progress : bool, callable or None
+        A bar on stderr: None shows it on a terminal when the run is not over within a moment; True and False force it.
+        A callable gets (rows so far, rows in all or None, running value of the first metric) now and then.
+    curve_points : int, default=200
+        About how many points the curves have (up to twice as many).
+    n_rows : int, optional
+        Number of rows an iterable will give, if known: only the progress bar uses it.
+    name : str, optional
+        Label for tables and plots; the class name by default.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from kernelstream import drift
+    >>> from kernelstream.evaluate import prequential
+    >>> blocks = drift.generate(5000, block=500, random_state=0)
+    >>> result = prequential(SGDClassifier(random_state=0), blocks, classes=[-1, 1])
+    >>> result.n_rows
+    5000
+    """
+    if delay < 0 or int(delay) != delay:
+        raise ValueError(f"delay must be a whole number of rows, at least 0, got {delay}")
+    size = (1 if delay else BLOCK) if block_size is None else block_size
+    if size < 1 or int(size) != size:
+        raise ValueError(f"block_size must be a whole number, at least 1, got {block_size}")
+    blocks, total = _open(X, y, int(size))
+    first = next(blocks, None)
+    task = task_of(est, np.empty(0) if first is None else first[1])
+    chosen = choose(metrics, task)
+    if classes is None and y is not None and task == "classification":
+        classes = np.unique(np.asarray(y))
+    student = _student(est, task, classes, any(metric.needs_probability for metric in chosen))
+    tally = _Tally(chosen, task, curve_points)
+    label = name or type(est).__name__
+    bar = Progress(progress, n_rows if total is None else total, label, chosen[0].name)
+    try:
+        for answered in _late(student, _chain(first, blocks), int(delay)):
+            if tally.add(*answered):
+                bar.update(tally.n, tally.now)
+        tally.flush()
+    finally:
+        bar.close(tally.n, tally.now)
+    return Result(
+        name=label,
+        task=task,
+        n_rows=tally.n,
+        seconds=student.seconds,
+        model_bytes=model_bytes(est),
+        metrics={metric.name: tally.value(metric) for metric in chosen},
+        curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in chosen},
+        mistakes=round(tally.recorders["mistake_rate"].sum) if task == "classification" else None,
+    )
+
+
+def _student(est: Any, task: str, classes: Any, probability: bool) -> Student:
+    if hasattr(est, "learn"):
+        return Learner(est, task, classes, probability)
+    if hasattr(est, "partial_fit") and hasattr(est, "predict"):
+        return Fitter(est, task, classes, probability)
+    raise ValueError(f"{est!r} cannot learn from a stream: it has neither learn nor partial_fit and predict")
+
+
+def _late(student: Student, blocks: Iterable[Block], delay: int) -> Iterator[tuple[np.ndarray, Answer]]:
+    """Targets and answers of each block; labels reach the learner ``delay`` rows late."""
+    if not delay:
+        for X, y in blocks:
+            yield y, student.answer_then_learn(X, y)
+        return
+    waiting: deque[Block] = deque()
+    surplus = -delay  # rows waiting beyond the delay, i.e. whose label is due
+    for X, y in blocks:
+        yield y, student.answer(X, y)
+        waiting.append((X, y))
+        surplus += len(y)
+        while surplus > 0:
+            X_due, y_due = waiting.popleft()
+            m = min(surplus, len(y_due))
+            student.learn(X_due[:m], y_due[:m])
+            if m < len(y_due):
+                waiting.appendleft((X_due[m:], y_due[m:]))
+            surplus -= m
+    for X_due, y_due in waiting:
+        student.learn(X_due, y_due)
+
+
+class _Tally:
+    """Adds up metrics and curves. Small blocks are collected first: arithmetic on single rows would dominate."""
+
+    def __init__(self, metrics: list[Metric], task: str, points: int) -> None:
+        self.metrics, self.task = metrics, task
+        self.recorders = {metric.name: Recorder(points) for metric in metrics}
+        self.held: list[tuple[np.ndarray, Answer]] = []
+        self.n_held = 0
+
+    @property
+    def n(self) -> int:
+        return self.recorders[self.metrics[0].name].n
+
+    @property
+    def now(self) -> float:
+        return self.value(self.metrics[0])
+
+    def value(self, metric: Metric) -> float:
+        recorder = self.recorders[metric.name]
+        return metric.finish(recorder.sum / recorder.n) if recorder.n else float("nan")
+
+    def add(self, y: np.ndarray, answer: Answer) -> bool:
+        """Take the answers of a block; True when the sums have moved."""
+        self.held.append((y, answer))
+        self.n_held += len(y)
+        if self.n_held < BLOCK:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        if not self.n_held:
+            return
+        y = np.concatenate([y for y, _ in self.held])
+        predicted = np.concatenate([predicted for _, (predicted, _) in self.held])
+        p = None
+        if any(metric.needs_probability for metric in self.metrics):
+            p = np.concatenate([p for _, (_, p) in self.held if p is not None])
+        if self.task == "regression":
+            y, predicted = y.astype(np.float64), predicted.astype(np.float64)
+        for metric in self.metrics:
+            self.recorders[metric.name].add(metric.rows(y, predicted, p), len(y))
+        self.held, self.n_held = [], 0
+
+
+def _chain(first: Block | None, rest: Iterator[Block]) -> Iterator[Block]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _open(X: Any, y: Any, size: int) -> tuple[Iterator[Block], int | None]:
+    """Blocks of at most ``size`` rows, and the number of rows if it is known."""
+    if y is not None:
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise ValueError(f"y must have one value per row, got shape {y.shape}")
+        X = _rows(X)
+        if X.shape[0] != len(y):
+            raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}")
+        return _cut(X, y, size), len(y)
+    if hasattr(X, "shape") or not isinstance(X, Iterable):
+        raise ValueError("y is missing: pass X and y, or an iterable of blocks (X, y)")
+    return _from_iterable(X, size), None
+
+
+def _from_iterable(blocks: Iterable[Any], size: int) -> Iterator[Block]:
+    for block in blocks:
+        if not isinstance(block, (tuple, list)) or len(block) != 2:
+            raise ValueError(f"an iterable must give blocks (X, y), not {type(block).__name__}")
+        X, y = _rows(block[0]), np.asarray(block[1])
+        if y.ndim != 1 or X.shape[0] != len(y):
+            raise ValueError(f"a block has X of shape {X.shape} and y of shape {y.shape}")
+        yield from _cut(X, y, size)
+
+
+def _cut(X: Any, y: np.ndarray, size: int) -> Iterator[Block]:
+    rows = X.iloc if hasattr(X, "iloc") else X
+    for start in range(0, len(y), size):
+        yield rows[start : start + size], y[start : start + size]
+
+
+def _rows(X: Any) -> Any:
+    """Something with a shape whose rows can be sliced."""
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+    return X.tocsr() if hasattr(X, "tocsr") else X

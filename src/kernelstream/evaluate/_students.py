@@ -1,0 +1,149 @@
+"""Two ways to talk to an estimator: ours learn and return their scores, others predict and then fit a block."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+
+from kernelstream import losses
+
+Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability of the true class (n,) or None
+
+
+def task_of(est: Any, y: np.ndarray) -> str:
+    """Classification or regression, by the estimator's word or else by the type of the targets."""
+    if hasattr(est, "__sklearn_tags__"):
+        if is_classifier(est):
+            return "classification"
+        if is_regressor(est):
+            return "regression"
+    return "regression" if np.asarray(y).dtype.kind == "f" else "classification"
+
+
+class Student:
+    """An estimator with the few calls an evaluation makes; ``seconds`` counts the time inside it."""
+
+    def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
+        self.est, self.task, self.probability = est, task, probability
+        self.classes = None if classes is None else np.unique(classes)
+        self.seconds = 0.0
+        self.taught = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
+
+    def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        """Answers of rows before they are learned."""
+        raise NotImplementedError
+
+    def answer(self, X: Any, y: np.ndarray) -> Answer:
+        """Answers; the model stays as it is (y only picks the probability)."""
+        raise NotImplementedError
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        """Learn rows."""
+        raise NotImplementedError
+
+    def _timed(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def _declaration(self) -> dict[str, Any]:
+        """The ``classes`` argument, which only a first call needs."""
+        first, self.taught = not self.taught, True
+        return {"classes": self.classes} if first and self.task == "classification" and self.classes is not None else {}
+
+    def _of_truth(self, table: np.ndarray, y: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Entry of the true class of each row; 0 for a class without a column."""
+        at = np.minimum(np.searchsorted(columns, y), len(columns) - 1)
+        return np.where(columns[at] == y, table[np.arange(len(y)), at], 0.0)
+
+
+class Learner(Student):
+    """An estimator whose ``learn`` returns the score each row had before it was learned."""
+
+    def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        scores = self._timed(self.est.learn, X, y, **self._declaration())
+        return self._read(scores, y)
+
+    def answer(self, X: Any, y: np.ndarray) -> Answer:
+        score = self.est.decision_function if self.task == "classification" else self.est.predict
+        try:
+            return self._read(self._timed(score, X), y)
+        except (NotFittedError, AttributeError):
+            if self.taught:
+                raise
+        # an untrained model has score 0 everywhere
+        if self.task == "regression":
+            return np.zeros(len(y)), None
+        if self.classes is None:
+            raise ValueError("the first labels are late, so say which there can be: pass classes=")
+        width = len(self.classes)
+        return np.full(len(y), self.classes[1 if width == 2 else 0]), np.full(len(y), 1.0 / width)
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        self._timed(self.est.learn, X, y, **self._declaration())
+
+    def _read(self, scores: np.ndarray, y: np.ndarray) -> Answer:
+        if self.task == "regression":
+            return scores, None
+        classes = self.est.classes_
+        if len(classes) == 1:
+            return np.full(len(y), classes[0]), np.ones(len(y)) if self.probability else None
+        if scores.ndim == 1:
+            predicted = classes[(scores >= 0).astype(np.intp)]
+        else:
+            predicted = classes[scores.argmax(axis=1)]
+        return predicted, self._truth(scores, y, classes) if self.probability else None
+
+    def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        spec = getattr(self.est, "loss", None)
+        loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
+        if scores.ndim == 2 and loss is not None:
+            loss = loss.multiclass()
+        if not hasattr(loss, "probability"):
+            raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
+        p = loss.probability(scores)
+        return self._of_truth(np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p, y, classes)
+
+
+class Fitter(Student):
+    """An estimator with ``predict`` and ``partial_fit`` only: a block is predicted, then fitted."""
+
+    def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
+        super().__init__(est, task, classes, probability)
+        if probability and not hasattr(est, "predict_proba"):
+            raise ValueError(f"log_loss needs probabilities, and {est!r} has no predict_proba")
+        self.takes_classes = "classes" in inspect.signature(est.partial_fit).parameters
+
+    def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        answer = self.answer(X, y)
+        self.learn(X, y)
+        return answer
+
+    def answer(self, X: Any, y: np.ndarray) -> Answer:
+        try:
+            predicted = self._timed(self.est.predict, X)
+        except (NotFittedError, AttributeError):
+            if self.taught:
+                raise
+            return self._untaught(len(y))
+        if not self.probability:
+            return predicted, None
+        return predicted, self._of_truth(self._timed(self.est.predict_proba, X), y, self.est.classes_)
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        declaration = self._declaration()
+        self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))
+
+    def _untaught(self, n: int) -> Answer:
+        if self.task == "regression":
+            return np.zeros(n), None
+        if self.classes is None:
+            raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
+        return np.full(n, self.classes[0]), np.full(n, 1.0 / len(self.classes))
