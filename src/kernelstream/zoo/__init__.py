@@ -1,0 +1,21 @@
+"""The papers' names, each a composition of the library's parts.
+
+Every module of this package holds the recipes of one family; a new recipe is a function with the ``recipe`` decorator in one
+of them, or in a new module, which is found by itself.
+
+>>> from kernelstream import zoo
+>>> zoo.make("fogd", task="binary", n_components=200, gamma=0.5)
+FeatureClassifier(features=RandomFourier(gamma=0.5, n_components=200),
+                  loss=Hinge())
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ._registry import TASKS, Recipe, get, make, names, recipe
+
+__all__ = ["TASKS", "Recipe", "get", "make", "names", "recipe"]
+
+for _module in iter_modules(__path__):
+    if not _module.name.startswith("_"):
+        import_module(f"{__name__}.{_module.name}")

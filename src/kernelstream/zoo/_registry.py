@@ -1,0 +1,91 @@
+"""Recipes and the way to find them by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+TASKS = ("binary", "multiclass", "regression")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An algorithm of the zoo: its name, where it comes from, the tasks it serves and how it is composed."""
+
+    name: str
+    reference: str
+    tasks: tuple[str, ...]
+    build: Callable[..., Any]
+
+    @property
+    def summary(self) -> str:
+        """First line of the recipe's docstring."""
+        return (inspect.getdoc(self.build) or "").split("\n")[0]
+
+    @property
+    def parameters(self) -> list[str]:
+        """Parameters the recipe takes, besides ``task``."""
+        return [name for name in inspect.signature(self.build).parameters if name not in ("task", "common")]
+
+
+_RECIPES: dict[str, Recipe] = {}
+
+
+def recipe(reference: str, tasks: tuple[str, ...] = TASKS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo."""
+
+    def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+        _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build)
+        return build
+
+    return enter
+
+
+def names(task: str | None = None) -> list[str]:
+    """Names of all algorithms, or of those that serve a task."""
+    return sorted(name for name, found in _RECIPES.items() if task is None or task in found.tasks)
+
+
+def get(name: str) -> Recipe:
+    """The recipe of a name."""
+    if name in _RECIPES:
+        return _RECIPES[name]
+    close = difflib.get_close_matches(name, _RECIPES, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown algorithm {name!r}{hint} Known: {', '.join(names())}")
+
+
+def make(name: str, task: str = "binary", **params: Any) -> Any:
+    """An estimator by the name its paper gave it.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    task : {"binary", "multiclass", "regression"}
+        What is to be learned.
+    **params
+        Parameters of the recipe (``kernel``, ``gamma``, ``eta``, ``n_components``, ``budget``, …) and of the estimator
+        (``standardize``, ``engine``, ``random_state``, …).
+
+    Examples
+    --------
+    >>> from kernelstream import zoo
+    >>> zoo.make("nogd", task="regression", budget=50, eta=0.1, gamma=2.0).budget
+    50
+    """
+    found = get(name)
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    if task not in found.tasks:
+        raise ValueError(f"{name!r} serves {', '.join(found.tasks)}, not {task}")
+    try:
+        return found.build(task=task, **params)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        unknown = str(error).rsplit("argument ", 1)[-1]
+        raise ValueError(f"{name!r} has no parameter {unknown}; it takes {', '.join(found.parameters)}") from None
