@@ -19,9 +19,11 @@
 #if defined(__GNUC__)
 #define KS_INLINE inline __attribute__((always_inline))
 #define KS_RESTRICT __restrict__
+#define KS_UNROLL _Pragma("GCC unroll 64")  // unrolled completely, small arrays become registers
 #else
 #define KS_INLINE inline
 #define KS_RESTRICT __restrict
+#define KS_UNROLL
 #endif
 
 namespace ks {
@@ -35,31 +37,33 @@ KS_INLINE To bit_cast(From x) {
 }
 
 template <class T> struct Bits;
-template <> struct Bits<float> { using Int = std::int32_t; using UInt = std::uint32_t; };
-template <> struct Bits<double> { using Int = std::int64_t; using UInt = std::uint64_t; };
+template <> struct Bits<float> { using UInt = std::uint32_t; };
+template <> struct Bits<double> { using UInt = std::uint64_t; };
 
 // ---- Constants -----------------------------------------------------------------------------------------------------
 // round: adding it rounds to the nearest integer and leaves that integer in the low bits of the sum.
-// pi/2 and ln 2 are cut into parts (Cody and Waite): the leading ones have so few bits that n * part is exact for every
-// n that occurs, so the reductions lose nothing, with or without fused multiply-adds.
-// The polynomials are minimax fits (Remez) on |r| <= pi/4 and |r| <= ln(2)/2.
+// pi and ln 2 are cut into parts (Cody and Waite): the leading ones have so few bits that n * part is exact for every n
+// that occurs, so the reductions lose nothing, with or without fused multiply-adds.
+// The polynomials are minimax fits (Remez) on |r| <= pi/2 and |r| <= ln(2)/2.
 template <class T> struct Math;
 
 template <> struct Math<float> {
     static constexpr float round = 12582912.0f;  // 1.5 * 2^23
-    static constexpr float trig_limit = 1e4f;    // beyond, n * half_pi_1 is no longer exact
-    static constexpr float two_over_pi = 0.636619772367581343f;
-    static constexpr float half_pi_1 = 1.5703125f, half_pi_2 = 4.837512969970703e-4f, half_pi_3 = 7.549790126404332e-8f;
+    static constexpr float trig_limit = 1e4f;    // up to here n has 12 bits and n * pi_2 is exact
+    static constexpr float inverse_pi = 0.318309886183790672f;
+    static constexpr float pi_1 = 3.140625f, pi_2 = 9.675025939941406e-4f, pi_3 = 1.5099580252808664e-7f;
     static constexpr float log2_e = 1.44269504088896341f;
     static constexpr float ln2_1 = 0.693145751953125f, ln2_2 = 1.428606765330187e-6f;
-    static constexpr float exp_low = -104.0f, exp_high = 89.0f;  // results are 0 and inf outside
+    static constexpr float exp_low = -88.0f, exp_high = 89.0f;  // n = -127 gives 0, n = 128 gives inf
     static constexpr int mantissa = 23, bias = 127;
     // (sin r - r) / r^3, (cos r - 1 + r^2/2) / r^4, (e^r - 1 - r) / r^2
     static KS_INLINE float sin_tail(float z) {
-        return -0.16666650772094727f + z * (0.008331975899636745f + z * -0.0001949529250850901f);
+        return -0.16666656732559204f + z * (0.008333016186952591f
+             + z * (-0.00019806547788903117f + z * 2.599903382360935e-06f));
     }
     static KS_INLINE float cos_tail(float z) {
-        return 0.04166664555668831f + z * (-0.0013887364184483886f + z * 2.443809171381872e-05f);
+        return 0.041666656732559204f + z * (-0.0013888567918911576f
+             + z * (2.4769240553723648e-05f + z * -2.619248391511064e-07f));
     }
     static KS_INLINE float exp_tail(float r) {
         return 0.5f + r * (0.166665181517601f + r * (0.04166620597243309f
@@ -70,20 +74,21 @@ template <> struct Math<float> {
 template <> struct Math<double> {
     static constexpr double round = 6755399441055744.0;  // 1.5 * 2^52
     static constexpr double trig_limit = 1e5;
-    static constexpr double two_over_pi = 0.636619772367581343;
-    static constexpr double half_pi_1 = 1.5707963267341256, half_pi_2 = 6.077100506303966e-11,
-                            half_pi_3 = 2.0222662487959506e-21;
+    static constexpr double inverse_pi = 0.318309886183790672;
+    static constexpr double pi_1 = 3.1415926534682512, pi_2 = 1.2154201012607932e-10, pi_3 = 4.044532497591901e-21;
     static constexpr double log2_e = 1.44269504088896341;
     static constexpr double ln2_1 = 0.6931471805592082, ln2_2 = 7.371002565167799e-13;
-    static constexpr double exp_low = -746.0, exp_high = 710.0;
+    static constexpr double exp_low = -709.0, exp_high = 710.0;
     static constexpr int mantissa = 52, bias = 1023;
     static KS_INLINE double sin_tail(double z) {
-        return -0.166666666666666 + z * (0.008333333333316397 + z * (-0.0001984126982587304
-             + z * (2.755731252483372e-06 + z * (-2.5050597239592164e-08 + z * 1.588841675862287e-10))));
+        return -0.16666666666666666 + z * (0.008333333333333113 + z * (-0.0001984126984118546
+             + z * (2.7557319207706627e-06 + z * (-2.5052106599590065e-08 + z * (1.605892749234264e-10
+             + z * (-7.642704149741901e-13 + z * 2.7184052001898015e-15))))));
     }
     static KS_INLINE double cos_tail(double z) {
-        return 0.0416666666666666 + z * (-0.0013888888888874064 + z * (2.4801587289443543e-05
-             + z * (-2.7557314340677814e-07 + z * (2.0875721626217756e-09 + z * -1.135955945633136e-11))));
+        return 0.041666666666665825 + z * (-0.0013888888888829698 + z * (2.4801587285705197e-05
+             + z * (-2.7557317059931793e-07 + z * (2.0876592102678798e-09 + z * (-1.1463621357618167e-11
+             + z * 4.6159742767174284e-14)))));
     }
     static KS_INLINE double exp_tail(double r) {
         return 0.5000000000000013 + r * (0.166666666666667 + r * (0.04166666666651433 + r * (0.00833333333330703
@@ -92,45 +97,44 @@ template <> struct Math<double> {
     }
 };
 
+// Elements handled together in a long chain of operations. Written out, a group becomes several interleaved vectors:
+// a core that can look only a few instructions ahead is busy with one while it waits for another.
+template <class T> constexpr std::size_t group = 64 / sizeof(T);
+
 // ---- Elementwise functions -----------------------------------------------------------------------------------------
 
-// sin and cos for |x| <= Math<T>::trig_limit, without a branch.
+// s = scale sin x and c = scale cos x for |x| <= trig_limit. With x = n pi + r both change sign with n, so there is
+// nothing to select; the price is a polynomial that reaches pi/2.
 template <class T>
-KS_INLINE void sincos(T x, T& s, T& c) {
+KS_INLINE void sincos(T x, T scale, T& s, T& c) {
     using M = Math<T>;
     using U = typename Bits<T>::UInt;
-    const T shifted = x * M::two_over_pi + M::round;
+    const T shifted = x * M::inverse_pi + M::round;
     const T n = shifted - M::round;
-    const U quadrant = bit_cast<U>(shifted);  // n modulo 4 in the low bits
-    const T r = ((x - n * M::half_pi_1) - n * M::half_pi_2) - n * M::half_pi_3;
+    const T r = ((x - n * M::pi_1) - n * M::pi_2) - n * M::pi_3;
     const T z = r * r;
-    const T sin_r = r + r * z * M::sin_tail(z);
-    const T cos_r = (T(1) - T(0.5) * z) + z * z * M::cos_tail(z);
-    const bool odd = quadrant & 1;
-    constexpr int to_sign = 8 * sizeof(T) - 2;  // bit 1 -> the sign bit
-    const U flip_s = (quadrant & 2) << to_sign;
-    const U flip_c = ((quadrant + 1) & 2) << to_sign;
-    s = bit_cast<T>(bit_cast<U>(odd ? cos_r : sin_r) ^ flip_s);
-    c = bit_cast<T>(bit_cast<U>(odd ? sin_r : cos_r) ^ flip_c);
+    const T signed_scale = bit_cast<T>(bit_cast<U>(scale) ^ (bit_cast<U>(shifted) << (8 * sizeof(T) - 1)));
+    s = signed_scale * (r + r * z * M::sin_tail(z));
+    c = signed_scale * ((T(1) - T(0.5) * z) + z * z * M::cos_tail(z));
 }
 
-// e^x over the whole range: subnormal results, 0, inf and NaN included.
+// e^x for exp_low <= x <= exp_high (or NaN). Below 2^-126.5 (double: 2^-1022.5) the result is 0, above 2^127.5
+// (2^1023.5) inf: 2^n then needs one shift.
+template <class T>
+KS_INLINE T exp_between(T x) {
+    using M = Math<T>;
+    using U = typename Bits<T>::UInt;
+    const T shifted = x * M::log2_e + (M::round + M::bias);
+    const T n = shifted - (M::round + M::bias);
+    const T r = (x - n * M::ln2_1) - n * M::ln2_2;
+    const T power = bit_cast<T>(bit_cast<U>(shifted) << M::mantissa);
+    return power + power * (r + r * r * M::exp_tail(r));
+}
+
 template <class T>
 KS_INLINE T exp(T x) {
-    using M = Math<T>;
-    using I = typename Bits<T>::Int;
-    x = x < M::exp_low ? M::exp_low : x;
-    x = x > M::exp_high ? M::exp_high : x;
-    const T shifted = x * M::log2_e + M::round;
-    const T n = shifted - M::round;
-    const T r = (x - n * M::ln2_1) - n * M::ln2_2;
-    const T p = T(1) + (r + r * r * M::exp_tail(r));
-    // 2^n as a product of two powers, neither of which leaves the range of normal numbers.
-    const I k = bit_cast<I>(shifted) - bit_cast<I>(M::round);
-    const I half = k >> 1;
-    const T a = bit_cast<T>(I(half + M::bias) << M::mantissa);
-    const T b = bit_cast<T>(I(k - half + M::bias) << M::mantissa);
-    return p * a * b;
+    x = x < Math<T>::exp_low ? Math<T>::exp_low : x;
+    return exp_between(x > Math<T>::exp_high ? Math<T>::exp_high : x);
 }
 
 // Z (m, 2 D) = scale * [cos P, sin P], P (m, D). An element's result depends on that element alone.
@@ -142,13 +146,13 @@ KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
         T* KS_RESTRICT zs = zc + D;
         int large = 0;
 #pragma omp simd reduction(| : large)
-        for (std::size_t j = 0; j < D; ++j) {
-            T s, c;
-            sincos(p[j], s, c);
-            zc[j] = scale * c;
-            zs[j] = scale * s;
-            large |= std::abs(p[j]) > Math<T>::trig_limit;
+        for (std::size_t j = 0; j < D; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
+        const std::size_t whole = D - D % group<T>;
+        for (std::size_t j = 0; j < whole; j += group<T>) {
+            KS_UNROLL
+            for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
         }
+        for (std::size_t j = whole; j < D; ++j) sincos(p[j], scale, zs[j], zc[j]);
         if (!large) continue;
         for (std::size_t j = 0; j < D; ++j) {
             if (!(std::abs(p[j]) > Math<T>::trig_limit)) continue;
@@ -158,17 +162,22 @@ KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
     }
 }
 
-// x <- exp(-c x) in place: Gaussian kernel values from squared distances. `clip` reads negative distances, which
-// rounding produces, as 0.
+// x <- exp(-c x) in place, c >= 0: Gaussian kernel values from squared distances. `clip` reads negative distances,
+// which rounding produces, as 0.
 template <class T>
 KS_CLONES void exp_scaled(std::size_t n, T* x, T c, bool clip) {
-    if (clip) {
+    const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
 #pragma omp simd
-        for (std::size_t i = 0; i < n; ++i) x[i] = exp(-c * (x[i] < T(0) ? T(0) : x[i]));
-    } else {
-#pragma omp simd
-        for (std::size_t i = 0; i < n; ++i) x[i] = exp(-c * x[i]);
+    for (std::size_t i = 0; i < n; ++i) {
+        const T t = x[i] < low ? low : x[i];
+        x[i] = -c * (t > high ? high : t);
     }
+    const std::size_t whole = n - n % group<T>;
+    for (std::size_t i = 0; i < whole; i += group<T>) {
+        KS_UNROLL
+        for (std::size_t k = i; k < i + group<T>; ++k) x[k] = exp_between(x[k]);
+    }
+    for (std::size_t i = whole; i < n; ++i) x[i] = exp_between(x[i]);
 }
 
 // An exponent of all ones is inf or NaN; one more unit carries it into the sign bit. Integer operations only, because
@@ -194,7 +203,7 @@ KS_INLINE T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
     T acc[L] = {};
     std::size_t i = 0;
     for (; i + L <= n; i += L) {
-#pragma omp simd
+        KS_UNROLL
         for (std::size_t k = 0; k < L; ++k) acc[k] += a[i + k] * b[i + k];
     }
     for (std::size_t k = 0; i < n; ++i, ++k) acc[k] += a[i] * b[i];
@@ -243,34 +252,50 @@ KS_CLONES bool csr_valid(std::size_t m, std::size_t d, std::size_t nnz, const I*
     return !bad;
 }
 
-// out (m, D) = A W, A (m, d) in CSR, W (d, D) and out row-major. A tile of columns stays in registers while a row's
-// entries are added, and the tile of W stays in the first-level cache over a block of rows.
+// Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
+// in registers while the entries of a row are added.
+template <std::size_t tile, class T, class I>
+KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
+                        const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
+                        std::size_t stride, T* KS_RESTRICT out) {
+    for (std::size_t i = start; i < stop; ++i) {
+        T acc[tile];
+        KS_UNROLL
+        for (std::size_t c = 0; c < tile; ++c) acc[c] = 0;
+        for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
+            const T v = data[k];
+            const T* KS_RESTRICT w = W + std::size_t(indices[k]) * stride;
+            KS_UNROLL
+            for (std::size_t c = 0; c < tile; ++c) acc[c] += v * w[c];
+        }
+        KS_UNROLL
+        for (std::size_t c = 0; c < tile; ++c) out[i * D + c] = acc[c];
+    }
+}
+
+template <class T> constexpr std::size_t csr_tile_width = 256 / sizeof(T);
+
+// out (m, D) = A W, A (m, d) in CSR, W (d, D) and out row-major, a tile of columns at a time. `buffer`, when given, has
+// room for d * csr_tile_width<T> numbers: the tile of W is copied there for a block of rows, which keeps it in the
+// first-level cache and its few pages in the address cache (rows of W a power of two apart would evict each other).
 template <class T, class I>
-KS_CLONES void csr_matmul(std::size_t m, std::size_t D, const T* data, const I* indices, const I* indptr, const T* W,
-                          T* out) {
-    constexpr std::size_t tile = 256 / sizeof(T), block = 256;
+KS_CLONES void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices,
+                          const I* indptr, const T* W, T* buffer, T* out) {
+    constexpr std::size_t tile = csr_tile_width<T>, block = 1024;
     for (std::size_t start = 0; start < m; start += block) {
         const std::size_t stop = start + block < m ? start + block : m;
         std::size_t j = 0;
         for (; j + tile <= D; j += tile) {
-            for (std::size_t i = start; i < stop; ++i) {
-                T acc[tile] = {};
-                for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
-                    const T v = data[k];
-                    const T* KS_RESTRICT w = W + std::size_t(indices[k]) * D + j;
-#pragma omp simd
-                    for (std::size_t c = 0; c < tile; ++c) acc[c] += v * w[c];
-                }
-                std::memcpy(out + i * D + j, acc, sizeof acc);
-            }
+            if (buffer)
+                for (std::size_t r = 0; r < d; ++r) std::memcpy(buffer + r * tile, W + r * D + j, tile * sizeof(T));
+            csr_tile<tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : D, out + j);
         }
-        const std::size_t rest = D - j;
-        if (!rest) continue;
-        for (std::size_t i = start; i < stop; ++i) {
-            T acc[tile] = {};
-            for (I k = indptr[i]; k < indptr[i + 1]; ++k) axpy(rest, data[k], W + std::size_t(indices[k]) * D + j, acc);
-            std::memcpy(out + i * D + j, acc, rest * sizeof(T));
-        }
+        // what is left, in narrower tiles: 40 columns are one of 32 and one of 8
+        for (; j + tile / 2 <= D; j += tile / 2)
+            csr_tile<tile / 2>(start, stop, D, data, indices, indptr, W + j, D, out + j);
+        for (; j + tile / 8 <= D; j += tile / 8)
+            csr_tile<tile / 8>(start, stop, D, data, indices, indptr, W + j, D, out + j);
+        for (; j < D; ++j) csr_tile<1>(start, stop, D, data, indices, indptr, W + j, D, out + j);
     }
 }
 
