@@ -1,23 +1,20 @@
 // Bindings of vecmath.hpp. Arrays are taken as they are (noconvert): a copy made because of a wrong dtype or layout
 // would receive the result and be thrown away, so a mismatch is a TypeError.
+#include "arrays.hpp"
 #include "vecmath.hpp"
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
-template <class T, class... Ts> using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu, Ts...>;
-template <class T> using Vector = Array<T, nb::ndim<1>>;
-template <class T> using Matrix = Array<T, nb::ndim<2>>;
+using ks::Matrix;
+using ks::Vector;
+template <class T> using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;  // any number of axes
 
 // Other threads run during a call that takes long enough for them to notice; handing over costs more than one row.
 struct Release {
@@ -30,14 +27,14 @@ struct Release {
 template <class T>
 void trig(Matrix<const T> P, Matrix<T> Z, double scale) {
     const std::size_t m = P.shape(0), D = P.shape(1);
-    if (Z.shape(0) != m || Z.shape(1) != 2 * D) throw std::invalid_argument("trig: Z must be (m, 2 D) for P (m, D)");
+    ks::require(Z.shape(0) == m && Z.shape(1) == 2 * D, "trig: Z must be (m, 2 D) for P (m, D)");
     Release unlocked(m * D);
     ks::trig<T>(m, D, P.data(), T(scale), Z.data());
 }
 
 template <class T>
 void exp_scaled(Array<T> X, double c, bool clip) {
-    if (!(c >= 0) || std::isinf(c)) throw std::invalid_argument("exp_scaled: c must be a finite number >= 0");
+    ks::require(c >= 0 && std::isfinite(c), "exp_scaled: c must be a finite number >= 0");
     Release unlocked(X.size());
     ks::exp_scaled<T>(X.size(), X.data(), T(c), clip);
 }
@@ -52,11 +49,11 @@ template <class T, class I>
 void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Matrix<const T> W,
                 Matrix<T> out) {
     const std::size_t m = out.shape(0), d = W.shape(0), D = W.shape(1), nnz = indices.size();
-    if (indptr.size() != m + 1 || data.size() != nnz || out.shape(1) != D)
-        throw std::invalid_argument("csr_matmul: shapes do not agree");
+    ks::require(indptr.size() == m + 1 && data.size() == nnz && out.shape(1) == D,
+                "csr_matmul: shapes do not agree");
     Release unlocked(m * D);
-    if (!ks::csr_valid<I>(m, d, nnz, indptr.data(), indices.data()))
-        throw std::invalid_argument("csr_matmul: indptr or a column index is out of range");
+    ks::require(ks::csr_valid<I>(m, d, nnz, indptr.data(), indices.data()),
+                "csr_matmul: indptr or a column index is out of range");
     // A copy of each tile of W pays when its rows are used several times and it fits the second-level cache.
     constexpr std::size_t tile = ks::csr_tile_width<T>;
     std::unique_ptr<T[]> buffer;

@@ -1,0 +1,67 @@
+# make demo | test | lint | build | purecheck | clean, on a fresh clone with Python, pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+# What an editable install depends on: the compiled sources, and which modules exist (the install maps their names).
+SOURCES := CMakeLists.txt $(wildcard cpp/*)
+MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
+DEPS := $(VENV)/.deps
+RUN := $(VENV)/.run
+NATIVE := $(VENV)/.native-$(MODULES)
+
+# With a compiler at hand, an extension that does not compile is an error, not a quiet fall back to pure Python.
+COMPILER := $(shell command -v c++ || command -v g++ || command -v clang++)
+ifneq ($(COMPILER),)
+REQUIRE := KERNELSTREAM_REQUIRE_NATIVE=1
+endif
+
+# Two builds at once would share a build folder.
+LOCK := $(if $(shell command -v flock),flock $(VENV)/.lock)
+
+.PHONY: demo test lint build purecheck clean
+
+demo: $(RUN)
+	$(BIN)/kernelstream demo
+
+test: build
+	$(MAKE) --no-print-directory lint purecheck
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --doctest-modules tests src/kernelstream $(PYTEST_ARGS)
+
+lint: $(DEPS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Compiles what changed and installs it; Python files are used from src/ as they are.
+build: $(DEPS)
+	@$(MAKE) --no-print-directory $(NATIVE)
+
+purecheck:
+	PYTHON="$(PYTHON)" bash tools/pure_python_check.sh
+
+clean:
+	rm -rf $(VENV) .venv-pure build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Enough to run the demo. A development install serves as well.
+$(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
+	@if [ -e $(DEPS) ]; then $(MAKE) --no-print-directory build; else \
+	    echo "installing kernelstream"; $(LOCK) $(PIP) install -e '.[plots]'; fi
+	@touch $@
+
+# The build tools come first, because the build then runs in this environment (its folder can be reused).
+$(DEPS): pyproject.toml | $(BIN)/python
+	@echo "installing kernelstream and the development tools"
+	@$(LOCK) $(PIP) install 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-build-isolation -e '.[dev]'
+	@rm -f $(VENV)/.native-* && touch $@ $(NATIVE) $(RUN)
+
+$(NATIVE): $(SOURCES)
+	@echo "building kernelstream"
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-build-isolation --no-deps -e .
+	@rm -f $(VENV)/.native-* && touch $@ $(RUN)

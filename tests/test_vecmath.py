@@ -1,0 +1,229 @@
+"""The compiled vector functions against float64 truths, at the edges of their ranges and of their shapes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+core = pytest.importorskip("kernelstream._core")
+
+DTYPES = (np.float32, np.float64)
+# Largest error of sin and cos relative to 1, and of exp relative to its value.
+TRIG_ERROR = {np.float32: 2e-7, np.float64: 1e-15}
+EXP_ERROR = {np.float32: 2e-7, np.float64: 5e-16}
+
+
+def trig(P, scale=1.0):
+    Z = np.full((P.shape[0], 2 * P.shape[1]), np.nan, P.dtype)
+    core.trig(P, Z, scale)
+    return Z
+
+
+def assert_trig(P):
+    exact = P.astype(np.float64)  # the truth is that of the rounded argument
+    truth = np.hstack([np.cos(exact), np.sin(exact)])
+    np.testing.assert_allclose(trig(P), truth, rtol=0, atol=TRIG_ERROR[P.dtype.type])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1e3, 9.9e3])
+def test_trig_accuracy(dtype, size):
+    rng = np.random.default_rng(0)
+    assert_trig(rng.uniform(-size, size, (40, 1000)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_trig_near_multiples_of_half_pi(dtype):
+    n = np.arange(-6000, 6001)
+    assert_trig((n * (np.pi / 2)).astype(dtype)[None])
+    assert_trig(np.nextafter((n * (np.pi / 2)).astype(dtype), dtype(np.inf))[None])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_trig_edges(dtype):
+    tiny = np.finfo(dtype).tiny
+    values = [0.0, -0.0, tiny, -tiny, tiny / 4, 1e4, 1e5, -1e5, 1.0001e5, 1e6, -1e9, 1e20, np.finfo(dtype).max]
+    P = np.array([values], dtype)
+    assert_trig(P)
+    D = P.shape[1]
+    np.testing.assert_array_equal(trig(P)[0, D : D + 2], [0, 0])
+    bad = trig(np.array([[np.nan, np.inf, -np.inf, 1.0]], dtype))
+    assert np.isnan(bad[0, [0, 1, 2, 4, 5, 6]]).all()
+    np.testing.assert_allclose(bad[0, [3, 7]], [np.cos(1), np.sin(1)], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (3, 15), (3, 16), (2, 17), (5, 33), (0, 4), (4, 0), (0, 0)])
+def test_trig_shapes_and_scale(dtype, shape):
+    P = np.random.default_rng(1).normal(size=shape).astype(dtype)
+    truth = 0.25 * np.hstack([np.cos(P), np.sin(P)])
+    np.testing.assert_allclose(trig(P, 0.25), truth, atol=TRIG_ERROR[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_trig_of_an_element_ignores_its_neighbours(dtype):
+    P = np.random.default_rng(2).normal(scale=5, size=(1, 64)).astype(dtype)
+    alone = trig(P)
+    P[0, 10] = 1e8
+    together = trig(P)
+    keep = np.arange(128) % 64 != 10
+    np.testing.assert_array_equal(alone[:, keep], together[:, keep])
+
+
+def test_trig_rejects_what_it_cannot_write():
+    P = np.zeros((2, 3), np.float32)
+    with pytest.raises(TypeError):
+        core.trig(P, np.zeros((2, 6)), 1.0)  # float64 output
+    with pytest.raises(TypeError):
+        core.trig(P, np.zeros((2, 12), np.float32)[:, ::2], 1.0)  # strided output
+    with pytest.raises(TypeError):
+        core.trig(P.astype(np.float16), np.zeros((2, 6), np.float16), 1.0)
+    with pytest.raises(TypeError):
+        core.trig(P[0], np.zeros(6, np.float32), 1.0)
+    locked = np.zeros((2, 6), np.float32)
+    locked.flags.writeable = False
+    with pytest.raises(TypeError):
+        core.trig(P, locked, 1.0)
+    for shape in [(2, 5), (3, 6)]:
+        with pytest.raises(ValueError, match="trig"):
+            core.trig(P, np.zeros(shape, np.float32), 1.0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 7, 16, 1000])
+def test_exp_accuracy(dtype, n):
+    largest = 80 if dtype is np.float32 else 700
+    X = np.random.default_rng(n).uniform(-largest, largest, n).astype(dtype)
+    truth = np.exp(-X.astype(np.float64))
+    core.exp_scaled(X, 1.0, clip=False)
+    np.testing.assert_allclose(X, truth, rtol=EXP_ERROR[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exp_is_a_gaussian_kernel(dtype):
+    D2 = np.random.default_rng(0).chisquare(5, (20, 30)).astype(dtype)
+    truth = np.exp(-0.3 * D2.astype(np.float64))
+    core.exp_scaled(D2, 0.3)
+    np.testing.assert_allclose(D2, truth, rtol=0, atol=TRIG_ERROR[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exp_edges(dtype):
+    X = np.array([0.0, -0.0, -1e-9, -5.0, 1e30, np.inf, np.nan, -np.inf], dtype)
+    clipped = X.copy()
+    core.exp_scaled(clipped, 2.0)
+    np.testing.assert_array_equal(clipped, [1, 1, 1, 1, 0, 0, np.nan, 1])
+    free = X.copy()
+    core.exp_scaled(free, 2.0, clip=False)
+    np.testing.assert_allclose(free, [1, 1, 1, np.exp(10), 0, 0, np.nan, np.inf], rtol=1e-6)
+    flat = X[:5].copy()
+    core.exp_scaled(flat, 0.0)
+    np.testing.assert_array_equal(flat, np.ones(5))
+
+
+def test_exp_rejects():
+    with pytest.raises(TypeError):
+        core.exp_scaled(np.zeros(3, np.int64), 1.0)
+    with pytest.raises(TypeError):
+        core.exp_scaled(np.zeros((4, 4))[:, :2], 1.0)
+    for c in [-1.0, np.nan, np.inf]:
+        with pytest.raises(ValueError, match="c must be"):
+            core.exp_scaled(np.zeros(3), c)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_finite(dtype):
+    top = np.finfo(dtype).max
+    for n in [0, 1, 2, 3, 17, 1000]:
+        X = np.full(n, top, dtype)
+        X[::2] = -top
+        assert core.all_finite(X)
+        for position in {0, n // 2, n - 1} if n else ():
+            for bad in [np.nan, -np.nan, np.inf, -np.inf]:
+                Y = X.copy()
+                Y[position] = bad
+                assert not core.all_finite(Y)
+                assert not core.all_finite(Y[None])
+    subnormal = np.array([np.finfo(dtype).smallest_subnormal, 0.0, -0.0], dtype)
+    subnormal.flags.writeable = False
+    assert core.all_finite(subnormal)
+
+
+def test_all_finite_rejects():
+    for bad in [np.zeros(3, int), np.zeros(3, np.float16), np.zeros((4, 4))[:, :2], [1.0], "nan", None]:
+        with pytest.raises(TypeError):
+            core.all_finite(bad)
+
+
+def csr_matmul(A, W, index=np.int32):
+    out = np.full((A.shape[0], W.shape[1]), np.nan, W.dtype)
+    core.csr_matmul(A.data, A.indices.astype(index), A.indptr.astype(index), W, out)
+    return out
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("m, d, D", [(1, 5, 1), (1, 123, 1000), (7, 20, 63), (300, 30, 200), (1100, 3, 64), (5, 4, 97)])
+def test_csr_matmul(dtype, index, m, d, D):
+    rng = np.random.default_rng(m)
+    A = sp.random_array((m, d), density=0.3, rng=rng, dtype=dtype, format="csr")
+    W = rng.normal(size=(d, D)).astype(dtype)
+    truth = A.toarray().astype(np.float64) @ W.astype(np.float64)
+    np.testing.assert_allclose(csr_matmul(A, W, index), truth, rtol=0, atol=100 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_csr_matmul_rows_do_not_depend_on_the_block(dtype):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((200, 10), density=0.5, rng=rng, dtype=dtype, format="csr")
+    W = rng.normal(size=(10, 150)).astype(dtype)
+    together = csr_matmul(A, W)
+    np.testing.assert_array_equal(together, np.vstack([csr_matmul(A[i : i + 1], W) for i in range(200)]))
+
+
+def test_csr_matmul_of_nothing():
+    W = np.ones((4, 70), np.float32)
+    assert (csr_matmul(sp.csr_array((3, 4), dtype=np.float32), W) == 0).all()
+    assert csr_matmul(sp.csr_array((0, 4), dtype=np.float32), W).shape == (0, 70)
+    assert csr_matmul(sp.csr_array((3, 4), dtype=np.float32), W[:, :0].copy()).shape == (3, 0)
+
+
+def test_csr_matmul_unsorted_duplicates():
+    data, indices, indptr = np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2], np.int32), np.array([0, 3], np.int32)
+    out = np.empty((1, 2))
+    core.csr_matmul(data, indices, indptr, np.arange(6.0).reshape(3, 2), out)
+    np.testing.assert_array_equal(out, [[16, 22]])
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    "indices, indptr",
+    [
+        ([0, 3], [0, 1, 2]),  # one past the last column
+        ([0, -1], [0, 1, 2]),
+        ([0, 2**31 - 1], [0, 1, 2]),
+        ([0, 1], [0, 1, 3]),  # past the stored entries
+        ([0, 1], [0, 2, 1]),  # decreasing
+        ([0, 1], [-1, 1, 2]),
+        ([0, 1], [0, -5, 2]),
+    ],
+)
+def test_csr_matmul_out_of_range(index, indices, indptr):
+    out = np.zeros((2, 5))
+    with pytest.raises(ValueError, match="out of range"):
+        core.csr_matmul(np.ones(2), np.array(indices, index), np.array(indptr, index), np.ones((3, 5)), out)
+
+
+def test_csr_matmul_rejects():
+    data, indices, indptr = np.ones(2), np.array([0, 1], np.int32), np.array([0, 1, 2], np.int32)
+    W, out = np.ones((3, 5)), np.zeros((2, 5))
+    with pytest.raises(TypeError):
+        core.csr_matmul(data.astype(np.float32), indices, indptr, W, out)
+    with pytest.raises(TypeError):
+        core.csr_matmul(data, indices, indptr.astype(np.int64), W, out)
+    with pytest.raises(TypeError):
+        core.csr_matmul(data, indices, indptr, np.asfortranarray(W), out)
+    for wrong in [np.zeros((3, 5)), np.zeros((2, 4))]:
+        with pytest.raises(ValueError, match="shapes"):
+            core.csr_matmul(data, indices, indptr, W, wrong)
+    with pytest.raises(ValueError, match="shapes"):
+        core.csr_matmul(np.ones(3), indices, indptr, W, out)
