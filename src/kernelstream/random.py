@@ -31,4 +31,4 @@ def seed_from(random_state: Any) -> int:
 
 def generator(seed: int, stream: int = 0) -> np.random.Generator:
     """Generator of stream ``stream`` of ``seed``; streams are independent and never overlap."""
-    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, stream]))
+    return np.random.Generator(np.random.Philox(key=seed, counter=np.array([0, 0, 0, stream], np.uint64)))

@@ -1,0 +1,224 @@
+"""What every streaming estimator must keep, whatever it learns."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+
+from ..engine import has_native
+
+CHUNKS = (1, 7)
+
+
+def check_streaming(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    rtol: float = 1e-8,
+    chunks: tuple[int, ...] = CHUNKS,
+    bounded: bool = True,
+    exact_split: bool = True,
+) -> None:
+    """Assert the streaming contract on rows X (n, d) with targets y (n,).
+
+    Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); python and native
+    agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither changed
+    nor kept; a row of weight 0 is as good as absent; bad input is refused and leaves no trace; memory stays constant.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, with an integer ``random_state`` where it is random; it is cloned, never changed.
+    rtol : float
+        Relative tolerance between engines and, in the native engine, between splits.
+    chunks : tuple of int
+        Rows per call, compared with all rows in one call.
+    bounded : bool
+        Whether the state must keep its size in the second half of the stream.
+    exact_split : bool
+        Whether the python engine must be bit-identical for any split.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import FeatureClassifier
+    >>> X, y = make_moons(150, noise=0.2, random_state=0)
+    >>> check_streaming(FeatureClassifier(random_state=0), X, y)
+    """
+    engines = ["python"] + ["native"] * has_native()
+    whole = {}
+    for engine in engines:
+        make = _maker(estimator, engine)
+        reference = make()
+        scores = reference.learn(X, y)
+        whole[engine] = (reference.state_, scores)
+        tolerance = 0.0 if engine == "python" and exact_split else rtol
+        for chunk in chunks:
+            _check_split(make, X, y, chunk, whole[engine], tolerance)
+        _check_resume(make, X, y, whole[engine])
+        _check_pure(make, X, y)
+        _check_untouched(make, X, y)
+        _check_weight_zero(make, X, y, tolerance)
+        _check_bad_input(make, X, y)
+        if bounded:
+            _check_bounded(make, X, y)
+    if len(engines) == 2:
+        assert_same_state(whole["python"][0], whole["native"][0], rtol, "python and native engine")
+        assert_same_scores(whole["python"][1], whole["native"][1], rtol, "python and native engine")
+
+
+def assert_same_state(a: dict[str, Any], b: dict[str, Any], rtol: float, what: str) -> None:
+    """Assert that two states hold the same entries, arrays within ``rtol`` of their largest value (0: to the bit)."""
+    assert a.keys() == b.keys(), f"{what}: entries differ: {sorted(a.keys() ^ b.keys())}"
+    for key in a:
+        left, right = np.asarray(a[key]), np.asarray(b[key])
+        assert left.shape == right.shape, f"{what}: {key} has shape {left.shape} and {right.shape}"
+        if rtol == 0.0 or left.dtype.kind != "f":
+            assert np.array_equal(left, right), f"{what}: {key} differs"
+        else:
+            scale = max(float(np.max(np.abs(left), initial=0.0)), 1e-300)
+            gap = float(np.max(np.abs(left - right), initial=0.0)) / scale
+            assert gap <= rtol, f"{what}: {key} differs by {gap:.2e} of its largest value (allowed {rtol:.0e})"
+
+
+def assert_same_scores(a: np.ndarray, b: np.ndarray, rtol: float, what: str) -> None:
+    """Assert that two arrays of scores agree within ``rtol`` of the largest finite score."""
+    assert a.shape == b.shape, f"{what}: scores of shape {a.shape} and {b.shape}"
+    finite = np.isfinite(a)
+    assert np.array_equal(finite, np.isfinite(b)), f"{what}: scores are infinite in different places"
+    scale = max(float(np.max(np.abs(a[finite]), initial=0.0)), 1e-300)
+    gap = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0)) / scale
+    assert gap <= rtol, f"{what}: scores differ by {gap:.2e} of the largest (allowed {rtol:.0e})"
+
+
+def _maker(estimator: Any, engine: str) -> Callable[[], Any]:
+    return lambda: clone(estimator).set_params(engine=engine)
+
+
+def _in_chunks(est: Any, X: Any, y: Any, chunk: int, start: int = 0) -> list[np.ndarray]:
+    return [est.learn(X[i : i + chunk], y[i : i + chunk]) for i in range(start, X.shape[0], chunk)]
+
+
+def _check_split(make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict, np.ndarray], rtol: float) -> None:
+    est = make()
+    parts = _in_chunks(est, X, y, chunk)
+    what = f"{type(est).__name__}, engine={est.engine}: {chunk} rows a call and all in one call"
+    assert_same_state(est.state_, whole[0], rtol, what)
+    if all(part.ndim == whole[1].ndim and part.shape[1:] == whole[1].shape[1:] for part in parts):
+        assert_same_scores(np.concatenate(parts), whole[1], rtol, what)
+
+
+def _check_resume(make: Callable[[], Any], X: Any, y: Any, whole: tuple[dict, np.ndarray]) -> None:
+    half = X.shape[0] // 2
+    first = make()
+    first.learn(X[:half], y[:half])
+    straight = copy.deepcopy(first)
+    straight.learn(X[half:], y[half:])
+    for how, resumed in {"pickle": pickle.loads(pickle.dumps(first)), "state": make()}.items():
+        if how == "state":
+            resumed.state_ = copy.deepcopy(first.state_)
+        resumed.learn(X[half:], y[half:])
+        assert_same_state(resumed.state_, straight.state_, 0.0, f"{type(first).__name__}: resumed from its {how}, and not")
+
+
+def _check_pure(make: Callable[[], Any], X: Any, y: Any) -> None:
+    est = make()
+    est.learn(X, y)
+    before = copy.deepcopy(est.state_)
+    first = est.predict(X)
+    assert np.array_equal(first, est.predict(X)), f"{type(est).__name__}: two calls of predict differ"
+    if hasattr(est, "decision_function"):
+        est.decision_function(X)
+    assert_same_state(before, est.state_, 0.0, f"{type(est).__name__}: before and after predict")
+
+
+def _check_untouched(make: Callable[[], Any], X: Any, y: Any) -> None:
+    est = make()
+    mine, target = X.copy(), np.array(y)
+    half = X.shape[0] // 2
+    est.learn(mine[:half], target[:half])
+    part, target_part = mine[half:].copy(), target[half:].copy()
+    est.learn(part, target_part)
+    unchanged = (part != X[half:]).nnz == 0 if sp.issparse(X) else np.array_equal(part, X[half:])
+    assert unchanged and np.array_equal(target_part, y[half:]), f"{type(est).__name__}: learn changed its input"
+    before = copy.deepcopy(est.state_)
+    (part.data if sp.issparse(part) else part)[:] = 0
+    (mine.data if sp.issparse(mine) else mine)[:] = 0
+    assert_same_state(before, est.state_, 0.0, f"{type(est).__name__}: before and after its input was overwritten")
+
+
+def _check_weight_zero(make: Callable[[], Any], X: Any, y: Any, rtol: float) -> None:
+    keep = np.arange(X.shape[0]) % 3 != 1
+    weighted, without = make(), make()
+    weighted.learn(X, y, sample_weight=keep.astype(float))
+    without.learn(X[keep], y[keep], sample_weight=np.ones(keep.sum()))
+    assert_same_state(weighted.state_, without.state_, rtol, f"{type(weighted).__name__}: weight 0 and no row")
+
+
+def _check_bad_input(make: Callable[[], Any], X: Any, y: Any) -> None:
+    est = make()
+    name = type(est).__name__
+    rows = X[:5].toarray() if sp.issparse(X) else np.array(X[:5])
+    hole, endless = rows.copy(), rows.copy()
+    hole[2, 0], endless[1, 0] = np.nan, np.inf
+    target = np.array(y[:5])
+    bad: dict[str, tuple[Any, Any]] = {
+        "NaN": (hole, target),
+        "infinity": (endless, target),
+        "a missing column": (rows[:, :-1], target),
+        "a one-dimensional X": (rows[0], target[:1]),
+        "an empty batch": (rows[:0], target[:0]),
+        "strings": (np.full(rows.shape, "a"), target),
+        "ragged lists": ([[1.0, 2.0], [1.0]], target[:2]),
+        "y of another length": (rows, target[:4]),
+        "y with NaN": (rows, np.full(5, np.nan)),
+    }
+    if not is_classifier(est):
+        bad["a target that is no number"] = (rows, np.array(list("abcde")))
+    fresh = dict(est.__dict__)
+    for what, (rows_, target_) in bad.items():
+        if what == "a missing column":
+            continue
+        _refuses(est, rows_, target_, what)
+        assert est.__dict__.keys() == fresh.keys(), f"{name}: {what} left traces on an unfitted model"
+    est.learn(X, y)
+    before = copy.deepcopy(est.state_)
+    for what, (rows_, target_) in bad.items():
+        _refuses(est, rows_, target_, what)
+        assert_same_state(before, est.state_, 0.0, f"{name}: before and after {what}")
+    for weight in (np.array([1, 1, -1, 1, 1.0]), np.ones(4), np.full(5, np.nan)):
+        try:
+            est.learn(rows, target, sample_weight=weight)
+        except ValueError:
+            assert_same_state(before, est.state_, 0.0, f"{name}: before and after bad weights")
+        else:
+            raise AssertionError(f"{name} accepted sample_weight={weight}")
+
+
+def _refuses(est: Any, X: Any, y: Any, what: str) -> None:
+    try:
+        est.learn(X, y)
+    except ValueError as error:
+        assert str(error).strip(), f"{type(est).__name__}: the error about {what} says nothing"
+    else:
+        raise AssertionError(f"{type(est).__name__} accepted {what}")
+
+
+def _check_bounded(make: Callable[[], Any], X: Any, y: Any) -> None:
+    est = make()
+    est.learn(X, y)
+    size = _bytes(est.state_)
+    for _ in range(2):
+        est.learn(X, y)
+    assert _bytes(est.state_) == size, f"{type(est).__name__}: state grew from {size} to {_bytes(est.state_)} bytes"
+
+
+def _bytes(state: dict[str, Any]) -> int:
+    return sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))

@@ -1,0 +1,149 @@
+"""Updates: their defining inequality, and closed forms of single steps."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kernelstream import losses, updates
+from kernelstream.testing import check_update
+
+LOSSES = ["hinge", "logistic", "squared_hinge", "squared", "epsilon_insensitive", "crammer_singer", "softmax"]
+
+
+@pytest.mark.parametrize("name", updates.names())
+@pytest.mark.parametrize("loss", LOSSES)
+def test_conformance(name, loss):
+    update, loss = updates.get(name), losses.get(loss)
+    if name == "passive_aggressive" and not loss.piecewise_linear:
+        with pytest.raises(ValueError, match="piecewise linear"):
+            update.check(loss)
+        return
+    if name == "averaged":
+        update = updates.Averaged(updates.OGD(0.1))
+    check_update(update, loss)
+
+
+def step(update, loss, y, f, k_xx=1.0, t=1, memory=None):
+    loss = losses.get(loss)
+    if memory is None:
+        memory = update.memory(np.size(f))
+    return update.step(loss, y, f, k_xx, t, memory)
+
+
+def test_ogd_schedules():
+    assert step(updates.OGD(0.5), "hinge", 1.0, 0.0, t=4) == (1.0, 0.5)
+    assert step(updates.OGD(0.5, "sqrt"), "hinge", 1.0, 0.0, t=4) == (1.0, 0.25)
+    decay, tau = step(updates.OGD(1.0, "inverse", lam=0.1), "hinge", 1.0, 0.0, t=4)
+    assert tau == pytest.approx(1 / 0.4)
+    assert decay == pytest.approx(1 - 1 / 4)
+    assert step(updates.Pegasos(0.1), "hinge", 1.0, 0.0, t=4) == pytest.approx((decay, tau))
+
+
+@pytest.mark.parametrize("k_xx", [0.5, 1.0, 3.0])
+def test_passive_aggressive_removes_the_loss(k_xx):
+    """PA without limit: the loss of the row is zero after the step, and not more than zero margin beyond."""
+    pa = updates.PassiveAggressive(C=math.inf)
+    for y, f in [(1.0, -0.3), (-1.0, 0.2), (1.0, 0.99)]:
+        _, tau = step(pa, "hinge", y, f, k_xx)
+        assert y * (f + tau * k_xx) == pytest.approx(1.0)
+    _, tau = step(pa, losses.EpsilonInsensitive(0.1), 2.0, 0.5, k_xx)
+    assert 0.5 + tau * k_xx == pytest.approx(1.9)
+    f = np.array([0.2, 0.5, -1.0])
+    _, tau = step(pa, "crammer_singer", 0, f, k_xx)
+    after = f + tau * k_xx
+    assert after[0] - after[1] == pytest.approx(1.0)
+    assert tau[2] == 0
+
+
+def test_passive_aggressive_variants():
+    """PA-I caps at C; PA-II is the minimiser of tau^2 k/2 + C (l - tau k)^2."""
+    assert step(updates.PassiveAggressive(0.1), "hinge", 1.0, -1.0)[1] == pytest.approx(0.1)
+    k, C, loss = 2.0, 0.7, 2.0
+    tau = step(updates.PassiveAggressive(C, 2), "hinge", 1.0, 1.0 - loss, k)[1]
+    taus = np.linspace(0, 2, 200001)
+    objective = 0.5 * taus**2 * k + C * (loss - taus * k) ** 2
+    assert tau == pytest.approx(taus[np.argmin(objective)], abs=1e-5)
+
+
+def test_norma_tube():
+    """Outside the tube widens by (1 - nu) eta, inside narrows by nu eta, never below zero."""
+    norma = updates.NORMA(eta=0.1, lam=0.0, nu=0.2)
+    loss, memory = losses.EpsilonInsensitive(0.05), norma.memory(1)
+    assert norma.step(loss, 1.0, 0.0, 1.0, 1, memory) == (1.0, 0.1)
+    assert memory[0, 0] == pytest.approx(0.05 + 0.08)
+    assert norma.step(loss, 0.0, 0.1, 1.0, 2, memory) == (1.0, 0.0)
+    assert memory[0, 0] == pytest.approx(0.13 - 0.02)
+    for _ in range(20):
+        norma.step(loss, 0.0, 0.0, 1.0, 3, memory)
+    assert memory[0, 0] == 0.0
+
+
+def test_norm_ada_grad_sums_squares():
+    update = updates.NormAdaGrad(eta=2.0)
+    memory = update.memory(1)
+    k = [0.5, 1.0, 2.0]
+    taus = [update.step(losses.get("squared"), 0.0, f, kx, 1, memory)[1] for f, kx in zip([1.0, 2.0, -3.0], k)]
+    sums = np.cumsum([1.0 * 0.5, 4.0 * 1.0, 9.0 * 2.0])
+    np.testing.assert_allclose(taus, -2.0 * np.array([1.0, 2.0, -3.0]) / np.sqrt(sums), rtol=1e-10)
+
+
+def test_auto_rate_follows_the_target():
+    """Regression steps are 0.3 x the standard deviation of the targets so far."""
+    update = updates.AdaGrad()
+    memory = update.memory(1)
+    y = np.random.default_rng(0).normal(5.0, 3.0, 200)
+    for value in y:
+        eta, _ = update.step(losses.get("squared"), float(value), 0.0, 1.0, 1, memory)
+    assert eta == pytest.approx(0.3 * y.std(), rel=1e-9)
+
+
+def test_coin_betting_is_scale_free():
+    """Multiplying all gradients by a constant changes nothing but the units: f stays the same."""
+
+    def run(unit):
+        update, memory, w = updates.CoinBetting(), updates.CoinBetting().memory(1), np.zeros(2)
+        rng = np.random.default_rng(1)
+        for t in range(1, 200):
+            z = rng.normal(size=2)
+            z /= np.linalg.norm(z)
+            y = z @ [2.0, -1.0]
+            loss = losses.get("absolute")
+
+            class Scaled(type(loss)):
+                def gradient(self, y, f):
+                    return unit * super().gradient(y, f)
+
+            decay, tau = update.step(Scaled(), float(y), float(w @ z), 1.0, t, memory)
+            w = decay * w + tau * z
+        return w
+
+    one = run(1.0)
+    np.testing.assert_allclose(run(1000.0) , one, rtol=1e-8)
+    assert np.linalg.norm(one - [2.0, -1.0]) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("update", "message"),
+    [
+        (updates.OGD(0.0), "eta"),
+        (updates.OGD(eta="fast"), "eta"),
+        (updates.OGD(1.0, "inverse"), "lam"),
+        (updates.OGD(0.5, "inverse", 0.1), "eta"),
+        (updates.OGD(1.0, "cosine"), "schedule"),
+        (updates.Pegasos(0), "lam"),
+        (updates.NORMA(nu=2.0), "nu"),
+        (updates.PassiveAggressive(-1.0), "C"),
+        (updates.PassiveAggressive(1.0, 3), "variant"),
+        (updates.AdaGrad("big"), "eta"),
+        (updates.Averaged(updates.Averaged()), "twice"),
+    ],
+)
+def test_bad_parameters(update, message):
+    with pytest.raises(ValueError, match=message):
+        update.check(losses.get("hinge"))
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="did you mean 'ada_grad'"):
+        updates.get("adagrad")
