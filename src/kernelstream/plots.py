@@ -1,0 +1,117 @@
+"""Pictures of results; they need matplotlib (``pip install "kernelstream[plots]"``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .evaluate import Result
+
+__all__ = ["curves", "figure", "save"]
+
+# colours that stay apart for most colour-blind readers, and in grey
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
+
+
+def figure(columns: int = 1, width: float = 6.4, height: float = 4.0) -> tuple[Figure, list[Axes]]:
+    """An empty figure with axes side by side, and nothing global: no window, no backend to choose."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('plots need matplotlib: pip install "kernelstream[plots]"') from error
+    made = Figure(figsize=(width * columns, height), layout="constrained")
+    return made, list(made.subplots(1, columns, squeeze=False)[0])
+
+
+def curves(
+    results: Result | Mapping[str, Result] | Iterable[Result],
+    path: str | Path | None = None,
+    *,
+    metric: str | None = None,
+    windows: int | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw a metric over the rows of the stream, one line per result.
+
+    Parameters
+    ----------
+    results : Result, mapping of label to Result, or iterable of Results
+        Labels default to the names of the results.
+    path : str or Path, optional
+        File to write; its ending decides the format (png, svg, pdf).
+    metric : str, optional
+        The first metric of the first result by default.
+    windows : int, optional
+        Show the metric over so many consecutive stretches, which makes changes visible; by default, the running
+        metric over all rows so far.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from kernelstream import drift, evaluate, plots
+    >>> blocks = drift.generate(2000, block=100)
+    >>> result = evaluate.prequential(SGDClassifier(), blocks, classes=[-1, 1], name="linear")
+    >>> len(plots.curves(result, windows=20).axes)
+    1
+    """
+    labelled = _labelled(results)
+    if not labelled:
+        raise ValueError("there are no results to draw")
+    metric = metric or next(iter(labelled[0][1].metrics))
+    if ax is None:
+        ax = figure()[1][0]
+    for number, (label, result) in enumerate(labelled):
+        if metric not in result.curves:
+            raise ValueError(f"result {label!r} has no metric {metric!r}; it has {', '.join(result.curves)}")
+        curve = result.curves[metric]
+        rows, value = (curve.rows, curve.value) if windows is None else curve.windowed(windows)
+        ax.plot(rows, value, label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6)
+    _dress(ax, metric, windows, title)
+    made: Any = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made
+
+
+def save(made: Figure, path: str | Path) -> Path:
+    """Write a figure to a file, making its folder if needed."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made.savefig(path, dpi=150)
+    return path
+
+
+def _labelled(results: Any) -> list[tuple[str, Any]]:
+    if isinstance(results, Mapping):
+        return list(results.items())
+    if hasattr(results, "curves"):
+        results = [results]
+    return [(result.name, result) for result in results]
+
+
+def _dress(ax: Any, metric: str, windows: int | None, title: str | None) -> None:
+    ax.set_xlabel("rows seen")
+    words = metric.replace("_", " ")
+    ax.set_ylabel(words + (" so far" if windows is None else " over the last stretch"))
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
+    ax.grid(alpha=0.25)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.legend(frameon=False)
+    if title:
+        ax.set_title(title)

@@ -1,0 +1,140 @@
+"""The command: its subcommands, its errors, and the picture the demonstration writes."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import kernelstream
+from kernelstream import cli, demo, drift, kernels, losses, plots, zoo
+from kernelstream.evaluate import Curve, Result, prequential
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"kernelstream {kernelstream.__version__}\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--rows", "0"], ["demo", "--rows", "many"]])
+def test_bad_usage_exits_with_2(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(argv)
+    assert stop.value.code == 2
+    assert "usage: kernelstream" in capsys.readouterr().err
+
+
+def test_list_has_one_line_for_everything(capsys):
+    assert cli.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    everything = [*zoo.names(), *kernels.names(), *losses.names()]
+    assert len(lines) == len(everything) + 3  # and a heading for each list
+    described = {line.split()[0] for line in lines if len(line.split()) > 2}
+    assert described == set(everything)
+
+
+def test_list_of_one_kind(capsys):
+    assert cli.main(["list", "losses"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(losses.names()) + 1
+
+
+def test_datasets(capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
+    assert cli.main(["datasets"]) == 0
+    out = capsys.readouterr().out
+    assert "digits" in out
+    assert "Set KERNELSTREAM_DATA" in out
+    np.savez(tmp_path / "mine.npz", X=np.ones((1234, 3)), y=np.ones(1234))
+    monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
+    assert cli.main(["datasets"]) == 0
+    assert "mine           regression  1,234  3" in capsys.readouterr().out
+
+
+def test_errors_of_the_user_are_one_line(capsys, monkeypatch):
+    assert cli.main(["list", "colours"]) == 2
+    assert capsys.readouterr().err == (
+        "kernelstream: error: there is no list of 'colours': choose from algorithms, kernels, losses\n"
+    )
+    with pytest.raises(ValueError, match="no list of 'colours'"):
+        cli.main(["--debug", "list", "colours"])
+    monkeypatch.setenv("KERNELSTREAM_DATA", "/no/such/folder")
+    assert cli.main(["datasets"]) == 2
+    assert "not a folder" in capsys.readouterr().err
+
+
+def test_interrupt(monkeypatch, capsys):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "run", stop)
+    assert cli.main(["demo"]) == 130
+
+
+def test_tables_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.main(["list", "losses"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 120
+
+
+def test_runs_as_a_program():
+    code = "import sys; from kernelstream.cli import main; sys.exit(main(['list', 'nothing']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_demo(tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
+    out = tmp_path / "new folder" / "demo.png"
+    text = io.StringIO()
+    results = demo.run(out, n_rows=12_000, console=Console(file=text, width=120))
+    assert out.read_bytes().startswith(b"\x89PNG")
+    shown = text.getvalue()
+    assert str(out) in shown.replace("\n", "")
+    for heading in ("mistake rate", "rows/s", "model size", "digits", "drift"):
+        assert heading in shown
+    linear, *others = results[len(results) // 2 :]
+    assert all(result.n_rows == 12_000 for result in (linear, *others))
+    assert min(result.mistake_rate for result in others) < 0.5 * linear.mistake_rate
+
+
+def test_plots_choose_metric_and_labels(tmp_path):
+    result = _result()
+    figure = plots.curves({"mine": result, "other": result}, tmp_path / "a.svg", windows=5, title="t")
+    (ax,) = figure.axes
+    assert [line.get_label() for line in ax.get_lines()] == ["mine", "other"]
+    assert len(ax.get_lines()[0].get_xdata()) == 5
+    assert ax.get_title() == "t"
+    assert (tmp_path / "a.svg").stat().st_size > 1000
+    (ax,) = plots.curves([result], metric="accuracy").axes
+    assert ax.get_ylabel() == "accuracy so far"
+    assert plots.curves(result, ax=ax).axes == [ax]
+
+
+def test_plot_errors(monkeypatch):
+    with pytest.raises(ValueError, match="no results"):
+        plots.curves([])
+    with pytest.raises(ValueError, match="has no metric 'mse'; it has mistake_rate, accuracy"):
+        plots.curves(_result(), metric="mse")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"kernelstream\[plots\]"):
+        plots.figure()
+
+
+def _result():
+    rows = np.arange(10, 110, 10)
+    wrong = Curve(rows, np.sqrt(rows))
+    return Result(
+        "r", "classification", 100, 1.0, 1, {"mistake_rate": 0.1}, {"mistake_rate": wrong, "accuracy": wrong}, 10
+    )
+
+
+def test_a_result_of_a_run_can_be_drawn():
+    result = prequential(zoo.make("fogd", random_state=0), drift.generate(1000, 100), classes=[-1, 1])
+    (ax,) = plots.curves(result).axes
+    assert ax.get_lines()[0].get_ydata()[-1] == result.mistake_rate
