@@ -237,7 +237,7 @@ class Kernel(BaseEstimator):
         X = as_rows(X)
         self.check(X)
         Z = self._features(X, draw)
-        return Z.reshape(X.shape[0], -1)
+        return Z.reshape(X.shape[0], math.prod(Z.shape[1:]))
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         """`features` on checked rows, shape (n, r, D) or (n, r D)."""

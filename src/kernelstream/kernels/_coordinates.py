@@ -53,7 +53,8 @@ class CoordinateKernel(Kernel):
                 out = S[rows, columns]
                 for js in spans(d, CACHE_ELEMENTS // (XT.shape[1] * width)):
                     terms = self._term(XT[js, :, None], ZT[js, None, :])
-                    self.combine(out, self.combine.reduce(terms, axis=0), out=out, casting="same_kind")
+                    terms = terms[0] if len(terms) == 1 else self.combine.reduce(terms, axis=0)
+                    self.combine(out, terms, out=out, casting="same_kind")
         return S
 
     def _combine_sparse(self, X: Rows, Z: Rows) -> np.ndarray:

@@ -82,6 +82,22 @@ def squared_distances(X: Rows, Z: Rows, precision: float = np.inf) -> np.ndarray
     return D2
 
 
+def exact_squared_distances(X: Rows, Z: Rows) -> np.ndarray:
+    """``||x - z||^2`` for every pair in float64, with small relative error also where rows nearly coincide."""
+    D2 = squared_distances(X, Z, precision=0)
+    (n, d), m = X.shape, Z.shape[0]
+    xx, zz = squared_norms(X).astype(np.float64), squared_norms(Z).astype(np.float64)
+    for rows in spans(n, MEMORY_ELEMENTS // 4 // max(1, m)):
+        # Too close for the cancelling formula, hence rare: their differences are taken one by one.
+        close, other = np.nonzero(D2[rows] < 1e-9 * (xx[rows, None] + zz))
+        close += rows.start
+        for pairs in spans(len(close), MEMORY_ELEMENTS // 4 // max(1, d)):
+            i, j = close[pairs], other[pairs]
+            difference = dense(X[i]).astype(np.float64) - dense(Z[j])
+            D2[i, j] = squared_norms(difference)
+    return D2
+
+
 def _exp_neg(D2: np.ndarray, gamma: float) -> np.ndarray:
     """``exp(-gamma D2)`` in place: the hot loop of every Gaussian Gram block."""
     D2 *= D2.dtype.type(-gamma)

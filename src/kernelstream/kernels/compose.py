@@ -53,7 +53,8 @@ class _Pair(Kernel):
         parts = []
         for side in ("left", "right"):
             own = {key.removeprefix(f"{side}__"): value for key, value in draw.items() if key.startswith(f"{side}__")}
-            parts.append(getattr(self, side).features(X, own).reshape(X.shape[0], -1, D))
+            Z = getattr(self, side).features(X, own)
+            parts.append(Z.reshape(X.shape[0], Z.shape[1] // D, D))
         return parts[0], parts[1]
 
 
@@ -139,9 +140,9 @@ class Product(_Pair):
         if self.is_fourier:
             return FourierKernel._features(self, X, draw)  # type: ignore[arg-type]
         left, right = self._both(X, draw)
-        n, _, D = left.shape
         # Both sides are divided by sqrt(D) already, their products only need it once.
-        return ((left * left.dtype.type(math.sqrt(D)))[:, :, None] * right[:, None]).reshape(n, -1, D)
+        left *= left.dtype.type(math.sqrt(left.shape[-1]))
+        return left[:, :, None] * right[:, None]
 
 
 class Scale(Kernel):

@@ -10,7 +10,7 @@ from scipy import sparse, special
 
 from kernelstream.kernels._base import FourierKernel, positive, register
 from kernelstream.kernels._coordinates import CoordinateKernel
-from kernelstream.kernels._rows import _exp_neg, squared_distances
+from kernelstream.kernels._rows import _exp_neg, exact_squared_distances, squared_distances
 from kernelstream.kernels.bandwidth import gaussian_gamma, laplacian_gamma
 from kernelstream.rows import Rows
 
@@ -163,11 +163,6 @@ class Matern(FourierKernel):
         "scale" is sqrt(d var / 2), "median" the median distance of (at most 200) rows: the lengths of the Gaussian that
         follows the same rule. Both are estimated by `resolve`.
 
-    Notes
-    -----
-    Distances come from float64 inner products; those of rows that nearly coincide carry an error of about 1e-8 times
-    the norm of the rows.
-
     Examples
     --------
     >>> from kernelstream.kernels import Matern
@@ -197,8 +192,7 @@ class Matern(FourierKernel):
         return self._from_gamma(gaussian_gamma(rule, X))
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
-        # The square root would turn the float32 rounding of a distance of 0 into 1e-3.
-        D2 = squared_distances(X, Z, precision=0)
+        D2 = exact_squared_distances(X, Z)  # k has a kink at 0 for small nu: rounding would show as ||x - z||^(2 nu)
         if self.nu == math.inf:
             return _exp_neg(D2, 1 / (2 * self.length**2))
         r = np.sqrt(D2, out=D2)

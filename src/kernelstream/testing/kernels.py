@@ -15,7 +15,7 @@ from kernelstream import kernels
 __all__ = ["check_kernel"]
 
 _DRAWS = 25600
-_ROUNDING = 1e-7  # of float64 results, relative to the largest entry; the distances inside are square roots of rounding
+_ROUNDING = 1e-7  # of float64 results, relative to the largest entry
 
 
 def check_kernel(
