@@ -18,7 +18,7 @@ __all__ = ["curves", "figure", "save"]
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
 
 
-def figure(columns: int = 1, width: float = 6.4, height: float = 4.0) -> tuple[Figure, list[Axes]]:
+def figure(columns: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, list[Axes]]:
     """An empty figure with axes side by side, and nothing global: no window, no backend to choose."""
     try:
         from matplotlib.figure import Figure
@@ -112,6 +112,7 @@ def _dress(ax: Any, metric: str, windows: int | None, title: str | None) -> None
     ax.grid(alpha=0.25)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    ax.legend(frameon=False)
+    # below the axes: inside, it would sooner or later cover a peak
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     if title:
         ax.set_title(title)

@@ -54,13 +54,13 @@ class Progress:
 
     def _open(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
         self.bar = Bar(
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed:,.0f} rows"),
             TextColumn("{task.fields[speed]}"),
             TextColumn("{task.fields[value]}"),
             TimeRemainingColumn(),
