@@ -89,8 +89,8 @@ def for_kernel(kernel: Any, n_components: int = 256, gamma: Any = None, random_s
     obj = kernels.get(kernel, gamma)
     if isinstance(obj, kernels.Polynomial):
         return TensorSketch(obj.degree, obj.c, obj.gamma, n_components, random_state)
-    if hasattr(obj, "frequencies"):
+    if obj.is_fourier:
         return RandomFourier(kernel, n_components, gamma, random_state=random_state)
-    if getattr(obj, "has_features", False):
+    if obj.has_features:
         return RandomFeatures(kernel, n_components, gamma, random_state)
     return Nystroem(kernel, n_components, gamma, random_state=random_state)

@@ -41,7 +41,7 @@ class Mapping:
     dtype: np.dtype
 
     def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
-        """Features of the rows of X, C-contiguous; ``ops`` is an engine (``trig`` and ``matmul`` are used)."""
+        """Features of the rows of X, C-contiguous; ``ops`` is an engine (``trig``, ``matmul``, ``exp_scaled`` are used)."""
         raise NotImplementedError
 
 

@@ -1,6 +1,6 @@
-"""The two array operations of a feature map in plain numpy, for ``transform`` outside a learner.
+"""The array operations of feature maps in plain numpy, for ``transform`` outside a learner.
 
-The engines have the same two functions; a learner passes its engine instead.
+The engines have the same functions; a learner passes its engine instead.
 """
 
 from __future__ import annotations
@@ -23,3 +23,10 @@ def trig(P: np.ndarray) -> np.ndarray:
     np.sin(P, out=Z[:, D:])
     Z *= P.dtype.type(1 / np.sqrt(D))
     return Z
+
+
+def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
+    """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
+    np.maximum(D, 0, out=D)
+    D *= -gamma
+    return np.exp(D, out=D)

@@ -57,8 +57,8 @@ class RandomFourier(KernelMap):
 
     Notes
     -----
-    With ``sampling="iid"`` row i of the frequencies depends on the seed and i alone (gaussian, laplacian, cauchy,
-    matern), so a wider input adds rows to ``W`` and leaves the others as they are.
+    With ``sampling="iid"`` or ``"qmc"`` row i of the frequencies depends on the seed and i alone (gaussian, laplacian,
+    cauchy, matern), so a wider input adds rows to ``W`` and leaves the others as they are.
 
     References
     ----------
@@ -99,10 +99,8 @@ class RandomFourier(KernelMap):
         return sampling.extends(self.kernel_object, self.sampling)
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        return {"seed": int(seed), **self._kernel_entries(X)}
+        return {"seed": int(seed), **self.kernel_entries(X)}
 
     def build(self, entries: Entries, d: int, dtype: Any) -> FourierMapping:
         D = positive_int("n_components", self.n_components)
-        return FourierMapping(
-            sampling.frequencies(self._resolved(entries), entries["seed"], d, D, self.sampling, dtype)
-        )
+        return FourierMapping(sampling.frequencies(self.resolved(entries), entries["seed"], d, D, self.sampling, dtype))

@@ -82,18 +82,18 @@ class RandomFeatures(KernelMap):
 
     def prepare(self, X: Any, seed: int) -> Entries:
         self._check_parameters()
-        return {"seed": int(seed), **self._kernel_entries(X)}
+        return {"seed": int(seed), **self.kernel_entries(X)}
 
     def build(self, entries: Entries, d: int, dtype: Any) -> RandomMapping:
         D = self._check_parameters()
-        kernel = self._resolved(entries)
+        kernel = self.resolved(entries)
         draw = kernel.draw(generator(entries["seed"]), d, D)
         # Draws are made in float64, so that both precisions of a seed are the same map.
         return RandomMapping(kernel, {key: _cast(value, dtype) for key, value in draw.items()}, d, dtype)
 
     def _check_parameters(self) -> int:
         kernel = self.kernel_object
-        if not getattr(kernel, "has_features", False):
+        if not kernel.has_features:
             raise ValueError(f"the {kernel.name} kernel has no random features; use Nystroem")
         return positive_int("n_components", self.n_components)
 

@@ -105,12 +105,14 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
 def _ridge_scores(kernel: Any, X: Any, rows: np.ndarray, sample: np.ndarray, weight: np.ndarray, m: int) -> np.ndarray:
     """Leverage scores of ``rows`` in their own Gram matrix, which ``weight * sample`` stands for; all in (0, 1]."""
     A = _gram(kernel, X[sample], X[sample]) * np.outer(weight, weight)
+    k_xx = _diag(kernel, X[rows])
     spectrum = eigvalsh(A)[::-1]
-    # The lam for which m directions matter: the mean of what the best rank m leaves out [1, section 3].
+    # The lam for which m directions matter: the mean of what the best rank m leaves out (Musco, section 3). A sample of
+    # few rows makes it too small, and all scores too large by about the same factor, which drops out.
     lam = max(spectrum[m:].sum() / m, 1e-10 * max(spectrum[0], np.finfo(float).tiny))
     L = cholesky(A + lam * np.eye(len(sample)), lower=True)
     V = solve_triangular(L, _gram(kernel, X[sample], X[rows]) * weight[:, None], lower=True)
-    score = (_diag(kernel, X[rows]) - np.einsum("ij,ij->j", V, V)) / lam
+    score = (k_xx - np.einsum("ij,ij->j", V, V)) / lam
     return np.clip(score, 1e-10, 1.0)
 
 

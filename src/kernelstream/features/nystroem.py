@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
+from kernelstream import kernels
 from kernelstream.features import _ops, landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int
 from kernelstream.random import generator
@@ -27,6 +29,27 @@ class NystroemMapping(Mapping):
 
     def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
         return ops.matmul(self.kernel.pairwise(X, self.S), self.P)
+
+
+class GaussianNystroemMapping(NystroemMapping):
+    """The same for the Gaussian kernel, with what depends on the landmarks alone worked out beforehand."""
+
+    def __init__(self, kernel: Any, S: np.ndarray, P: np.ndarray):
+        super().__init__(kernel, S, P)
+        self.gamma = float(kernel.gamma)
+        self.S2 = np.ascontiguousarray(-2 * S.T)
+        self.norms = row_norms(S, squared=True)
+        # Largest |x|² for which |x|² - 2 x's + |s|² loses less than 1e-5 of the kernel to rounding.
+        self.far = 1e-5 / (self.gamma * np.finfo(P.dtype).eps) - float(self.norms.max())
+
+    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
+        xx = row_norms(X, squared=True) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+        if not xx.max(initial=0.0) <= self.far:
+            return super().__call__(X, ops)  # the kernel itself takes care
+        K = ops.matmul(X, self.S2)
+        K += xx[:, None]
+        K += self.norms
+        return ops.matmul(ops.exp_scaled(K, self.gamma), self.P)
 
 
 class Nystroem(KernelMap):

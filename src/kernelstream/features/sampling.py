@@ -36,7 +36,7 @@ def frequencies(kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", d
     """Frequencies of ``kernel`` by one of the four samplings, as a C-contiguous (d, D) array of type ``dtype``."""
     if sampling not in SAMPLINGS:
         raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
-    if not hasattr(kernel, "frequencies"):
+    if not kernel.is_fourier:
         raise ValueError(f"the {kernel.name} kernel has no Fourier frequencies (it is not shift invariant)")
     draw = {"iid": independent, "orthogonal": orthogonal, "structured": structured, "qmc": quasi}[sampling]
     return np.ascontiguousarray(draw(kernel, seed, d, D), dtype=dtype)
@@ -44,7 +44,7 @@ def frequencies(kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", d
 
 def extends(kernel: Any, sampling: str) -> bool:
     """Whether frequencies for a wider input contain those for a narrower one, so that a stream's width may grow."""
-    return sampling == "iid" and kernel.name in (*INDEPENDENT, "matern")
+    return sampling in ("iid", "qmc") and kernel.name in (*INDEPENDENT, "matern")
 
 
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
@@ -126,16 +126,37 @@ def quasi(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     ----------
     .. [1] Avron, Sindhwani, Yang, Mahoney: Quasi-Monte Carlo feature maps for shift-invariant kernels, JMLR 2016.
     """
-    from scipy.stats import qmc  # slow to import, and wanted only here
-
     law, extra = _quantile(kernel)
     if d + extra > SOBOL_DIMENSIONS:
         raise ValueError(f"sampling='qmc' allows at most {SOBOL_DIMENSIONS - extra} input columns, got {d}")
-    sobol = qmc.Sobol(d + extra, scramble=True, bits=SOBOL_BITS, rng=generator(seed))
-    U = sobol.random_base2(int(D - 1).bit_length())[:D].T
-    # Points are multiples of 2**-bits; the middle of their cell keeps clear of 0, where an inverse CDF is infinite.
-    U = U + 0.5 ** (SOBOL_BITS + 1)
-    return law(U)
+    return law(scrambled_sobol(seed, d + extra, D))
+
+
+def scrambled_sobol(seed: int, d: int, D: int) -> np.ndarray:
+    """The first D points of a Sobol sequence, scrambled by a random matrix and shift per dimension [1]_, as (d, D).
+
+    The scrambling of dimension i depends on (seed, i) alone, so that points of more dimensions extend those of fewer.
+
+    References
+    ----------
+    .. [1] Matoušek: On the L2-discrepancy for anchored boxes, Journal of Complexity 1998.
+    """
+    from scipy.stats import qmc  # slow to import, and wanted only here
+
+    sobol = qmc.Sobol(d, scramble=False, bits=SOBOL_BITS)
+    plain = (sobol.random_base2((D - 1).bit_length())[:D].T * 2.0**SOBOL_BITS).astype(np.int64)
+    columns = np.empty((SOBOL_BITS, d, 1), dtype=np.int64)
+    points = np.empty((d, D), dtype=np.int64)
+    for i in range(d):
+        words = generator(seed, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
+        # Bit b of a point changes bit b and random lower ones: a lower triangular matrix with ones on its diagonal.
+        bits = 1 << np.arange(SOBOL_BITS)
+        columns[:, i, 0] = bits | (words[:-1] & (bits - 1))
+        points[i] = words[-1]
+    for b in range(SOBOL_BITS):
+        points ^= ((plain >> b) & 1) * columns[b]
+    # The middle of a cell of the grid keeps clear of 0, where an inverse CDF is infinite.
+    return (points + 0.5) * 0.5**SOBOL_BITS
 
 
 def _radial(kernel: Any, sampling: str = "iid") -> Callable[[np.ndarray], np.ndarray]:
