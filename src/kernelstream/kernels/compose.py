@@ -75,6 +75,8 @@ class Sum(_Pair):
     2.0
     """
 
+    name = "sum"
+
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         K = self.left.pairwise(X, Z)
         K += self.right.pairwise(X, Z)
@@ -104,6 +106,8 @@ class Product(_Pair):
     >>> float((Gaussian(gamma=1.0) * Linear()).pairwise([[2.0]], [[2.0]])[0, 0])
     4.0
     """
+
+    name = "product"
 
     @property
     def is_fourier(self) -> bool:
@@ -162,6 +166,8 @@ class Scale(Kernel):
     >>> float((2.0 * Linear()).pairwise([[1.0, 2.0]], [[3.0, 4.0]])[0, 0])
     22.0
     """
+
+    name = "scale"
 
     def __init__(self, kernel: Any, factor: float = 1.0):
         self.kernel = kernel
