@@ -103,6 +103,16 @@ def test_demo(tmp_path, monkeypatch):
     assert min(result.mistake_rate for result in others) < 0.5 * linear.mistake_rate
 
 
+def test_demo_without_the_compiled_core_takes_less_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "has_native", lambda: False)
+    monkeypatch.setattr(demo, "ROWS_IN_PYTHON", 2000)
+    monkeypatch.setattr(demo, "_learners", lambda *args, **kwargs: {"fogd": zoo.make("fogd", "multiclass", gamma=0.5)})
+    text = io.StringIO()
+    real, drifting = demo.run(tmp_path / "demo.png", console=Console(file=text))
+    assert (real.n_rows, drifting.n_rows) == (1797, 2000)
+    assert "Without the compiled core" in text.getvalue()
+
+
 def test_plots_choose_metric_and_labels(tmp_path):
     result = _result()
     figure = plots.curves({"mine": result, "other": result}, tmp_path / "a.svg", windows=5, title="t")

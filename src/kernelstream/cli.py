@@ -33,7 +33,7 @@ def command(name: str, help: str) -> Callable[[Setup], Setup]:
 @command("demo", "run a few learners over a real data set and a drifting stream")
 def _demo(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
-    parser.add_argument("--rows", type=_positive, default=200_000, help="rows of the drifting stream (%(default)s)")
+    parser.add_argument("--rows", type=_positive, help="rows of the drifting stream (200,000)")
 
     def run(args: argparse.Namespace) -> None:
         from . import demo
