@@ -1,0 +1,39 @@
+"""Losses ``l(y, f)`` of a score ``f`` and their derivatives in ``f``.
+
+Every loss is a small immutable parameter holder. ``value`` and ``gradient`` are elementwise and take numbers or arrays;
+a formula is written once against a tiny namespace ``xp`` (numpy for arrays, plain Python for numbers), because the
+python engine asks for one number per row and numpy would spend more time on its own bookkeeping than on the formula.
+
+Conventions, for all learners: a score 0 predicts +1, a multi-class tie predicts the lowest index.
+
+>>> from kernelstream import losses
+>>> losses.get("hinge").value(1, 0.25)
+0.75
+>>> losses.get("hinge").gradient([1, -1, 1], [0.25, 0.25, 1.0]).tolist()
+[-1.0, 1.0, 0.0]
+"""
+
+from ._base import Loss, get, names, register
+from .binary import Hinge, Logistic, Perceptron, SquaredHinge
+from .multiclass import CrammerSinger, MulticlassPerceptron, OneVsRest, Softmax
+from .regression import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
+
+__all__ = [
+    "Absolute",
+    "CrammerSinger",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "MulticlassPerceptron",
+    "OneVsRest",
+    "Perceptron",
+    "Quantile",
+    "Softmax",
+    "Squared",
+    "SquaredHinge",
+    "get",
+    "names",
+    "register",
+]

@@ -1,0 +1,163 @@
+"""What every loss is, and the catalogue they are entered in."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+_REGISTRY: dict[str, type[Loss]] = {}
+_T = TypeVar("_T", bound="type[Loss]")
+
+
+class Plain:
+    """The few numpy functions the formulas use, for Python floats."""
+
+    maximum = max
+    minimum = min
+    abs = abs
+    exp = math.exp
+    log1p = math.log1p
+
+    @staticmethod
+    def where(condition: bool, a: float, b: float) -> float:
+        return a if condition else b
+
+    @staticmethod
+    def sign(r: float) -> float:
+        return 1.0 if r > 0.0 else -1.0 if r < 0.0 else 0.0
+
+
+def register(cls: _T) -> _T:
+    """Class decorator that adds a loss to the catalogue under ``cls.name``."""
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Names in the catalogue, sorted; of one ``kind`` (binary, regression, multiclass) if given.
+
+    >>> from kernelstream import losses
+    >>> len(losses.names("binary"))
+    4
+    """
+    return sorted(name for name, cls in _REGISTRY.items() if kind in (None, cls.kind))
+
+
+def get(spec: str | Loss, task: str | None = None) -> Loss:
+    """Turn a name or an object into a loss with valid parameters.
+
+    Parameters
+    ----------
+    spec : str or Loss
+        A name of the catalogue (default parameters) or a loss object.
+    task : {"binary", "regression", "multiclass", "classification"} or None
+        What the loss must serve. For "multiclass" a binary loss is replaced by its multi-class counterpart;
+        "classification" takes a binary or a multi-class loss as it is.
+
+    Returns
+    -------
+    Loss
+
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> losses.get("hinge", task="multiclass")
+    CrammerSinger()
+    >>> losses.get("huber").value(0.0, 3.0)
+    2.5
+    """
+    if isinstance(spec, str):
+        if spec not in _REGISTRY:
+            close = difflib.get_close_matches(spec.lower(), _REGISTRY, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ValueError(f"unknown loss {spec!r}: {hint}known losses are {', '.join(names())}")
+        loss = _REGISTRY[spec]()
+    elif isinstance(spec, Loss):
+        loss = spec
+    else:
+        raise ValueError(f"a loss is a name or a Loss object, not {spec!r}")
+    loss.check()
+    if task == "multiclass" and loss.kind == "binary":
+        return loss.multiclass()
+    served = {None: (loss.kind,), "classification": ("binary", "multiclass")}.get(task, (task,))
+    if loss.kind not in served:
+        raise ValueError(f"loss {loss.name!r} is for {loss.kind} targets, not for {task}")
+    return loss
+
+
+class Loss(BaseEstimator):
+    """Base class of all losses.
+
+    A new loss gives ``name``, ``kind`` and the two formulas ``_value(y, f, xp)`` and ``_gradient(y, f, xp)``.
+
+    Attributes
+    ----------
+    name : str
+        Key in the catalogue.
+    kind : {"binary", "regression", "multiclass"}
+        Binary targets are -1 or +1, multi-class targets are column indices 0..C-1.
+    bound : float or None
+        The largest absolute value an entry of the gradient can take; None if there is none.
+    piecewise_linear : bool
+        Whether one step along the gradient can remove the loss exactly (what passive-aggressive updates need).
+    """
+
+    name: str = ""
+    kind: str = ""
+    bound: float | None = None
+    piecewise_linear: bool = False
+
+    def value(self, y: Any, f: Any) -> Any:
+        """Loss of the scores ``f`` for the targets ``y``: (n,), (n,) -> (n,), or numbers -> number."""
+        if isinstance(f, float) and isinstance(y, (float, int)):
+            return self._value(float(y), float(f), Plain)
+        y, f = arrays(y, f)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._value(y, f, np).astype(f.dtype, copy=False)[()]
+
+    def gradient(self, y: Any, f: Any) -> Any:
+        """Derivative of the loss in ``f``, in the shape of ``f``; at a kink, the side the class documents."""
+        if isinstance(f, float) and isinstance(y, (float, int)):
+            return self._gradient(float(y), float(f), Plain)
+        y, f = arrays(y, f)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._gradient(y, f, np).astype(f.dtype, copy=False)[()]
+
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
+        raise NotImplementedError
+
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is out of its range."""
+
+    def multiclass(self) -> Loss:
+        """The multi-class counterpart: one-vs-rest, unless a binary loss has a better one."""
+        if self.kind == "regression":
+            raise ValueError(f"loss {self.name!r} is for regression targets and has no multi-class counterpart")
+        if self.kind == "multiclass":
+            return self
+        from .multiclass import OneVsRest  # which builds on this module
+
+        return OneVsRest(self)
+
+    def native(self) -> tuple[str, list[float]]:
+        """Name and numeric parameters (sorted by their names) of the compiled twin."""
+        return self.name, [float(p) for p in self.get_params(deep=False).values()]
+
+    def _require(self, parameter: str, ok: bool, must: str) -> None:
+        if not ok:
+            raise ValueError(f"{type(self).__name__}: {parameter} must be {must}, got {getattr(self, parameter)!r}")
+
+
+def arrays(y: Any, f: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both as floating arrays in the precision of ``f``."""
+    f = np.asarray(f)
+    if f.dtype.kind != "f":
+        f = f.astype(np.float64)
+    return np.asarray(y, dtype=f.dtype), f

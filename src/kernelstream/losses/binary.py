@@ -1,0 +1,105 @@
+"""Binary losses: y is -1 or +1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._base import Loss, Plain, arrays, register
+from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax
+
+__all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
+
+
+@register
+class Hinge(Loss):
+    """max(0, 1 - y f); derivative 0 where y f >= 1."""
+
+    name = "hinge"
+    piecewise_linear = True
+    kind = "binary"
+    bound = 1.0
+
+    def _value(self, y, f, xp):
+        return xp.maximum(0.0, 1.0 - y * f)
+
+    def _gradient(self, y, f, xp):
+        return xp.where(y * f < 1.0, -y, 0.0)
+
+    def multiclass(self) -> Loss:
+        """The Crammer-Singer hinge."""
+        return CrammerSinger()
+
+
+@register
+class SquaredHinge(Loss):
+    """max(0, 1 - y f)² / 2: the hinge without its kink."""
+
+    name = "squared_hinge"
+    kind = "binary"
+
+    def _value(self, y, f, xp):
+        gap = xp.maximum(0.0, 1.0 - y * f)
+        return 0.5 * gap * gap
+
+    def _gradient(self, y, f, xp):
+        return -y * xp.maximum(0.0, 1.0 - y * f)
+
+
+@register
+class Logistic(Loss):
+    """log(1 + exp(-y f)), exact for large scores of either sign."""
+
+    name = "logistic"
+    kind = "binary"
+    bound = 1.0
+
+    def _value(self, y, f, xp):
+        margin = y * f
+        return xp.maximum(0.0, -margin) + xp.log1p(xp.exp(-xp.abs(margin)))
+
+    def _gradient(self, y, f, xp):
+        return -y * _sigmoid(-y * f, xp)
+
+    def probability(self, f: Any) -> Any:
+        """P(y = +1) for the scores ``f``.
+
+        >>> from kernelstream.losses import Logistic
+        >>> Logistic().probability(0.0)
+        0.5
+        """
+        if isinstance(f, float):
+            return _sigmoid(float(f), Plain)
+        f = arrays(0, f)[1]
+        with np.errstate(under="ignore"):
+            return _sigmoid(f, np)[()]
+
+    def multiclass(self) -> Loss:
+        """Softmax cross-entropy."""
+        return Softmax()
+
+
+def _sigmoid(f: Any, xp: Any) -> Any:
+    e = xp.exp(-xp.abs(f))  # never overflows
+    return xp.where(f >= 0.0, 1.0, e) / (1.0 + e)
+
+
+@register
+class Perceptron(Loss):
+    """max(0, -y f); derivative -y where the predicted label is wrong, so at f = 0 only for y = -1."""
+
+    name = "perceptron"
+    piecewise_linear = True
+    kind = "binary"
+    bound = 1.0
+
+    def _value(self, y, f, xp):
+        return xp.maximum(0.0, -y * f)
+
+    def _gradient(self, y, f, xp):
+        return xp.where((f >= 0.0) != (y > 0.0), -y, 0.0)
+
+    def multiclass(self) -> Loss:
+        """The multi-class perceptron."""
+        return MulticlassPerceptron()

@@ -1,0 +1,198 @@
+"""Multi-class losses: y in 0..C-1 and scores f (n, C); or one row, y a number and f (C,)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from ._base import Loss, arrays, get, register
+
+__all__ = ["CrammerSinger", "MulticlassPerceptron", "OneVsRest", "Softmax"]
+
+
+class _Multiclass(Loss):
+    """Shapes of the multi-class losses; a single column means a single class, and its loss is 0."""
+
+    kind = "multiclass"
+    bound = 1.0
+
+    def value(self, y: Any, f: Any) -> Any:
+        """Loss of each row: (n,), (n, C) -> (n,), or number, (C,) -> number."""
+        y, f = _rows(y, f)
+        if f.shape[-1] == 1:
+            return np.zeros(f.shape[:-1], f.dtype)[()]
+        with np.errstate(over="ignore", under="ignore"):
+            return self._value(y, f, np)
+
+    def gradient(self, y: Any, f: Any) -> Any:
+        """Derivative of each row's loss in its scores, in the shape of ``f``."""
+        y, f = _rows(y, f)
+        if f.shape[-1] == 1:
+            return np.zeros(f.shape, f.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._gradient(y, f, np)
+
+
+def _rows(y: Any, f: Any) -> tuple[Any, np.ndarray]:
+    """Integer codes and floating scores."""
+    f = np.asarray(f)
+    if f.dtype.kind != "f":
+        f = f.astype(np.float64)
+    return (int(y) if f.ndim == 1 else np.asarray(y, dtype=np.intp)), f
+
+
+def _rival(y: Any, f: np.ndarray) -> tuple[Any, Any, Any]:
+    """Best wrong class s (lowest index among ties), its score and the score of y, per row."""
+    at = y if f.ndim == 1 else (np.arange(len(f)), y)
+    others = f.copy()
+    others[at] = -np.inf
+    s = others.argmax(axis=-1)
+    return s, others[s if f.ndim == 1 else (at[0], s)], f[at]
+
+
+def _two_columns(y: Any, s: Any, act: Any, f: np.ndarray) -> np.ndarray:
+    """+1 at s and -1 at y in the rows that act, 0 elsewhere."""
+    g = np.zeros_like(f)
+    if f.ndim == 1:
+        if act:
+            g[s], g[y] = 1.0, -1.0
+    else:
+        rows = np.flatnonzero(act)
+        g[rows, s[rows]], g[rows, y[rows]] = 1.0, -1.0
+    return g
+
+
+@register
+class CrammerSinger(_Multiclass):
+    """max(0, 1 - f_y + max_{s != y} f_s); derivative +1 at s and -1 at y where the loss is positive.
+
+    Among equal rivals s is the lowest index.
+    """
+
+    name = "crammer_singer"
+    piecewise_linear = True
+
+    def _value(self, y, f, xp):
+        _, f_s, f_y = _rival(y, f)
+        return np.maximum(0.0, 1.0 - (f_y - f_s))
+
+    def _gradient(self, y, f, xp):
+        s, f_s, f_y = _rival(y, f)
+        return _two_columns(y, s, f_y - f_s < 1.0, f)
+
+
+@register
+class MulticlassPerceptron(_Multiclass):
+    """max(0, max_{s != y} f_s - f_y); derivative +1 at s and -1 at y where the predicted class is wrong.
+
+    A tie between y and a lower index predicts the lower index, so it counts as wrong.
+    """
+
+    name = "multiclass_perceptron"
+    piecewise_linear = True
+
+    def _value(self, y, f, xp):
+        _, f_s, f_y = _rival(y, f)
+        return np.maximum(0.0, f_s - f_y)
+
+    def _gradient(self, y, f, xp):
+        s, _, _ = _rival(y, f)
+        return _two_columns(y, s, f.argmax(axis=-1) != y, f)
+
+
+@register
+class Softmax(_Multiclass):
+    """Softmax cross-entropy, log(sum_c exp(f_c)) - f_y; it has probabilities."""
+
+    name = "softmax"
+
+    def _value(self, y, f, xp):
+        f_y = f[y] if f.ndim == 1 else f[np.arange(len(f)), y]
+        top = f.max(axis=-1)
+        return np.log(np.exp(f - top[..., None]).sum(axis=-1)) + (top - f_y)
+
+    def _gradient(self, y, f, xp):
+        g = self.probability(f)
+        g[y if f.ndim == 1 else (np.arange(len(f)), y)] -= 1.0
+        return g
+
+    def probability(self, f: Any) -> np.ndarray:
+        """Class probabilities: (n, C) -> (n, C).
+
+        >>> from kernelstream.losses import Softmax
+        >>> Softmax().probability([[0.0, 0.0]]).tolist()
+        [[0.5, 0.5]]
+        """
+        f = arrays(0, f)[1]
+        with np.errstate(over="ignore", under="ignore"):
+            p = np.exp(f - f.max(axis=-1, keepdims=True))
+            return p / p.sum(axis=-1, keepdims=True)
+
+
+def _inner_has_probability(self: OneVsRest) -> bool:
+    return hasattr(self.inner, "probability")
+
+
+@register
+class OneVsRest(_Multiclass):
+    """Sum over the classes of a binary loss with target +1 in column y and -1 in the others.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="hinge"
+        A binary loss. If it has probabilities, so has this one: its own, normalised to sum 1.
+
+    Examples
+    --------
+    >>> from kernelstream.losses import OneVsRest
+    >>> OneVsRest("squared_hinge").value([0], [[0.5, -1.0, 0.0]]).tolist()
+    [0.625]
+    """
+
+    name = "one_vs_rest"
+
+    def __init__(self, loss: str | Loss = "hinge") -> None:
+        self.loss = loss
+
+    @property
+    def inner(self) -> Loss:
+        """The binary loss as an object."""
+        return self.loss if isinstance(self.loss, Loss) else get(self.loss)
+
+    @property
+    def bound(self) -> float | None:  # type: ignore[override]
+        """That of the binary loss."""
+        return self.inner.bound
+
+    def check(self) -> None:
+        get(self.loss, task="binary")
+
+    def native(self) -> tuple[str, list[float]]:
+        """``"one_vs_rest:NAME"`` and the parameters of the binary loss NAME."""
+        name, parameters = self.inner.native()
+        return f"{self.name}:{name}", parameters
+
+    def _signs(self, y, f):
+        signs = np.full_like(f, -1.0)
+        signs[y if f.ndim == 1 else (np.arange(len(f)), y)] = 1.0
+        return signs
+
+    def _value(self, y, f, xp):
+        return self.inner.value(self._signs(y, f), f).sum(axis=-1)
+
+    def _gradient(self, y, f, xp):
+        return self.inner.gradient(self._signs(y, f), f)
+
+    @available_if(_inner_has_probability)
+    def probability(self, f: Any) -> np.ndarray:
+        """The binary probabilities of the columns, normalised: (n, C) -> (n, C)."""
+        f = arrays(0, f)[1]
+        if self.inner.name == "logistic":
+            # log sigmoid(f), normalised in log space: all columns may be so negative that every sigmoid is 0
+            with np.errstate(under="ignore"):
+                return Softmax().probability(-np.logaddexp(0.0, -f))
+        p = self.inner.probability(f)  # type: ignore[attr-defined]
+        total = p.sum(axis=-1, keepdims=True)
+        return np.where(total > 0, p, 1.0) / np.where(total > 0, total, f.shape[-1])

@@ -1,0 +1,148 @@
+"""Losses of regression, functions of the residual ``r = f - y``."""
+
+from __future__ import annotations
+
+from ._base import Loss, register
+
+__all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Quantile", "Squared"]
+
+
+@register
+class Squared(Loss):
+    """max(0, (f - y)² - epsilon²) / 2: half the squared error, flat where it is within epsilon.
+
+    The derivative is ``f - y`` where ``|f - y| > epsilon`` and 0 elsewhere; the papers' regression learners act on
+    exactly these rows.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half width of the dead zone.
+    """
+
+    name = "squared"
+    kind = "regression"
+
+    def __init__(self, epsilon: float = 0.0) -> None:
+        self.epsilon = epsilon
+
+    def check(self) -> None:
+        self._require("epsilon", self.epsilon >= 0, "at least 0")
+
+    def _value(self, y, f, xp):
+        r = f - y
+        return xp.maximum(0.0, 0.5 * (r * r - self.epsilon * self.epsilon))
+
+    def _gradient(self, y, f, xp):
+        r = f - y
+        return xp.where(xp.abs(r) > self.epsilon, r, 0.0)
+
+
+@register
+class Absolute(Loss):
+    """|f - y|; derivative 0 where f = y."""
+
+    name = "absolute"
+    piecewise_linear = True
+    kind = "regression"
+    bound = 1.0
+
+    def _value(self, y, f, xp):
+        return xp.abs(f - y)
+
+    def _gradient(self, y, f, xp):
+        return xp.sign(f - y)
+
+
+@register
+class EpsilonInsensitive(Loss):
+    """max(0, |f - y| - epsilon); derivative 0 where \\|f - y\\| <= epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half width of the tube.
+    """
+
+    name = "epsilon_insensitive"
+    piecewise_linear = True
+    kind = "regression"
+    bound = 1.0
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon = epsilon
+
+    def check(self) -> None:
+        self._require("epsilon", self.epsilon >= 0, "at least 0")
+
+    def _value(self, y, f, xp):
+        return xp.maximum(0.0, xp.abs(f - y) - self.epsilon)
+
+    def _gradient(self, y, f, xp):
+        r = f - y
+        return xp.where(xp.abs(r) > self.epsilon, xp.sign(r), 0.0)
+
+
+@register
+class Huber(Loss):
+    """(f - y)²/2 up to delta, then straight: delta (|f - y| - delta/2).
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        Where the parabola meets the lines; also the bound of the derivative.
+    """
+
+    name = "huber"
+    kind = "regression"
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def check(self) -> None:
+        self._require("delta", self.delta > 0, "positive")
+
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """The largest absolute derivative, ``delta``."""
+        return self.delta
+
+    def _value(self, y, f, xp):
+        r = xp.abs(f - y)
+        near = xp.minimum(r, self.delta)
+        return 0.5 * near * near + self.delta * (r - near)
+
+    def _gradient(self, y, f, xp):
+        return xp.maximum(-self.delta, xp.minimum(self.delta, f - y))
+
+
+@register
+class Quantile(Loss):
+    """Pinball loss, whose minimiser is the tau-quantile; derivative 1 - tau where f >= y, else -tau.
+
+    Parameters
+    ----------
+    tau : float, default=0.5
+        The quantile, strictly between 0 and 1.
+    """
+
+    name = "quantile"
+    kind = "regression"
+
+    def __init__(self, tau: float = 0.5) -> None:
+        self.tau = tau
+
+    def check(self) -> None:
+        self._require("tau", 0 < self.tau < 1, "strictly between 0 and 1")
+
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """The largest absolute derivative, ``max(tau, 1 - tau)``."""
+        return max(self.tau, 1.0 - self.tau)
+
+    def _value(self, y, f, xp):
+        r = f - y
+        return xp.maximum((1.0 - self.tau) * r, -self.tau * r)
+
+    def _gradient(self, y, f, xp):
+        return xp.where(f >= y, 1.0 - self.tau, -self.tau)
