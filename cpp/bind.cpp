@@ -3,11 +3,13 @@
 
 namespace nb = nanobind;
 
+void bind_fourier(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    bind_fourier(m);
     bind_passes(m);
     bind_vecmath(m);
 }

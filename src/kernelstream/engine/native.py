@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,50 @@ from ..updates import Update, unwrap
 
 NAME = "native"
 BLOCK = 64  # rows per call of a feature map: the block's features stay in the second-level cache
+THREADED = True  # whether a second thread may prepare the next block
 
 State = dict[str, Any]
 
 all_finite = _core.all_finite
 
 
-def matmul(X: Rows, W: np.ndarray) -> np.ndarray:
-    """X W for dense or CSR X, (m, d) (d, D) -> (m, D)."""
+def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """X W for dense or CSR X, (m, d) (d, D) -> (m, D). ``out`` may be used for the result."""
     if not sp.issparse(X):
-        return np.dot(X, W)
-    out = np.empty((X.shape[0], W.shape[1]), W.dtype)
+        return np.dot(X, W, out=out)
+    if out is None:
+        out = np.empty((X.shape[0], W.shape[1]), W.dtype)
     _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr, W, out)
     return out
 
 
-def trig(P: np.ndarray) -> np.ndarray:
-    """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D): unit-norm rows."""
-    m, D = P.shape
-    Z = np.empty((m, 2 * D), P.dtype)
-    _core.trig(P, Z, 1.0 / math.sqrt(D))
+def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
+    m, D = X.shape[0], W.shape[1]
+    Z = np.empty((m, 2 * D), W.dtype) if out is None else out
+    if sp.issparse(X):
+        _core.trig(matmul(X, W, workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
+    elif m == 1:
+        _core.fourier_row(X, W, Z, 1.0 / math.sqrt(D))
+    else:
+        _core.trig(np.dot(X, W, out=workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
     return Z
+
+
+_local = threading.local()
+
+
+def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that the next call with the same name, in this thread, may reuse.
+
+    A fresh array of a block's size costs a page fault every 4 kB, which is more than the arithmetic.
+    """
+    buffers = _local.__dict__
+    size = math.prod(shape)
+    held = buffers.get(name)
+    if held is None or held.size < size or held.dtype != dtype:
+        held = buffers[name] = np.empty(size, dtype)
+    return held[:size].reshape(shape)
 
 
 def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:

@@ -18,18 +18,25 @@ from ..updates import TINY, Update, unwrap
 
 NAME = "python"
 BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
+THREADED = False  # whether a second thread may prepare the next block
 
 State = dict[str, Any]
 
 
-def matmul(X: Rows, W: np.ndarray) -> np.ndarray:
-    """X W for dense or CSR X, (m, d) (d, D) -> (m, D)."""
+def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """X W for dense or CSR X, (m, d) (d, D) -> (m, D). ``out`` may be used for the result."""
     return np.asarray(X @ W)
 
 
-def trig(P: np.ndarray) -> np.ndarray:
-    """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D): unit-norm rows."""
+def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
+    P = matmul(X, W)
     return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)
+
+
+def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+    """An array that the next call with the same name may reuse, or None: the python engine has no use for it."""
+    return None
 
 
 def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:

@@ -7,7 +7,7 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -39,10 +39,9 @@ def cuts(n: int, block: int) -> list[slice]:
     return [slice(start, min(start + block, n)) for start in range(0, n, block)]
 
 
-def prefetch(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """``(item, work(item))`` in order; with two threads the next item's work runs while this one's is consumed."""
-    items = list(items)
-    if get_num_threads() < 2 or len(items) < 4:
+def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
+    """``(item, work(item))`` in order; if ``threaded``, the next item's work runs while this one's is consumed."""
+    if not threaded or get_num_threads() < 2 or len(items) < 4:
         for item in items:
             yield item, work(item)
         return

@@ -2,6 +2,7 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class FeatureEstimator(StreamEstimator):
         return self._cached("mapping", build)
 
     def _check_rows(self, X: Rows) -> None:
-        self._map.check(X)
+        if self._cached("domain", lambda: self._map.restricted):
+            self._map.check(X)
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)
@@ -77,11 +79,12 @@ class FeatureEstimator(StreamEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         ops, mapping = self._ops, self._mapping(state)
         loss, update = self._loss_now(state), self._update
-        n, block = X.shape[0], ops.BLOCK
-        if n <= block:
-            return ops.linear_pass(mapping(X, ops), y, weight, state, loss, update, mapping.unit)
+        n = X.shape[0]
+        if n <= ops.BLOCK:
+            Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
+            return ops.linear_pass(Z, y, weight, state, loss, update, mapping.unit)
         scores = np.empty((n, state["n_outputs"]))
-        for rows, Z in threads.prefetch(lambda rows: mapping(X[rows], ops), threads.cuts(n, block)):
+        for rows, Z in feature_blocks(mapping, X, ops):
             part = None if weight is None else weight[rows]
             scores[rows] = ops.linear_pass(Z, y[rows], part, state, loss, update, mapping.unit)
         return scores
@@ -92,10 +95,9 @@ class FeatureEstimator(StreamEstimator):
             weights = state["w_mean"]
         else:
             weights = state["w"] * state["scale"][:, None].astype(state["w"].dtype)
-        weights = np.ascontiguousarray(weights.T)
-        scores = np.empty((X.shape[0], weights.shape[1]))
-        for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
-            scores[rows] = mapping(X[rows], ops) @ weights
+        scores = np.empty((X.shape[0], len(weights)))
+        for rows, Z in feature_blocks(mapping, X, ops):
+            scores[rows] = Z @ weights.T
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
@@ -104,6 +106,17 @@ class FeatureEstimator(StreamEstimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+
+def feature_blocks(mapping: Mapping, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, Z)`` block by block, in buffers that are used again; the next block is made while this one is consumed."""
+
+    def make(rows: slice) -> np.ndarray:
+        shape = (rows.stop - rows.start, mapping.n_out)
+        # three buffers: one being consumed, one waiting, one being filled
+        return mapping(X[rows], ops, ops.workspace(f"Z{rows.start // ops.BLOCK % 3}", shape, mapping.dtype))
+
+    return threads.prefetch(make, threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
 
 
 def mix_outputs(state: State, T: np.ndarray, update: Update) -> None:

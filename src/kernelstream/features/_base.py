@@ -40,8 +40,11 @@ class Mapping:
     unit: bool = False
     dtype: np.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
-        """Features of the rows of X, C-contiguous; ``ops`` is an engine (``trig``, ``matmul``, ``exp_scaled`` are used)."""
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+        """Features of the rows of X, C-contiguous; ``ops`` is an engine, of which maps use the functions of `_ops`.
+
+        ``out`` (m, n_out) may be used for the result.
+        """
         raise NotImplementedError
 
 
@@ -81,6 +84,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def build(self, entries: Entries, d: int, dtype: Any) -> Mapping:
         """The mapping of rows of width ``d``: a pure function of the parameters and the entries."""
         raise NotImplementedError
+
+    @property
+    def restricted(self) -> bool:
+        """Whether there are finite rows the map cannot take, so that `check` has something to do."""
+        return False
 
     def check(self, X: Any) -> None:
         """Raise ValueError when the rows leave the domain of the kernel; finite rows of the right width are assumed."""
@@ -158,6 +166,11 @@ class KernelMap(FeatureMap):
     @property
     def needs_data(self) -> bool:
         return self.kernel_needs_data
+
+    @property
+    def restricted(self) -> bool:
+        kernel = self.kernel_object
+        return kernel.domain != "real" or type(kernel).check is not kernels.Kernel.check  # compositions ask their parts
 
     def check(self, X: Any) -> None:
         self.kernel_object.check(X)

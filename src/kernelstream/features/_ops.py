@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 
-def matmul(X: Any, W: np.ndarray) -> np.ndarray:
-    """``X @ W`` for dense or CSR X (m, d) and dense W (d, D)."""
-    return X @ W
+def matmul(X: Any, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``X W`` for dense or CSR X, (m, d) (d, D) -> (m, D)."""
+    return np.asarray(X @ W)
 
 
-def trig(P: np.ndarray) -> np.ndarray:
-    """``[cos P, sin P] / sqrt(D)``: (m, D) -> (m, 2D)."""
+def fourier(X: Any, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D)."""
+    P = matmul(X, W)
     m, D = P.shape
     Z = np.empty((m, 2 * D), dtype=P.dtype)
     np.cos(P, out=Z[:, :D])

@@ -20,8 +20,8 @@ class FourierMapping(Mapping):
         self.n_out = 2 * W.shape[1]
         self.dtype = W.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
-        return ops.trig(ops.matmul(X, self.W))
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+        return ops.fourier(X, self.W, out)
 
 
 class RandomFourier(KernelMap):
@@ -71,7 +71,7 @@ class RandomFourier(KernelMap):
     >>> import numpy as np
     >>> from kernelstream.features import RandomFourier
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    >>> Z = RandomFourier(gamma=0.5, n_components=4096, sampling="orthogonal", random_state=0).fit_transform(X)
+    >>> Z = RandomFourier(gamma=0.5, n_components=4096, sampling="qmc", random_state=0).fit_transform(X)
     >>> Z.shape
     (3, 8192)
     >>> print(f"{Z[0] @ Z[1]:.2f}, exactly {np.exp(-0.5):.2f}")

@@ -21,7 +21,7 @@ class RandomMapping(Mapping):
         # A row of ones is in the domain of every kernel.
         self.n_out = kernel.features(np.ones((1, d), dtype=dtype), draw).shape[1]
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
         return np.ascontiguousarray(self.kernel.features(X, self.draw), dtype=self.dtype)
 
 

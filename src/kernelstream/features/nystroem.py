@@ -27,8 +27,8 @@ class NystroemMapping(Mapping):
         self.n_out = P.shape[1]
         self.dtype = P.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
-        return ops.matmul(self.kernel.pairwise(X, self.S), self.P)
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+        return ops.matmul(self.kernel.pairwise(X, self.S), self.P, out)
 
 
 class GaussianNystroemMapping(NystroemMapping):
@@ -42,14 +42,14 @@ class GaussianNystroemMapping(NystroemMapping):
         # Largest |x|² for which |x|² - 2 x's + |s|² loses less than 1e-5 of the kernel to rounding.
         self.far = 1e-5 / (self.gamma * np.finfo(P.dtype).eps) - float(self.norms.max())
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
         xx = row_norms(X, squared=True) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
         if not xx.max(initial=0.0) <= self.far:
-            return super().__call__(X, ops)  # the kernel itself takes care
+            return super().__call__(X, ops, out)  # the kernel itself takes care
         K = ops.matmul(X, self.S2)
         K += xx[:, None]
         K += self.norms
-        return ops.matmul(ops.exp_scaled(K, self.gamma), self.P)
+        return ops.matmul(ops.exp_scaled(K, self.gamma), self.P, out)
 
 
 class Nystroem(KernelMap):
@@ -163,7 +163,9 @@ class Nystroem(KernelMap):
         # Columns that appeared after the landmarks were chosen are zero in them.
         S = np.pad(S, ((0, 0), (0, d - S.shape[1]))).astype(dtype)
         P = np.ascontiguousarray(entries["projection"], dtype=dtype)
-        return NystroemMapping(self.resolved(entries), S, P)
+        kernel = self.resolved(entries)
+        cls = GaussianNystroemMapping if type(kernel) is kernels.Gaussian else NystroemMapping
+        return cls(kernel, S, P)
 
     def _landmarks(self, kernel: Any, X: Any, seed: int) -> np.ndarray:
         if isinstance(self.landmarks, str):

@@ -26,7 +26,7 @@ class TensorSketchMapping(Mapping):
         self.n_out = b.shape[1]
         self.dtype = b.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
         P = X @ self.C
         if sparse.issparse(P):
             P = P.toarray()
@@ -141,7 +141,7 @@ class TensorSketch(FeatureMap):
             raise ValueError(f"c must be a number >= 0, got {self.c!r}")
         if isinstance(self.gamma, str) and self.gamma in BANDWIDTHS[:1]:
             return
-        if not (_is_number(self.gamma) and 0 < self.gamma < np.inf):
+        if not (_is_number(self.gamma) and 0 < float(self.gamma) < np.inf):
             raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
 
 

@@ -1,0 +1,47 @@
+// Fourier features of a single row: z (2 D) = scale * [cos(W'x), sin(W'x)], W (d, D). Blocks of rows use a matrix product
+// and vecmath's trig instead; for one row their calls cost more than their work.
+#pragma once
+
+#include <algorithm>
+
+#include "vecmath.hpp"
+
+namespace ks {
+
+// scale * (cos, sin) of n projections; the libm takes over where the polynomial's range reduction would lose digits.
+template <class T>
+KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
+    int large = 0;
+#pragma omp simd reduction(| : large)
+    for (std::size_t j = 0; j < n; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
+    const std::size_t whole = n - n % group<T>;
+    for (std::size_t j = 0; j < whole; j += group<T>) {
+        KS_UNROLL
+        for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
+    }
+    for (std::size_t j = whole; j < n; ++j) sincos(p[j], scale, zs[j], zc[j]);
+    if (!large) return;
+    for (std::size_t j = 0; j < n; ++j) {
+        if (!(std::abs(p[j]) > Math<T>::trig_limit)) continue;
+        zc[j] = T(scale * std::cos(double(p[j])));
+        zs[j] = T(scale * std::sin(double(p[j])));
+    }
+}
+
+// One row: W is read once, front to back, four of its rows at a time, which is what a prefetcher likes.
+template <class T>
+KS_CLONES void fourier_row(std::size_t d, std::size_t D, const T* KS_RESTRICT x, const T* KS_RESTRICT W, T scale,
+                           T* KS_RESTRICT p, T* KS_RESTRICT z) {
+    std::fill_n(p, D, T(0));
+    std::size_t k = 0;
+    for (; k + 4 <= d; k += 4) {
+        const T a = x[k], b = x[k + 1], c = x[k + 2], e = x[k + 3];
+        const T *KS_RESTRICT w0 = W + k * D, *KS_RESTRICT w1 = w0 + D, *KS_RESTRICT w2 = w1 + D, *KS_RESTRICT w3 = w2 + D;
+#pragma omp simd
+        for (std::size_t j = 0; j < D; ++j) p[j] += (a * w0[j] + b * w1[j]) + (c * w2[j] + e * w3[j]);
+    }
+    for (; k < d; ++k) axpy(D, x[k], W + k * D, p);
+    cos_sin(D, p, scale, z, z + D);
+}
+
+}  // namespace ks
