@@ -1,26 +1,25 @@
 """Frequency matrices (d, D) of a shift-invariant kernel: independent, orthogonal, structured, quasi-Monte-Carlo.
 
 Every matrix is drawn in float64 from a seed and rounded to the wanted type at the end, so that float32 and float64
-maps of one seed are the same map. A kernel's part is one of two laws:
-
-* *radial* (isotropic kernels): ``w = s g`` with ``g ~ N(0, I)`` and an independent scale ``s > 0``;
-* *quantile* (for points of the unit cube): coordinates are inverse CDFs of uniform numbers, with one extra uniform
-  number where the coordinates share something (the scale of a Matérn kernel, the component of a mixture).
+maps of one seed are the same map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import hadamard
-from scipy.special import chdtri, ndtri
 
+from kernelstream.kernels import Cauchy, Gaussian, Laplacian, Matern, SpectralMixture
 from kernelstream.random import generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
-# What all coordinates of a frequency share is drawn from a stream that no coordinate can have.
+# Kernels whose frequencies have independent, identically distributed coordinates.
+INDEPENDENT = (Gaussian, Laplacian, Cauchy)
+# Kernels whose coordinates are independent but for one shared number: a scale, or the component of a mixture.
+SHARING = (Matern, SpectralMixture)
+# Stream of the shared numbers: one that no coordinate can have.
 SHARED = 2**64 - 1
 # Below this size the signs of a Hadamard block give too few directions to pass for Gaussian ones (with 2 coordinates,
 # only the diagonals), so shorter rows are padded up to it.
@@ -28,39 +27,36 @@ MIN_HADAMARD = 64
 SOBOL_BITS = 30
 SOBOL_DIMENSIONS = 21201
 
-# Kernels whose frequencies have independent, identically distributed coordinates.
-INDEPENDENT = ("gaussian", "laplacian", "cauchy")
-
 
 def frequencies(kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", dtype: Any = np.float64) -> np.ndarray:
     """Frequencies of ``kernel`` by one of the four samplings, as a C-contiguous (d, D) array of type ``dtype``."""
     if sampling not in SAMPLINGS:
         raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
     if not kernel.is_fourier:
-        raise ValueError(f"the {kernel.name} kernel has no Fourier frequencies (it is not shift invariant)")
+        raise ValueError(f"{type(kernel).__name__} has no Fourier frequencies: it is not shift invariant")
     draw = {"iid": independent, "orthogonal": orthogonal, "structured": structured, "qmc": quasi}[sampling]
     return np.ascontiguousarray(draw(kernel, seed, d, D), dtype=dtype)
 
 
 def extends(kernel: Any, sampling: str) -> bool:
     """Whether frequencies for a wider input contain those for a narrower one, so that a stream's width may grow."""
-    return sampling in ("iid", "qmc") and kernel.name in (*INDEPENDENT, "matern")
+    return sampling in ("iid", "qmc") and type(kernel) in (*INDEPENDENT, Matern)
 
 
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
-    if kernel.name in INDEPENDENT:
+    if type(kernel) in INDEPENDENT:
         W = np.empty((d, D))
         for i in range(d):
             W[i] = kernel.frequencies(generator(seed, i), 1, D)[0]
         return W
-    if kernel.name == "matern":
-        W = np.empty((d, D))
+    if type(kernel) in SHARING:
+        U = np.empty((d + 1, D))
         for i in range(d):
-            generator(seed, i).standard_normal(out=W[i])
-        W *= _radial(kernel)(generator(seed, SHARED).random(D))
-        return W
-    return np.asarray(kernel.frequencies(generator(seed), d, D))
+            generator(seed, i).random(out=U[i])
+        generator(seed, SHARED).random(out=U[d])
+        return kernel.quantiles(np.clip(U, 0.5**54, None), d)
+    return kernel.frequencies(generator(seed), d, D)
 
 
 def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
@@ -70,7 +66,7 @@ def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     ----------
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016.
     """
-    scale = _radial(kernel, "orthogonal")
+    _require_isotropic(kernel, "orthogonal")
     rng = generator(seed)
     W = np.empty((d, D))
     for start in range(0, D, d):
@@ -78,34 +74,45 @@ def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
         Q, R = np.linalg.qr(rng.standard_normal((d, width)))
         # QR fixes the signs of Q by convention; those of R's diagonal make it uniform on the orthogonal group.
         W[:, start : start + width] = Q * np.sign(np.diag(R))
-    W *= np.sqrt(rng.chisquare(d, D)) * scale(rng.random(D))
+    W *= _norms(kernel, rng, d, D)
     return W
 
 
 def structured(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """Blocks ``H D1 H D2 H D3`` of Hadamard matrices H and random signs D1, D2, D3, with norms as in `orthogonal` [1]_.
 
-    The blocks live in the next power of two n >= d; the first d coordinates of a Gaussian vector of R^n are Gaussian,
-    so padding does not bias the kernel, but directions are exactly orthogonal only where d = n.
+    The blocks live in the next power of two n >= d; the first d coordinates of an isotropic vector of R^n with the
+    kernel's law are one of R^d, so padding does not bias the kernel, but directions are orthogonal only where d = n.
 
     References
     ----------
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016, section 4.
     """
-    scale = _radial(kernel, "structured")
+    _require_isotropic(kernel, "structured")
     rng = generator(seed)
     n = max(MIN_HADAMARD, 1 << (d - 1).bit_length())
     W = np.empty((d, D))
     for start in range(0, D, n):
         width = min(n, D - start)
-        signs = rng.integers(0, 2, (3, n)) * 2.0 - 1.0
-        # Columns of the block (H D1 H D2 H D3)' cut to d coordinates: D3 H D2 H D1 H applied to unit vectors.
+        # Columns of the block (H D1 H D2 H D3)' = D3 H D2 H D1 H, cut to d coordinates.
         block = np.eye(n, width)
-        for s in signs:
-            block = _hadamard(block) * s[:, None]
+        for signs in rng.integers(0, 2, (3, n)) * 2.0 - 1.0:
+            block = _hadamard(block) * signs[:, None]
         W[:, start : start + width] = block[:d]
-    W *= np.sqrt(rng.chisquare(n, D)) * scale(rng.random(D))
+    W *= _norms(kernel, rng, n, D)
     return W
+
+
+def _require_isotropic(kernel: Any, sampling: str) -> None:
+    if not getattr(kernel, "isotropic", False):
+        raise ValueError(
+            f"sampling={sampling!r} needs an isotropic kernel (gaussian, matern); {type(kernel).__name__} is not"
+        )
+
+
+def _norms(kernel: Any, rng: np.random.Generator, n: int, D: int) -> np.ndarray:
+    """Norms of D independent frequencies in R^n: all there is to know of an isotropic law."""
+    return np.linalg.norm(kernel.frequencies(rng, n, D), axis=0)
 
 
 def _hadamard(A: np.ndarray) -> np.ndarray:
@@ -120,16 +127,24 @@ def _hadamard(A: np.ndarray) -> np.ndarray:
 
 
 def quasi(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
-    """Inverse CDFs of the first D points of a scrambled Sobol sequence [1]_.
+    """Inverse distribution functions of the first D points of a scrambled Sobol sequence [1]_.
 
     References
     ----------
     .. [1] Avron, Sindhwani, Yang, Mahoney: Quasi-Monte Carlo feature maps for shift-invariant kernels, JMLR 2016.
     """
-    law, extra = _quantile(kernel)
-    if d + extra > SOBOL_DIMENSIONS:
-        raise ValueError(f"sampling='qmc' allows at most {SOBOL_DIMENSIONS - extra} input columns, got {d}")
-    return law(scrambled_sobol(seed, d + extra, D))
+    size = kernel.n_uniforms(d)
+    if size > SOBOL_DIMENSIONS:
+        raise ValueError(f"sampling='qmc' has at most {SOBOL_DIMENSIONS} dimensions, {d} columns need {size}")
+    # What the coordinates share comes last in U; it takes the first dimension, the best one, whatever the width.
+    U = np.roll(scrambled_sobol(seed, size, D), d - size, axis=0)
+    try:
+        return kernel.quantiles(U, d)
+    except NotImplementedError:
+        raise ValueError(
+            f"sampling='qmc' needs a kernel with quantiles (inverse distribution functions of its frequencies); "
+            f"{type(kernel).__name__} has none"
+        ) from None
 
 
 def scrambled_sobol(seed: int, d: int, D: int) -> np.ndarray:
@@ -145,55 +160,15 @@ def scrambled_sobol(seed: int, d: int, D: int) -> np.ndarray:
 
     sobol = qmc.Sobol(d, scramble=False, bits=SOBOL_BITS)
     plain = (sobol.random_base2((D - 1).bit_length())[:D].T * 2.0**SOBOL_BITS).astype(np.int64)
+    bits = 1 << np.arange(SOBOL_BITS)
     columns = np.empty((SOBOL_BITS, d, 1), dtype=np.int64)
     points = np.empty((d, D), dtype=np.int64)
     for i in range(d):
         words = generator(seed, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
         # Bit b of a point changes bit b and random lower ones: a lower triangular matrix with ones on its diagonal.
-        bits = 1 << np.arange(SOBOL_BITS)
         columns[:, i, 0] = bits | (words[:-1] & (bits - 1))
         points[i] = words[-1]
     for b in range(SOBOL_BITS):
         points ^= ((plain >> b) & 1) * columns[b]
-    # The middle of a cell of the grid keeps clear of 0, where an inverse CDF is infinite.
+    # The middle of a cell of the grid keeps clear of 0, where an inverse distribution function is infinite.
     return (points + 0.5) * 0.5**SOBOL_BITS
-
-
-def _radial(kernel: Any, sampling: str = "iid") -> Callable[[np.ndarray], np.ndarray]:
-    """Inverse CDF of the scale s in ``w = s g``, g standard normal."""
-    if kernel.name == "gaussian":
-        return lambda u: np.sqrt(2.0 * kernel.gamma)
-    if kernel.name == "matern":  # multivariate Student t with 2 nu degrees of freedom
-        return lambda u: np.sqrt(2.0 * kernel.nu / chdtri(2.0 * kernel.nu, u)) / kernel.length
-    raise ValueError(
-        f"sampling={sampling!r} needs an isotropic kernel with a known radial law (gaussian, matern); "
-        f"the {kernel.name} kernel has none"
-    )
-
-
-def _quantile(kernel: Any) -> tuple[Callable[[np.ndarray], np.ndarray], int]:
-    """The map from uniform numbers (d + extra, D) to frequencies (d, D), and the number of extra dimensions."""
-    match kernel.name:
-        case "gaussian":
-            return lambda U: np.sqrt(2.0 * kernel.gamma) * ndtri(U), 0
-        case "laplacian":
-            return lambda U: kernel.gamma * np.tan(np.pi * (U - 0.5)), 0
-        case "cauchy":
-            return lambda U: -kernel.gamma * np.sign(U - 0.5) * np.log1p(-2.0 * np.abs(U - 0.5)), 0
-        case "matern":
-            scale = _radial(kernel)
-            return lambda U: scale(U[0]) * ndtri(U[1:]), 1
-        case "spectral_mixture":
-            return lambda U: _mixture(kernel, U), 1
-    raise ValueError(
-        f"sampling='qmc' needs a kernel whose spectrum has a known inverse CDF (gaussian, laplacian, cauchy, matern, "
-        f"spectral_mixture); the {kernel.name} kernel has none"
-    )
-
-
-def _mixture(kernel: Any, U: np.ndarray) -> np.ndarray:
-    """Component by the first uniform number, then a normal frequency around its mean."""
-    weights = np.asarray(kernel.weights, dtype=float)
-    q = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], U[0], side="right")
-    means, scales = (np.asarray(a, dtype=float).reshape(len(weights), -1) for a in (kernel.means, kernel.scales))
-    return means[q].T + scales[q].T * ndtri(U[1:])
