@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Bytecode is left to the first import: most of what is installed is never imported.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 # What an editable install depends on: the compiled sources, and which modules exist (the install maps their names).
@@ -51,17 +52,17 @@ $(BIN)/python:
 # Enough to run the demo. A development install serves as well.
 $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 	@if [ -e $(DEPS) ]; then $(MAKE) --no-print-directory build; else \
-	    echo "installing kernelstream"; $(LOCK) $(PIP) install -e '.[plots]'; fi
+	    echo "installing kernelstream"; $(LOCK) $(PIP) install --no-compile -e '.[plots]'; fi
 	@touch $@
 
 # The build tools come first, because the build then runs in this environment (its folder can be reused).
 $(DEPS): pyproject.toml | $(BIN)/python
 	@echo "installing kernelstream and the development tools"
-	@$(LOCK) $(PIP) install 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
-	@$(REQUIRE) $(LOCK) $(PIP) install --no-build-isolation -e '.[dev]'
+	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
 	@rm -f $(VENV)/.native-* && touch $@ $(NATIVE) $(RUN)
 
 $(NATIVE): $(SOURCES)
 	@echo "building kernelstream"
-	@$(REQUIRE) $(LOCK) $(PIP) install --no-build-isolation --no-deps -e .
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation --no-deps -e .
 	@rm -f $(VENV)/.native-* && touch $@ $(RUN)
