@@ -13,6 +13,8 @@ from .. import _core
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update, unwrap
+from ._rrf_native import rrf_pass as rrf_pass
+from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
 
 NAME = "native"
 BLOCK = 64  # rows per call of a feature map: the block's features stay in the second-level cache
@@ -37,12 +39,10 @@ def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray
     """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
     m, D = X.shape[0], W.shape[1]
     Z = np.empty((m, 2 * D), W.dtype) if out is None else out
-    if sp.issparse(X):
-        _core.trig(matmul(X, W, workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
-    elif m == 1:
+    if m == 1 and type(X) is np.ndarray:
         _core.fourier_row(X, W, Z, 1.0 / math.sqrt(D))
     else:
-        _core.trig(np.dot(X, W, out=workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
+        _core.trig(matmul(X, W, workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
     return Z
 
 
@@ -62,6 +62,13 @@ def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return held[:size].reshape(shape)
 
 
+def taylor(X: np.ndarray, begin: np.ndarray, end: np.ndarray, coef: np.ndarray, gaussian: bool) -> np.ndarray:
+    """Taylor features; see :func:`kernelstream.features.taylor.taylor`."""
+    Z = np.empty((X.shape[0], len(coef)), X.dtype)
+    _core.taylor(X, begin, end, coef, gaussian, Z)
+    return Z
+
+
 def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
     _core.exp_scaled(D, gamma)
@@ -73,13 +80,19 @@ def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np
     return _core.standardize(X, weight, count, mean, m2)
 
 
+def spec(loss: Loss, update: Update) -> Any:
+    """Names and parameters of the C++ twins, and whether the iterates are averaged."""
+    inner, average = unwrap(update)
+    return (*loss.native(), *inner.native()), average
+
+
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, loss: Loss, update: Update, unit: bool
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
 ) -> np.ndarray:
     """Online learning on explicit features; see the python engine."""
-    update, average = unwrap(update)
     w = state["w"]
     scores = np.empty((Z.shape[0], w.shape[0]))
+    twins, average = spec
     state["t"] = _core.linear_pass(
         Z,
         y,
@@ -91,8 +104,7 @@ def linear_pass(
         state["memory"],
         state.get("center"),
         state["t"],
-        *loss.native(),
-        *update.native(),
+        *twins,
         unit,
         scores,
     )
@@ -114,7 +126,5 @@ def expansion_pass(
     """Kernel expansion without removal; see the python engine."""
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
-    consumed, q, decay = _core.expansion_pass(
-        F, G, y, weight, memory, center, t, joined, coefficients, *loss.native(), *update.native()
-    )
+    consumed, q, decay = _core.expansion_pass(F, G, y, weight, memory, center, t, joined, coefficients, *spec(loss, update)[0])
     return consumed, joined[:q], coefficients[:q], decay

@@ -15,6 +15,11 @@ import scipy.sparse as sp
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import TINY, Update, unwrap
+from ._expansion_python import Expansion as Expansion
+from ._expansion_python import budget_pass as budget_pass
+from ._expansion_python import expansion_pass as expansion_pass
+from ._rrf_python import rrf_finish as rrf_finish
+from ._rrf_python import rrf_pass as rrf_pass
 
 NAME = "python"
 BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
@@ -74,8 +79,14 @@ def scaled(X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray) -> np.
     return np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
 
 
+def spec(loss: Loss, update: Update) -> Any:
+    """What a pass does to a row, in the form this engine's passes take; made once, used for many blocks."""
+    inner, average = unwrap(update)
+    return loss, inner, average
+
+
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, loss: Loss, update: Update, unit: bool
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
 ) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
@@ -90,11 +101,13 @@ def linear_pass(
         ±1, class codes or targets.
     weight : (m,) or None
         Factors of the gradient; a row of weight 0 is scored and skipped.
+    spec
+        From :func:`spec`.
     state : dict
         ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for averaging;
         ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
     """
-    update, average = unwrap(update)
+    loss, update, average = spec
     w, scale, memory = state["w"], state["scale"], state["memory"]
     center = state.get("center")
     many = loss.kind == "multiclass"
@@ -141,72 +154,3 @@ def _shrink(w: np.ndarray, scale: np.ndarray, decay: Any) -> None:
         if not 1e-6 < s < 1e6:
             w[c] *= w.dtype.type(s)
             scale[c] = 1.0
-
-
-def expansion_pass(
-    F: np.ndarray,
-    G: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    loss: Loss,
-    update: Update,
-    memory: np.ndarray,
-    center: np.ndarray | None,
-    t: int,
-    room: int,
-) -> tuple[int, np.ndarray, np.ndarray, float]:
-    r"""Kernel expansion without removal over one block, until ``room`` rows have joined the support set.
-
-    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(...)``; a row with ``tau != 0`` joins with coefficient ``tau``.
-
-    Parameters
-    ----------
-    F : (m, C)
-        Scores of the block under the function at its start; on return, the scores before each update.
-    G : (m, m)
-        Kernel of the block with itself.
-    memory, center
-        As in :func:`linear_pass`, both updated in place.
-    t : int
-        Rows learned before the block.
-    room : int
-        How many rows may join; the pass stops after the row that fills it.
-
-    Returns
-    -------
-    consumed : int
-        Rows handled (all of them unless the room ran out).
-    joined : (q,) int64, coefficients : (q, C)
-        The new members and their coefficients at the end of the pass.
-    decay : float
-        Factor for the coefficients held before the block.
-    """
-    many = loss.kind == "multiclass"
-    joined: list[int] = []
-    coefficients: list[np.ndarray] = []
-    total = 1.0
-    for i in range(len(F)):
-        if len(joined) == room:
-            return i, np.array(joined, np.int64), np.array(coefficients).reshape(-1, F.shape[1]), total
-        importance = 1.0 if weight is None else float(weight[i])
-        offset = center[1] if center is not None else 0.0
-        if importance == 0.0:
-            F[i] += offset
-            continue
-        t += 1
-        target: Any = int(y[i]) if many else float(y[i]) - offset
-        decay, tau = update.step(loss, target, F[i].copy() if many else float(F[i, 0]), float(G[i, i]), t, memory)
-        F[i] += offset
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
-        tau = np.atleast_1d(tau) * importance
-        if decay != 1.0:
-            F[i + 1 :] *= decay
-            total *= decay
-            coefficients = [decay * alpha for alpha in coefficients]
-        if tau.any():
-            F[i + 1 :] += G[i, i + 1 :, None] * tau
-            joined.append(i)
-            coefficients.append(tau)
-    return len(F), np.array(joined, np.int64), np.array(coefficients).reshape(-1, F.shape[1]), total

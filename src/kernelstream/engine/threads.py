@@ -6,10 +6,13 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 _count: int | None = None
 _pool: ThreadPoolExecutor | None = None
@@ -39,19 +42,34 @@ def cuts(n: int, block: int) -> list[slice]:
     return [slice(start, min(start + block, n)) for start in range(0, n, block)]
 
 
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the loaded libraries once
+
+
+def one_blas_thread() -> Any:
+    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
     """``(item, work(item))`` in order; if ``threaded``, the next item's work runs while this one's is consumed."""
-    if not threaded or get_num_threads() < 2 or len(items) < 4:
+    if len(items) < 4:
         for item in items:
             yield item, work(item)
         return
-    pool = _the_pool()
-    pending = pool.submit(work, items[0])
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        done = pending.result()
-        if following is not None:
-            pending = pool.submit(work, following)
-        yield item, done
+    with one_blas_thread():
+        if not threaded or get_num_threads() < 2:
+            for item in items:
+                yield item, work(item)
+            return
+        pool = _the_pool()
+        pending = pool.submit(work, items[0])
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            done = pending.result()
+            if following is not None:
+                pending = pool.submit(work, following)
+            yield item, done
 
 
 def _the_pool() -> ThreadPoolExecutor:

@@ -336,7 +336,7 @@ class StreamEstimator(BaseEstimator):
         return cache[name]
 
     def _forget(self) -> None:
-        self._cache: dict[str, Any] = {}
+        self._cache: dict[Any, Any] = {}
         self._hot: tuple[np.dtype, int, Any] | None = None
 
     def _warm_caches(self) -> None:
@@ -379,6 +379,10 @@ class StreamEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_hot")}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._forget()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

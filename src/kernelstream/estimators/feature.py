@@ -76,21 +76,30 @@ class FeatureEstimator(StreamEstimator):
         if average:
             state["w_mean"] = weights.copy()
 
+    def _plan(self, state: State) -> tuple[Any, Mapping, Any]:
+        """Engine, mapping and the pass's specification: all that a block of rows needs besides the state."""
+        cache = self._cache
+        key = state["n_outputs"]  # which decides the loss in use
+        plan = cache.get(key)
+        if plan is None:
+            ops = self._ops
+            plan = cache[key] = (ops, self._mapping(state), ops.spec(self._loss_now(state), self._update))
+        return plan
+
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        ops, mapping = self._ops, self._mapping(state)
-        loss, update = self._loss_now(state), self._update
+        ops, mapping, spec = self._plan(state)
         n = X.shape[0]
         if n <= ops.BLOCK:
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
-            return ops.linear_pass(Z, y, weight, state, loss, update, mapping.unit)
+            return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, state["n_outputs"]))
         for rows, Z in feature_blocks(mapping, X, ops):
             part = None if weight is None else weight[rows]
-            scores[rows] = ops.linear_pass(Z, y[rows], part, state, loss, update, mapping.unit)
+            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit)
         return scores
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        ops, mapping = self._ops, self._mapping(state)
+        ops, mapping, _ = self._plan(state)
         if "w_mean" in state:
             weights = state["w_mean"]
         else:

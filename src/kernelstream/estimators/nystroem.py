@@ -150,7 +150,7 @@ class NystroemEstimator(FeatureEstimator):
         P = projection(self._kernel(state), S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
-        self._cache.pop("mapping", None)
+        self._cache = {}  # the mapping follows the landmarks
 
     def _learn_features(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, scores: np.ndarray

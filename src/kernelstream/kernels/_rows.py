@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+try:
+    from kernelstream._core import exp_scaled
+except ImportError:  # installed without the compiled core
+    exp_scaled = None
+
 from kernelstream.rows import Rows, dense
 
 # Elements of a temporary that should stay in cache (coordinate loops) or in memory (dense copies of sparse rows).
@@ -100,5 +105,8 @@ def exact_squared_distances(X: Rows, Z: Rows) -> np.ndarray:
 
 def _exp_neg(D2: np.ndarray, gamma: float) -> np.ndarray:
     """``exp(-gamma D2)`` in place: the hot loop of every Gaussian Gram block."""
+    if exp_scaled is not None and D2.flags.c_contiguous:
+        exp_scaled(D2, float(gamma), False)
+        return D2
     D2 *= D2.dtype.type(-gamma)
     return np.exp(D2, out=D2)

@@ -14,22 +14,31 @@ __all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
 
 @register
 class Hinge(Loss):
-    """max(0, 1 - y f); derivative 0 where y f >= 1."""
+    """max(0, 1 - y f); derivative 0 where y f >= 1.
+
+    Parameters
+    ----------
+    closed : bool, default=False
+        Take the derivative -y at the kink y f = 1 too, as BOGD does.
+    """
 
     name = "hinge"
     piecewise_linear = True
     kind = "binary"
     bound = 1.0
 
+    def __init__(self, closed: bool = False) -> None:
+        self.closed = closed
+
     def _value(self, y, f, xp):
         return xp.maximum(0.0, 1.0 - y * f)
 
     def _gradient(self, y, f, xp):
-        return xp.where(y * f < 1.0, -y, 0.0)
+        return xp.where(y * f <= 1.0 if self.closed else y * f < 1.0, -y, 0.0)
 
     def multiclass(self) -> Loss:
         """The Crammer-Singer hinge."""
-        return CrammerSinger()
+        return CrammerSinger(self.closed)
 
 
 @register

@@ -69,10 +69,18 @@ class CrammerSinger(_Multiclass):
     """max(0, 1 - f_y + max_{s != y} f_s); derivative +1 at s and -1 at y where the loss is positive.
 
     Among equal rivals s is the lowest index.
+
+    Parameters
+    ----------
+    closed : bool, default=False
+        Take that derivative also where f_y - f_s = 1, the kink.
     """
 
     name = "crammer_singer"
     piecewise_linear = True
+
+    def __init__(self, closed: bool = False) -> None:
+        self.closed = closed
 
     def _value(self, y, f, xp):
         _, f_s, f_y = _rival(y, f)
@@ -80,7 +88,8 @@ class CrammerSinger(_Multiclass):
 
     def _gradient(self, y, f, xp):
         s, f_s, f_y = _rival(y, f)
-        return _two_columns(y, s, f_y - f_s < 1.0, f)
+        margin = f_y - f_s
+        return _two_columns(y, s, margin <= 1.0 if self.closed else margin < 1.0, f)
 
 
 @register

@@ -1,0 +1,206 @@
+"""What a budget strategy is, what it may look at, and the registry of strategies by name."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..kernels import Kernel
+from ..losses import Loss
+from ..rows import Rows, dense
+from ..updates import Update
+
+State = dict[str, Any]
+
+NOVELTY = 1e-10  # a row whose residual k(x, x) - k'K^-1 k is below this share of k(x, x) lies in the span of the others
+
+_REGISTRY: dict[str, type[Budget]] = {}
+
+
+def register(cls: type[Budget]) -> type[Budget]:
+    """Class decorator: make a strategy known by its ``name``."""
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def names() -> list[str]:
+    """Names of all strategies."""
+    return sorted(_REGISTRY)
+
+
+def get(spec: str | Budget) -> Budget:
+    """Strategy from a name (default parameters) or an object.
+
+    Examples
+    --------
+    >>> from kernelstream import budgets
+    >>> budgets.get("remove_random")
+    RemoveRandom()
+    """
+    if isinstance(spec, Budget):
+        return spec
+    if not isinstance(spec, str):
+        raise ValueError(f"strategy must be a name or a Budget object, got {spec!r}")
+    if spec in _REGISTRY:
+        return _REGISTRY[spec]()
+    close = difflib.get_close_matches(spec, _REGISTRY, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown strategy {spec!r}{hint} Known: {', '.join(names())}")
+
+
+@dataclass(slots=True)
+class Row:
+    """The row being learned, as a strategy sees it: numbers only."""
+
+    i: int  # position in its block
+    k: np.ndarray  # (n,) kernel values with the support vectors
+    k_xx: float
+    f: np.ndarray  # (C,) score before the update, after the decay
+    tau: np.ndarray  # (C,) coefficients the update gives the row; all zero if it does not act
+    u: float  # its uniform random number
+    kind: str  # kind of the loss: binary, multiclass or regression
+    value: float  # loss
+    gradient: np.ndarray  # (C,) derivative of the loss
+
+
+class SupportSet:
+    """The support vectors while a block is learned: f = sum_j scale alpha_j k(s_j, .), slots 0 to n - 1 in use.
+
+    Attributes
+    ----------
+    K : (m, capacity)
+        Kernel values of the block's rows with the slots; a slot that changes gets its new column for the later rows.
+    G : (m, m)
+        Kernel values of the block's rows with each other.
+    alpha : (C, capacity)
+        Coefficients, up to one factor ``scale`` (C,) per output, which makes a decay cheap.
+    diag : (capacity,)
+        k(s_j, s_j).
+    Z : (m, P) or None
+        Random features of the block's rows, for strategies that use them.
+    state : dict
+        The model's state; entries named ``budget_...`` belong to the strategy.
+    """
+
+    def __init__(self, state: State, kernel: Kernel, X: Rows, K: np.ndarray, G: np.ndarray, Z: np.ndarray | None):
+        self.state, self.kernel, self.X, self.K, self.G, self.Z = state, kernel, X, K, G, Z
+        self.alpha, self.scale = state["alpha"], state["scale"]
+        self.support, self.diag = state["support"], state["diag"]
+        self.capacity = self.alpha.shape[1]
+
+    def scores(self, i: int) -> np.ndarray:
+        """f of row i, (C,)."""
+        f = self.alpha[:, : self.n] @ self.K[i, : self.n]
+        if self.Z is not None:
+            f = f + self.state["budget_w"] @ self.Z[i]
+        return f.astype(float) * self.scale
+
+    @property
+    def n(self) -> int:
+        return self.state["n_support"]
+
+    @property
+    def full(self) -> bool:
+        return self.n == self.capacity
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """(C, n) coefficients with their factor."""
+        return self.alpha[:, : self.n] * self.scale[:, None]
+
+    def shrink(self, factor: Any) -> None:
+        """Multiply f by a number, or each output by its own; the factor is folded into alpha before it leaves a safe range."""
+        self.scale *= factor
+        for c, s in enumerate(self.scale):
+            if not 1e-6 < s < 1e6:
+                for name in ("alpha", "budget_scores", "budget_w"):
+                    if name in self.state:
+                        self.state[name][c] *= s
+                self.scale[c] = 1.0
+
+    def add(self, delta: np.ndarray) -> None:
+        """Add delta (C, n) to the coefficients."""
+        self.alpha[:, : self.n] += delta / self.scale[:, None]
+
+    def place(self, slot: int, row: Row, coefficient: np.ndarray) -> None:
+        """The row becomes support vector ``slot``, replacing what was there, with the coefficient (C,)."""
+        if slot == self.n:
+            self.state["n_support"] += 1
+        self.support[slot] = dense(self.X[row.i : row.i + 1])[0]
+        self.alpha[:, slot] = coefficient / self.scale
+        self.diag[slot] = row.k_xx
+        self.K[row.i + 1 :, slot] = self.G[row.i + 1 :, row.i]
+        if "budget_gram" in self.state:
+            self.enter(slot, row.k, row.k_xx)
+
+    def enter(self, slot: int, k: np.ndarray, k_xx: float) -> None:
+        """Write row and column ``slot`` of the Gram matrix of the support vectors: k (n,) with the others, k_xx with itself."""
+        gram = self.state["budget_gram"]
+        gram[slot, : len(k)] = gram[: len(k), slot] = k
+        gram[slot, slot] = k_xx
+
+
+class Budget(BaseEstimator):
+    """Base of all strategies: immutable parameters and one method, :meth:`absorb`.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        Kinds of loss the strategy can serve.
+    least : int
+        Smallest budget it makes sense for.
+    n_memory : int
+        Numbers it remembers between rows.
+    gram : bool
+        Whether it keeps the Gram matrix of the support vectors.
+    random : bool
+        Whether it needs a random number per row.
+    grows : bool
+        True when a support vector never leaves and never changes: the budget is a limit only, and may be None.
+    restless : bool
+        Whether it wants to see rows that the update leaves alone.
+    precise : bool
+        Whether it solves with Gram matrices, which takes float64 whatever the rows are.
+    """
+
+    name: ClassVar[str] = ""
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "multiclass", "regression")
+    least: ClassVar[int] = 1
+    n_memory: ClassVar[int] = 0
+    gram: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
+    restless: ClassVar[bool] = False
+    precise: ClassVar[bool] = False
+
+    def check(self, budget: int | None, kernel: Kernel, loss: Loss, update: Update) -> None:
+        """Raise ValueError for parameters out of range or parts that do not go together."""
+        own = type(self).__name__
+        if budget is None:
+            if not self.grows:
+                raise ValueError(f"{own} needs a budget: give an integer, or a strategy that may grow (stop, spa, oskl)")
+        elif isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
+            raise ValueError(f"budget must be an integer >= 1 or None, got {budget!r}")
+        elif budget < self.least:
+            raise ValueError(f"{own} needs a budget of at least {self.least}, got {budget}")
+        if loss.kind not in self.kinds:
+            raise ValueError(f"{own} is defined for {' and '.join(self.kinds)} losses only, not for {loss.name!r}")
+
+    def begin(self, state: State, capacity: int, kernel: Kernel) -> State:
+        """Entries of the state that the strategy needs, for an empty support set."""
+        entries: State = {"budget_memory": np.zeros(self.n_memory)}
+        if self.gram:
+            entries["budget_gram"] = np.zeros((capacity, capacity), state["alpha"].dtype)
+        return entries
+
+    def absorb(self, S: SupportSet, row: Row) -> None:
+        """Take the row with its coefficients ``row.tau`` into the support set, within the budget."""
+        raise NotImplementedError
+
+    def native(self) -> tuple[str, list[float]]:
+        """Name and parameters of the C++ twin."""
+        return self.name, []

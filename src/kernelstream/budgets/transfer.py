@@ -1,0 +1,65 @@
+"""Removed vectors that live on in random features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..features import Mapping, for_kernel
+from ..kernels import Kernel
+from ._base import Budget, Row, SupportSet, register
+from .removal import smallest
+
+
+@register
+class Transfer(Budget):
+    r"""Move the smallest vector from the support set into random features: ``f = sum_j alpha_j k(s_j, .) + w'z(.)``, ``w += alpha_r z(s_r)``.
+
+    Since ``z(x)'z(x') ~ k(x, x')``, nothing is forgotten, only rounded. The vector with the smallest ``|alpha|`` moves (the new one
+    included), so the larger terms stay exact.
+
+    Le, Nguyen, Nguyen, Phung: Dual space gradient descent for online learning (DualSGD), NIPS 2016.
+
+    Parameters
+    ----------
+    n_components : int
+        Frequencies (draws) of the random features.
+    """
+
+    name = "transfer"
+
+    def __init__(self, n_components: int = 200):
+        self.n_components = n_components
+
+    def check(self, budget, kernel, loss, update):
+        super().check(budget, kernel, loss, update)
+        if not kernel.has_features:
+            raise ValueError(
+                f"Transfer moves support vectors into random features, which the kernel {kernel.name!r} does not have"
+            )
+        if isinstance(self.n_components, bool) or not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
+            raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}")
+
+    def mapping(self, kernel: Kernel, d: int, dtype: np.dtype, seed: int) -> Mapping:
+        """The features z of rows of width d."""
+        features = for_kernel(kernel, n_components=self.n_components)
+        return features.build(features.prepare(None, seed), d, dtype)
+
+    def begin(self, state, capacity, kernel):
+        alpha = state["alpha"]
+        width = self.mapping(kernel, state["n_features"], alpha.dtype, state["seed"]).n_out
+        entries = {
+            "budget_w": np.zeros((len(alpha), width), alpha.dtype),  # without the factor `scale`, like alpha
+            "budget_z": np.zeros((capacity, width), alpha.dtype),  # features of the support vectors
+        }
+        return super().begin(state, capacity, kernel) | entries
+
+    def absorb(self, S: SupportSet, row: Row) -> None:
+        w, z = S.state["budget_w"], S.state["budget_z"]
+        r = smallest(S, row) if S.full else S.n
+        if r == S.capacity:
+            w += np.outer(row.tau / S.scale, S.Z[row.i])
+            return
+        if S.full:
+            w += np.outer(S.alpha[:, r], z[r])
+        z[r] = S.Z[row.i]
+        S.place(r, row, row.tau)
