@@ -12,6 +12,8 @@ _NAMES = {
     "FeatureRegressor": "estimators",
     "NystroemClassifier": "estimators",
     "NystroemRegressor": "estimators",
+    "RRFClassifier": "estimators",
+    "RRFRegressor": "estimators",
 }
 _MODULES = (
     "datasets",

@@ -1,0 +1,324 @@
+// Reparameterised random features over one block, rows in order: weights and kernel are learned together.
+//   u_j = w_j(theta)'x;  z = (cos u, sin u)/sqrt(D);  f_c = a_c'cos + b_c'sin;  g = dl/df;
+//   dl/d(a, b) = g z;  q_j = sum_c g_c (b_cj cos - a_cj sin);  dl/dtheta = the spectrum's pull back of q;
+//   AdaGrad on both, theta within `guard` of its start. A mini-batch takes one step along the mean gradient.
+// The features of a row need the theta of the row before, so nothing can be prepared for a block; a row costs one product
+// E'v and one E q, with E (height, D) so that both run along D. Zeros of a row are left out of both.
+#pragma once
+
+#include "updates.hpp"
+#include "vecmath.hpp"
+
+namespace ks {
+
+// ---- Products with some rows of a matrix ---------------------------------------------------------------------------
+
+// out (width) = sum_k v_k E[index_k], the sums of `tile` columns in registers.
+template <std::size_t tile, class T>
+KS_INLINE void combine_tile(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT v,
+                            const T* KS_RESTRICT E, std::size_t stride, T* KS_RESTRICT out) {
+    T acc[tile];
+    KS_UNROLL
+    for (std::size_t c = 0; c < tile; ++c) acc[c] = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+        const T* KS_RESTRICT e = E + std::size_t(index[k]) * stride;
+        const T vk = v[k];
+        KS_UNROLL
+        for (std::size_t c = 0; c < tile; ++c) acc[c] += vk * e[c];
+    }
+    KS_UNROLL
+    for (std::size_t c = 0; c < tile; ++c) out[c] = acc[c];
+}
+
+template <class T>
+KS_INLINE void combine_rows(std::size_t n, const std::int32_t* index, const T* v, const T* E, std::size_t stride,
+                            std::size_t width, T* out) {
+    constexpr std::size_t wide = 256 / sizeof(T), narrow = wide / 4, single = wide / 16;
+    std::size_t j = 0;
+    for (; j + wide <= width; j += wide) combine_tile<wide>(n, index, v, E + j, stride, out + j);
+    for (; j + narrow <= width; j += narrow) combine_tile<narrow>(n, index, v, E + j, stride, out + j);
+    for (; j + single <= width; j += single) combine_tile<single>(n, index, v, E + j, stride, out + j);
+    for (; j < width; ++j) combine_tile<1>(n, index, v, E + j, stride, out + j);
+}
+
+// h_k = E[index_k]'q for `rows` rows at a time: q is read once for all of them.
+template <std::size_t rows, class T>
+KS_INLINE void dot_rows_tile(const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT E, std::size_t stride,
+                             std::size_t width, const T* KS_RESTRICT q, T* KS_RESTRICT h) {
+    constexpr std::size_t L = 64 / sizeof(T);
+    T acc[rows][L];
+    const T* e[rows];
+    KS_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+        e[r] = E + std::size_t(index[r]) * stride;
+        KS_UNROLL
+        for (std::size_t c = 0; c < L; ++c) acc[r][c] = 0;
+    }
+    std::size_t j = 0;
+    for (; j + L <= width; j += L) {
+        KS_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) {
+            KS_UNROLL
+            for (std::size_t c = 0; c < L; ++c) acc[r][c] += e[r][j + c] * q[j + c];
+        }
+    }
+    for (; j < width; ++j) {
+        KS_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) acc[r][0] += e[r][j] * q[j];
+    }
+    KS_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t half = L / 2; half > 0; half /= 2)
+            for (std::size_t c = 0; c < half; ++c) acc[r][c] += acc[r][c + half];
+        h[r] = acc[r][0];
+    }
+}
+
+template <class T>
+KS_INLINE void dot_rows(std::size_t n, const std::int32_t* index, const T* E, std::size_t stride, std::size_t width,
+                        const T* q, T* h) {
+    std::size_t k = 0;
+    for (; k + 4 <= n; k += 4) dot_rows_tile<4>(index + k, E, stride, width, q, h + k);
+    for (; k < n; ++k) dot_rows_tile<1>(index + k, E, stride, width, q, h + k);
+}
+
+// ---- Rows ----------------------------------------------------------------------------------------------------------
+
+// The nonzero entries of a row, in units of the starting width.
+template <class T>
+struct Entries {
+    std::size_t n;
+    std::int32_t* index;
+    T* value;
+};
+
+template <class T>
+struct DenseRows {
+    const T* X;
+    std::size_t d;
+    KS_INLINE void read(std::size_t i, T unit, Entries<T>& x) const {
+        const T* KS_RESTRICT row = X + i * d;
+        std::size_t n = 0;
+        for (std::size_t k = 0; k < d; ++k) {
+            x.index[n] = std::int32_t(k);
+            x.value[n] = row[k] * unit;
+            n += row[k] != T(0);
+        }
+        x.n = n;
+    }
+};
+
+template <class T, class I>
+struct CsrRows {
+    const T* data;
+    const I* indices;
+    const I* indptr;
+    KS_INLINE void read(std::size_t i, T unit, Entries<T>& x) const {
+        std::size_t n = 0;
+        for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
+            x.index[n] = std::int32_t(indices[k]);
+            x.value[n] = data[k] * unit;
+            n += data[k] != T(0);
+        }
+        x.n = n;
+    }
+};
+
+// ---- Learned parameters --------------------------------------------------------------------------------------------
+
+template <class T>
+struct Guarded {
+    T* theta;
+    const T* start;
+    T* H;         // sums of squared gradients
+    T* sum;       // gradients of the unfinished batch, or null
+    T eta, guard;
+    static constexpr T tiny = T(1e-20);  // gradients of theta go with the square of the target: less than for weights
+
+    KS_INLINE void move(std::size_t i, T gradient) const {
+        H[i] += gradient * gradient;
+        const T moved = theta[i] - eta * gradient / std::sqrt(H[i] + tiny);
+        const T low = start[i] - guard, high = start[i] + guard;
+        theta[i] = moved < low ? low : moved > high ? high : moved;
+    }
+};
+
+// sigma_q = exp(theta[0][q]), mu_q = theta[1][q]; D frequencies in Q runs, w_j = mu_q + sigma_q * e_j. Without centres
+// there is one run.
+template <class T>
+struct DiagonalSpectrum {
+    std::size_t d, D, Q;
+    bool centred;
+    const T* E;    // (d, D)
+    T *v, *h;      // (Q, d) and (d,): scratch
+
+    std::size_t size() const { return (centred ? 2 : 1) * Q * d; }
+    std::size_t run(std::size_t q) const { return q * D / Q; }
+
+    KS_INLINE void project(const Guarded<T>& p, const Entries<T>& x, T* u) const {
+        for (std::size_t q = 0; q < Q; ++q) {
+            const std::size_t first = run(q), width = run(q + 1) - first;
+            const T* g = p.theta + q * d;
+            T* vq = v + q * d;
+            for (std::size_t k = 0; k < x.n; ++k) vq[k] = g[x.index[k]];
+#pragma omp simd
+            for (std::size_t k = 0; k < x.n; ++k) vq[k] = x.value[k] * exp(vq[k]);
+            combine_rows(x.n, x.index, vq, E + first, D, width, u + first);
+            if (!centred) continue;
+            const T* mu = p.theta + (Q + q) * d;
+            T shift = 0;
+            for (std::size_t k = 0; k < x.n; ++k) shift += mu[x.index[k]] * x.value[k];
+            for (std::size_t j = first; j < first + width; ++j) u[j] += shift;
+        }
+    }
+
+    KS_INLINE void pull_back(const Guarded<T>& p, const Entries<T>& x, const T* c) const {
+        for (std::size_t q = 0; q < Q; ++q) {
+            const std::size_t first = run(q), width = run(q + 1) - first;
+            const T* vq = v + q * d;
+            dot_rows(x.n, x.index, E + first, D, width, c + first, h);
+            if (p.sum) {
+                for (std::size_t k = 0; k < x.n; ++k) p.sum[q * d + x.index[k]] += h[k] * vq[k];
+            } else {
+                for (std::size_t k = 0; k < x.n; ++k) p.move(q * d + x.index[k], h[k] * vq[k]);
+            }
+            if (!centred) continue;
+            T total = 0;
+            for (std::size_t j = first; j < first + width; ++j) total += c[j];
+            const std::size_t mu = (Q + q) * d;
+            for (std::size_t k = 0; k < x.n; ++k) {
+                if (p.sum)
+                    p.sum[mu + x.index[k]] += total * x.value[k];
+                else
+                    p.move(mu + x.index[k], total * x.value[k]);
+            }
+        }
+    }
+};
+
+// w_j = theta e_j, theta (d, r): the row is mapped to v = theta'x first.
+template <class T>
+struct LowRankSpectrum {
+    std::size_t d, D, r;
+    const T* E;              // (r, D)
+    std::int32_t* all;       // 0, 1, ..., r - 1
+    T *v, *h;                // (r,) each: scratch
+
+    std::size_t size() const { return d * r; }
+
+    KS_INLINE void project(const Guarded<T>& p, const Entries<T>& x, T* u) const {
+        for (std::size_t a = 0; a < r; ++a) v[a] = 0;
+        for (std::size_t k = 0; k < x.n; ++k) axpy(r, x.value[k], p.theta + std::size_t(x.index[k]) * r, v);
+        combine_rows(r, all, v, E, D, D, u);
+    }
+
+    KS_INLINE void pull_back(const Guarded<T>& p, const Entries<T>& x, const T* q) const {
+        dot_rows(r, all, E, D, D, q, h);
+        for (std::size_t k = 0; k < x.n; ++k) {
+            const std::size_t first = std::size_t(x.index[k]) * r;
+            if (p.sum)
+                axpy(r, x.value[k], h, p.sum + first);
+            else
+                for (std::size_t a = 0; a < r; ++a) p.move(first + a, x.value[k] * h[a]);
+        }
+    }
+};
+
+// ---- The pass ------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct RrfModel {
+    T *W, *G;         // (C, 2 D) weights, cos block first, and their sums of squared gradients
+    double* memory;   // of the update
+    double* center;   // count and mean of the target, or null
+    T* sum;           // (C, 2 D) gradients of the unfinished batch, or null
+    double* pending;  // rows in it and the current step, or null
+    T unit;           // one over the starting length
+    std::size_t batch_size;
+};
+
+template <class T>
+struct RrfScratch {
+    Entries<T> x;
+    T *u, *z, *q;   // (D,), (2 D,), (D,)
+    double* outputs;  // (3 C,)
+};
+
+template <class T, class Spectrum>
+KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum) {
+    const T share = T(1.0 / model.pending[0]);
+    adagrad_step(2 * D * C, share, T(model.pending[1]), model.sum, model.G, model.W);
+    std::fill_n(model.sum, 2 * D * C, T(0));
+    if (p.eta > 0)
+        for (std::size_t i = 0; i < spectrum.size(); ++i) p.move(i, p.sum[i] * share);
+    std::fill_n(p.sum, spectrum.size(), T(0));
+    model.pending[0] = model.pending[1] = 0.0;
+}
+
+template <class T, class Rows, class Spectrum>
+KS_INLINE std::int64_t rrf_rows(std::size_t m, std::size_t D, int C, const Rows& X, const double* y, const double* weight,
+                                const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum, std::int64_t t,
+                                const Loss& loss, const Update& update, double* F, RrfScratch<T> s) {
+    double *f = s.outputs, *rate = s.outputs + C, *g = s.outputs + 2 * C;
+    const T *cos = s.z, *sin = s.z + D;
+    const T scale = T(1) / std::sqrt(T(D));
+    for (std::size_t i = 0; i < m; ++i) {
+        X.read(i, model.unit, s.x);
+        spectrum.project(p, s.x, s.u);
+        trig(1, D, s.u, scale, s.z);
+        const double offset = model.center ? model.center[1] : 0.0;
+        for (int c = 0; c < C; ++c) {
+            f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
+            F[i * C + c] = f[c] + offset;
+        }
+        const double importance = weight ? weight[i] : 1.0;
+        if (importance == 0.0) continue;
+        ++t;
+        const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
+        update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
+        if (model.center) {
+            model.center[0] += importance;
+            model.center[1] += importance * (y[i] - model.center[1]) / model.center[0];
+        }
+        bool still = true;
+        for (int c = 0; c < C; ++c) {
+            const T gc = T(g[c] * importance);
+            if (gc == T(0)) continue;
+            T *a = model.W + c * 2 * D, *b = a + D;
+            if (still) std::fill_n(s.q, D, T(0));
+            still = false;
+#pragma omp simd
+            for (std::size_t j = 0; j < D; ++j) s.q[j] += gc * (b[j] * cos[j] - a[j] * sin[j]);
+            if (model.sum)
+                axpy(2 * D, gc, s.z, model.sum + c * 2 * D);
+            else
+                adagrad_step(2 * D, gc, T(rate[0]), s.z, model.G + c * 2 * D, a);
+        }
+        if (!still && p.eta > 0) spectrum.pull_back(p, s.x, s.q);
+        if (!model.sum) continue;
+        model.pending[0] += 1.0;
+        model.pending[1] = rate[0];
+        if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum);
+    }
+    return t;
+}
+
+template <class T, class Rows, class Spectrum>
+KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y, const double* weight,
+                                const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum, std::int64_t t,
+                                const Loss& loss, const Update& update, double* F, const RrfScratch<T>& s) {
+    return rrf_rows<T>(m, D, C, X, y, weight, model, p, spectrum, t, loss, update, F, s);
+}
+
+// The algebra's minimum, as a yardstick: for each row of X (m, d) both products u = E'x and h += E u, and nothing else.
+template <class T>
+KS_CLONES void rrf_two_products(std::size_t m, std::size_t d, std::size_t D, const T* X, const T* E,
+                                const std::int32_t* all, T* u, T* h, T* total) {
+    for (std::size_t i = 0; i < m; ++i) {
+        combine_rows(d, all, X + i * d, E, D, D, u);
+        dot_rows(d, all, E, D, D, u, h);
+        for (std::size_t k = 0; k < d; ++k) total[k] += h[k];
+    }
+}
+
+}  // namespace ks

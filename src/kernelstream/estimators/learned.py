@@ -1,0 +1,293 @@
+r"""Learned kernels: random features whose frequencies are learned with the weights (RRF).
+
+Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature reparameterization, IJCAI 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import kernels, losses
+from ..engine import threads
+from ..features import spectra
+from ..features._base import positive_int
+from ..features.fourier import FourierMapping
+from ..features.spectra import Spectrum
+from ..rows import Rows
+from ..updates import AdaGrad, positive
+from ._base import WARM_UP, State, StreamEstimator
+from ._classifier import StreamClassifier
+from ._regressor import StreamRegressor
+from .feature import mix_outputs
+
+
+class RRFEstimator(StreamEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    n_components: int
+    gamma: Any
+    spectrum: Any
+    eta: Any
+    eta_g: float
+    batch_size: int
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """Width per input, (d,): how fast the model can vary along each column, 0 for one that plays no part.
+
+        The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the
+        column, so compare columns of one scale.
+        """
+        state = self.state_
+        if "theta" not in state:
+            raise AttributeError(f"{type(self).__name__} has no relevance_ before it has learned a row")
+        return self._spectrum.relevance(state["theta"]) * state["inverse_length"]
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _spectrum(self) -> Spectrum:
+        return self._cached("spectrum", lambda: spectra.get(self.spectrum))
+
+    @property
+    def _update(self) -> AdaGrad:
+        return self._cached("update", lambda: AdaGrad(self.eta))
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        raise NotImplementedError
+
+    def _base(self, state: State) -> np.ndarray:
+        """The random part of the frequencies, made again from the seed."""
+        make = self._spectrum.draw
+        return self._cached("E", lambda: make(state["seed"], state["n_features"], self.n_components, state["dtype"]))
+
+    def _check_parameters(self) -> None:
+        n_components = positive_int("n_components", self.n_components)
+        kernels.get("gaussian", self.gamma)
+        self._spectrum.check(n_components)
+        positive("eta_g", self.eta_g, zero=True)
+        positive_int("batch_size", self.batch_size)
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        if not isinstance(self.gamma, str):
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if isinstance(self.gamma, str) else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        kernel = kernels.get("gaussian", self.gamma)
+        gamma = kernel.gamma if X is None else kernel.resolve(X).gamma
+        state["inverse_length"] = math.sqrt(2.0 * gamma)
+
+    def _reset(self, state: State) -> None:
+        theta = self._spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
+        weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
+        state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
+        state |= {"w": weights, "G": weights.copy(), "memory": self._update.memory(state["n_outputs"])}
+        if self.batch_size > 1:
+            state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        loss, spectrum, E = self._loss_now(state), self._spectrum, self._base(state)
+        return self._ops.rrf_pass(X, y, weight, state, loss, self._update, spectrum, E, self.eta_g, self.batch_size)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        W = self._spectrum.frequencies(state["theta"], self._base(state))
+        mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
+        weights = np.ascontiguousarray(state["w"].T)
+        scores = np.empty((X.shape[0], weights.shape[1]))
+        for rows in threads.cuts(X.shape[0], max(self._ops.BLOCK, 64)):
+            scores[rows] = mapping(X[rows], self._ops) @ weights
+        return scores + state["center"][1] if "center" in state else scores
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        # gradients that wait are of the old outputs, so a batch ends where the outputs change
+        self._finish_batch(state)
+        state["scale"] = np.ones(T.shape[1])
+        mix_outputs(state, T, self._update)
+        del state["scale"]
+        if self.batch_size > 1:
+            state["sum_w"] = np.zeros_like(state["w"])
+
+    def _finish_batch(self, state: State) -> None:
+        if self.batch_size > 1:
+            self._ops.rrf_finish(state, self.eta_g)
+
+    def _end_warm_up(self) -> None:
+        super()._end_warm_up()
+        self._finish_batch(self._state)
+
+
+class RRFClassifier(StreamClassifier, RRFEstimator):
+    r"""Online classifier that learns its kernel: a width for every input, together with the weights.
+
+    ``f(x) = D^-1/2 sum_j a_j cos(w_j'x) + b_j sin(w_j'x)``, ``w_j = sigma * e_j`` with ``e_j ~ N(0, I)`` drawn once:
+    features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma`` along their
+    gradients [1]_.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number D of frequencies; there are 2D weights per output.
+    gamma : float, "median" or "scale", default="median"
+        Where the kernel starts: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
+        and "scale" are estimated on the first rows.
+    spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
+        What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
+        of the input to few dimensions (``LowRank(rank=2)``). Objects are in :mod:`kernelstream.features.spectra`.
+    loss : Loss or str, default="hinge"
+        As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
+        ``predict_proba``.
+    eta : float or "auto", default="auto"
+        Step of the weights (AdaGrad); "auto" is 1. Anything in [0.001, 10] is safe.
+    eta_g : float, default=0.1
+        Step of the kernel's parameters (AdaGrad); 0 leaves the kernel as it starts. Anything in [0.00001, 0.1] is safe.
+    batch_size : int, default=1
+        Rows whose mean gradient makes one step. A batch may span calls; it ends early where a class appears and at the
+        end of ``fit``.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+        Seed of the e_j.
+
+    Attributes
+    ----------
+    relevance_ : (d,) array
+        The learned widths.
+    state_ : dict
+        Everything learned.
+    classes_ : array
+        Labels known so far, sorted.
+
+    References
+    ----------
+    .. [1] Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature reparameterization, IJCAI
+       2017, algorithm 1; steps and guard are those of docs/learned_kernels.md.
+
+    Examples
+    --------
+    Two of eight inputs matter; their widths show it.
+
+    >>> import numpy as np
+    >>> from kernelstream import RRFClassifier
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (4000, 8))
+    >>> y = np.sin(2 * X[:, 0]) * np.sin(2 * X[:, 1]) > 0
+    >>> model = RRFClassifier(random_state=0).fit(X[:3000], y[:3000])
+    >>> model.score(X[3000:], y[3000:]) > 0.85
+    True
+    >>> np.sort(np.argsort(model.relevance_)[-2:]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        gamma: float | str = "median",
+        spectrum: Spectrum | str = "diagonal",
+        loss: losses.Loss | str = "hinge",
+        eta: float | str = "auto",
+        eta_g: float = 0.1,
+        *,
+        batch_size: int = 1,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.gamma = gamma
+        self.spectrum = spectrum
+        self.loss = loss
+        self.eta = eta
+        self.eta_g = eta_g
+        self.batch_size = batch_size
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(self._loss_for(2))
+
+
+class RRFRegressor(StreamRegressor, RRFEstimator):
+    r"""Online regression that learns its kernel; see :class:`RRFClassifier` for the model and the shared parameters.
+
+    Parameters
+    ----------
+    n_components, gamma, spectrum, eta_g, batch_size, standardize, engine, random_state
+        See :class:`RRFClassifier`.
+    loss : Loss or str, default="squared"
+        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
+    eta : float or "auto", default="auto"
+        Step of the weights; "auto" is 0.3 × the running standard deviation of the target.
+    center : bool, default=True
+        Learn the difference from the running mean of the targets seen so far.
+
+    Attributes
+    ----------
+    relevance_ : (d,) array
+        The learned widths.
+    state_ : dict
+        Everything learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import RRFRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (4000, 5))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> model = RRFRegressor(random_state=0).fit(X[:3000], y[:3000])
+    >>> model.score(X[3000:], y[3000:]) > 0.9
+    True
+    >>> int(model.relevance_.argmax())
+    0
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        gamma: float | str = "median",
+        spectrum: Spectrum | str = "diagonal",
+        loss: losses.Loss | str = "squared",
+        eta: float | str = "auto",
+        eta_g: float = 0.1,
+        *,
+        batch_size: int = 1,
+        center: bool = True,
+        standardize: bool = False,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.gamma = gamma
+        self.spectrum = spectrum
+        self.loss = loss
+        self.eta = eta
+        self.eta_g = eta_g
+        self.batch_size = batch_size
+        self.center = center
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if self.center:
+            state["center"] = np.zeros(2)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(losses.get(self.loss, task="regression"))
