@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := CMakeLists.txt $(wildcard cpp/*)
 MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
 DEPS := $(VENV)/.deps
-RUN := $(VENV)/.run
+RUN := $(VENV)/.run-$(MODULES)
 NATIVE := $(VENV)/.native-$(MODULES)
 
 # With a compiler at hand, an extension that does not compile is an error, not a quiet fall back to pure Python.
@@ -53,16 +53,16 @@ $(BIN)/python:
 $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 	@if [ -e $(DEPS) ]; then $(MAKE) --no-print-directory build; else \
 	    echo "installing kernelstream"; $(LOCK) $(PIP) install --no-compile -e '.[plots]'; fi
-	@touch $@
+	@rm -f $(VENV)/.run-* && touch $@
 
 # The build tools come first, because the build then runs in this environment (its folder can be reused).
 $(DEPS): pyproject.toml | $(BIN)/python
 	@echo "installing kernelstream and the development tools"
 	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
 	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
-	@rm -f $(VENV)/.native-* && touch $@ $(NATIVE) $(RUN)
+	@rm -f $(VENV)/.native-* $(VENV)/.run-* && touch $@ $(NATIVE) $(RUN)
 
 $(NATIVE): $(SOURCES)
 	@echo "building kernelstream"
 	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation --no-deps -e .
-	@rm -f $(VENV)/.native-* && touch $@ $(RUN)
+	@rm -f $(VENV)/.native-* $(VENV)/.run-* && touch $@ $(RUN)

@@ -17,6 +17,7 @@ _NAMES = {
 }
 _MODULES = (
     "datasets",
+    "drift",
     "engine",
     "estimators",
     "evaluate",
