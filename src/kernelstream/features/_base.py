@@ -130,7 +130,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _validate(self, X: Any, reset: bool) -> Any:
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
-        self.check(X)
+        try:
+            self.check(X)
+        except ValueError as error:  # the words that scikit-learn's users (and checks) know
+            raise ValueError(f"Negative values in data passed to {type(self).__name__}: {error}") from None
         return X
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelstream.features import _ops
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
+from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import generator
 
 
@@ -18,6 +19,8 @@ class RandomMapping(Mapping):
         self.kernel = kernel
         self.draw = draw
         self.dtype = np.dtype(dtype)
+        # Pairs (cos, sin) of phases have norm one.
+        self.unit = kernel.is_fourier or isinstance(kernel, (SkewedChi2, SkewedIntersection))
         # A row of ones is in the domain of every kernel.
         self.n_out = kernel.features(np.ones((1, d), dtype=dtype), draw).shape[1]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, eigvalsh, solve_triangular
+from scipy.linalg import eigh
 
 Choice = Callable[[Any, Any, int, np.random.Generator], np.ndarray]
 
@@ -76,7 +76,8 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
 
     The score of row i is ``(K (K + lam I)^-1)_ii``. Scores of a random subset of rows are estimated from a weighted
     sample of a subset half as large, and so on from a first one of 2m rows; lam follows the sample's spectrum so that
-    about m directions matter. Each level keeps 2m rows, so the work is O(n m²) and the memory O(n m).
+    m/2 directions matter, few enough for m rows to find them all. Each level keeps about 2m rows, so the work is
+    O(n m²) and the memory O(n m).
 
     References
     ----------
@@ -104,16 +105,23 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
 
 def _ridge_scores(kernel: Any, X: Any, rows: np.ndarray, sample: np.ndarray, weight: np.ndarray, m: int) -> np.ndarray:
     """Leverage scores of ``rows`` in their own Gram matrix, which ``weight * sample`` stands for; all in (0, 1]."""
-    A = _gram(kernel, X[sample], X[sample]) * np.outer(weight, weight)
-    k_xx = _diag(kernel, X[rows])
-    spectrum = eigvalsh(A)[::-1]
-    # The lam for which m directions matter: the mean of what the best rank m leaves out (Musco, section 3). A sample of
-    # few rows makes it too small, and all scores too large by about the same factor, which drops out.
-    lam = max(spectrum[m:].sum() / m, 1e-10 * max(spectrum[0], np.finfo(float).tiny))
-    L = cholesky(A + lam * np.eye(len(sample)), lower=True)
-    V = solve_triangular(L, _gram(kernel, X[sample], X[rows]) * weight[:, None], lower=True)
-    score = (k_xx - np.einsum("ij,ij->j", V, V)) / lam
+    spectrum, V = eigh(_gram(kernel, X[sample], X[sample]) * np.outer(weight, weight))
+    spectrum = np.maximum(spectrum, 0.0)
+    lam = _ridge(spectrum, 0.5 * m)
+    B = (V.T * weight) @ _gram(kernel, X[sample], X[rows])
+    explained = np.einsum("ij,ij,i->j", B, B, 1.0 / (spectrum + lam))
+    score = (_diag(kernel, X[rows]) - explained) / lam
     return np.clip(score, 1e-10, 1.0)
+
+
+def _ridge(spectrum: np.ndarray, d_eff: float) -> float:
+    """The lam with effective dimension ``sum s / (s + lam) = d_eff``, by bisection of its logarithm."""
+    high = max(float(spectrum.sum()) / d_eff, np.finfo(float).tiny)  # where the dimension is below d_eff
+    low = 1e-12 * high
+    for _ in range(40):
+        lam = np.sqrt(low * high)
+        low, high = (lam, high) if np.sum(spectrum / (spectrum + lam)) > d_eff else (low, lam)
+    return high
 
 
 def _pick(weight: np.ndarray, rng: np.random.Generator) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
 from kernelstream.features import _ops, landmarks
@@ -140,7 +140,7 @@ class Nystroem(KernelMap):
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         super().fit(X, y)
         m = len(self.entries_["landmarks"])
-        if isinstance(self.landmarks, str) and X.shape[0] < self.n_components:
+        if isinstance(self.landmarks, str) and _num_samples(X) < self.n_components:
             warnings.warn(
                 f"n_components={self.n_components} landmarks were asked for, but there are only {m} rows; "
                 f"all of them are landmarks",

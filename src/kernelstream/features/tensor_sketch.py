@@ -32,7 +32,7 @@ class TensorSketchMapping(Mapping):
             P = P.toarray()
         P = P.reshape(len(P), *self.b.shape) + self.b  # (m, degree, D)
         if len(self.b) == 1:
-            return P[:, 0]
+            return np.ascontiguousarray(P[:, 0])
         # A product of polynomials in x is a convolution of their sketches, i.e. a product of spectra.
         spectrum = np.prod(fft.rfft(P, axis=2), axis=1)
         return fft.irfft(spectrum, n=self.n_out, axis=1)
