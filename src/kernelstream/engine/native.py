@@ -23,6 +23,7 @@ THREADED = True  # whether a second thread may prepare the next block
 State = dict[str, Any]
 
 all_finite = _core.all_finite
+taylor = _core.taylor  # see kernelstream.features.taylor.taylor
 
 
 def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -32,6 +33,17 @@ def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     if out is None:
         out = np.empty((X.shape[0], W.shape[1]), W.dtype)
     _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr, W, out)
+    return out
+
+
+def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
+    """X[rows] W for dense or CSR X, in a buffer that the second next call uses again."""
+    m, D = rows.stop - rows.start, W.shape[1]
+    out = workspace(f"P{rows.start // BLOCK % 2}", (m, D), W.dtype)
+    if not sp.issparse(X):
+        return np.dot(X[rows], W, out=out)
+    # slicing the row pointers is enough; scipy's own slicing costs more than the product
+    _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr[rows.start : rows.stop + 1], W, out)
     return out
 
 
@@ -62,13 +74,6 @@ def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return held[:size].reshape(shape)
 
 
-def taylor(X: np.ndarray, begin: np.ndarray, end: np.ndarray, coef: np.ndarray, gaussian: bool) -> np.ndarray:
-    """Taylor features; see :func:`kernelstream.features.taylor.taylor`."""
-    Z = np.empty((X.shape[0], len(coef)), X.dtype)
-    _core.taylor(X, begin, end, coef, gaussian, Z)
-    return Z
-
-
 def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
     _core.exp_scaled(D, gamma)
@@ -87,7 +92,7 @@ def spec(loss: Loss, update: Update) -> Any:
 
 
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool, trig: bool = False
 ) -> np.ndarray:
     """Online learning on explicit features; see the python engine."""
     w = state["w"]
@@ -106,6 +111,7 @@ def linear_pass(
         state["t"],
         *twins,
         unit,
+        trig,
         scores,
     )
     return scores

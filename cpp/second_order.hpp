@@ -1,0 +1,143 @@
+// Second-order learning over one block, rows in order, on scalars only: the twins of kernelstream/second_order/rules.py.
+//
+// A row acts by two numbers (c, beta): A += c z z', b += beta z, w = A^-1 b. With f = w'z and s = z'A^-1 z before the row,
+// w += tau A^-1 z, tau = (beta - c f)/(1 + c s), and A^-1 loses kappa = c/(1 + c s) times its rank-one term.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "losses.hpp"
+#include "vecmath.hpp"
+
+namespace ks::second {
+
+struct Rule {
+    bool always = false;  // whether rows of weight 0 act too
+    virtual ~Rule() = default;
+    // y, f and beta have one entry per output.
+    virtual void step(const double* y, const double* f, double s, double weight, int k, double& c, double* beta) const = 0;
+};
+
+struct LeastSquares : Rule {
+    void step(const double* y, const double*, double, double weight, int k, double& c, double* beta) const override {
+        c = weight;
+        for (int o = 0; o < k; ++o) beta[o] = weight * y[o];
+    }
+};
+
+// Rows of an earlier pass: c is the weight, beta the target.
+struct Known : Rule {
+    Known() { always = true; }
+    void step(const double* y, const double*, double, double weight, int k, double& c, double* beta) const override {
+        c = weight;
+        for (int o = 0; o < k; ++o) beta[o] = y[o];
+    }
+};
+
+struct Margin : Rule {
+    void step(const double* y, const double* f, double, double weight, int, double& c, double* beta) const override {
+        c = y[0] * f[0] < 1.0 ? weight : 0.0;
+        beta[0] = c * y[0];
+    }
+};
+
+struct Newton : Rule {
+    double curvature, bound;
+    std::unique_ptr<Loss> loss;
+    Newton(double a, double b, std::unique_ptr<Loss> l) : curvature(a), bound(b), loss(std::move(l)) {}
+    void step(const double* y, const double* f, double s, double weight, int, double& c, double* beta) const override {
+        const double inside = std::min(std::max(f[0], -bound), bound);
+        double slope;
+        loss->gradient(y[0], &inside, 1, &slope);
+        c = curvature * weight * slope * slope;
+        const double beyond = f[0] != inside ? (f[0] - inside) / s : 0.0;
+        beta[0] = c * inside - beyond - weight * slope;
+    }
+};
+
+inline std::unique_ptr<Rule> make_rule(const std::string& name, const std::vector<double>& p, const std::string& loss_name,
+                                       const std::vector<double>& loss_parameters) {
+    if (name == "least_squares") return std::make_unique<LeastSquares>();
+    if (name == "known") return std::make_unique<Known>();
+    if (name == "margin") return std::make_unique<Margin>();
+    if (name == "newton") return std::make_unique<Newton>(p.at(0), p.at(1), make_loss(loss_name, loss_parameters));
+    throw std::invalid_argument("the native engine has no second-order rule '" + name + "': use engine='python'");
+}
+
+// In:  S (n, n), upper triangle: z_t'P z_i at the start of the block;  F (n, k) scores there;  y (n, k);  weight (n).
+// Out: S[t, i], i >= t: the same product just before row t is learned;  F: scores before each update;  c, kappa (n),
+//      beta, tau (n, k). A row of weight 0 is scored and skipped.
+KS_CLONES inline void second_order_pass(std::size_t n, int k, double* S, double* F, const double* y, const double* weight,
+                                        const Rule& rule, double* c, double* beta, double* kappa, double* tau) {
+    for (std::size_t t = 0; t < n; ++t) {
+        double* row = S + t * n;
+        const double s = row[t] = std::max(row[t], 0.0);
+        const double* f = F + t * k;
+        double* betas = beta + t * k;
+        c[t] = 0.0;
+        for (int o = 0; o < k; ++o) betas[o] = 0.0;
+        if (weight[t] != 0.0 || rule.always) rule.step(y + t * k, f, s, weight[t], k, c[t], betas);
+        const double shrink = 1.0 / (1.0 + c[t] * s);
+        kappa[t] = c[t] * shrink;
+        bool moves = kappa[t] != 0.0;
+        for (int o = 0; o < k; ++o) {
+            tau[t * k + o] = (betas[o] - c[t] * f[o]) * shrink;
+            moves = moves || tau[t * k + o] != 0.0;
+        }
+        if (!moves) continue;
+        for (std::size_t i = t + 1; i < n; ++i) {
+            for (int o = 0; o < k; ++o) F[i * k + o] += tau[t * k + o] * row[i];
+            const double a = kappa[t] * row[i];
+            double* later = S + i * n;
+#pragma omp simd
+            for (std::size_t l = i; l < n; ++l) later[l] -= a * row[l];
+        }
+    }
+}
+
+// u <- M^-1 u for the rows u (n, j) of U, M unit lower triangular, its transpose stored with rows of length m >= j.
+KS_CLONES inline void unit_forward(std::size_t n, std::size_t j, std::size_t m, const double* Mt, double* U) {
+    for (std::size_t t = 0; t < n; ++t) {
+        double* u = U + t * j;
+        for (std::size_t l = 0; l + 1 < j; ++l) {
+            const double a = u[l];
+            const double* column = Mt + l * m;
+#pragma omp simd
+            for (std::size_t i = l + 1; i < j; ++i) u[i] -= column[i] * a;
+        }
+    }
+}
+
+// The recursion with a diagonal A, one for every output: s = sum z_i^2/A_i, w_i += tau z_i/A_i, A_i += c z_i^2.
+// In:  Z (n, r), y (n, k), weight (n) or null, A (k, r), W (k, r).  Out: F (n, k) scores before each update; A, W changed.
+KS_CLONES inline void diagonal_pass(std::size_t n, std::size_t r, int k, const double* Z, const double* y,
+                                    const double* weight, const Rule& rule, double* A, double* W, double* F) {
+    for (std::size_t t = 0; t < n; ++t) {
+        const double* z = Z + t * r;
+        for (int o = 0; o < k; ++o) {
+            double* a = A + o * r;
+            double* w = W + o * r;
+            double s = 0.0, f = 0.0;
+#pragma omp simd reduction(+ : s, f)
+            for (std::size_t i = 0; i < r; ++i) s += z[i] * z[i] / a[i], f += w[i] * z[i];
+            F[t * k + o] = f;
+            const double importance = weight ? weight[t] : 1.0;
+            if (importance == 0.0) continue;
+            double c = 0.0, beta = 0.0;
+            rule.step(y + t * k + o, &f, s, importance, 1, c, &beta);
+            const double tau = (beta - c * f) / (1.0 + c * s);
+            if (c == 0.0 && tau == 0.0) continue;
+#pragma omp simd
+            for (std::size_t i = 0; i < r; ++i) w[i] += tau * z[i] / a[i], a[i] += c * z[i] * z[i];
+        }
+    }
+}
+
+}  // namespace ks::second

@@ -1,0 +1,23 @@
+"""Second-order learning: ``w = A^-1 b`` after every row, by sufficient statistics.
+
+The mathematics is in three small files: what a row does (:mod:`.rules`), what is remembered (:mod:`.statistics`), and
+the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`).
+"""
+
+from .rows import RowRecursion, make
+from .rules import LeastSquares, Margin, Newton, Rule
+from .statistics import factor, flush, start, totals, widen
+
+__all__ = [
+    "LeastSquares",
+    "Margin",
+    "Newton",
+    "RowRecursion",
+    "Rule",
+    "factor",
+    "flush",
+    "make",
+    "start",
+    "totals",
+    "widen",
+]

@@ -1,0 +1,118 @@
+r"""Sufficient statistics of second-order learning, as entries of a flat state.
+
+``A = ridge I + sum_t c_t z_t z_t'`` and ``b = sum_t beta_t z_t`` are what is stored, and nothing else: ``A^-1`` and
+``w = A^-1 b`` are derived, so they cannot drift away. The latest rows wait in a window and join A and b together, when
+it is full: at the same row however the stream is cut into calls.
+
+Entries, for r features, k outputs, G matrices (1, or one per output) and J values of the ridge (1 unless G > 1):
+``gram`` (G, r, r) upper triangles of A without its ridge, ``b`` (k, r), ``ridge`` (J,), ``yy`` (k,) = sum beta²/c,
+``zsum`` (r,) = sum c z of the first matrix, ``mass`` = sum c; ``window`` (m, r), ``window_c`` (m, G),
+``window_b`` (m, k), ``n_window``.
+
+Forgetting mu replaces ``A <- A + ...`` by ``A <- mu A + ...``, and b likewise. Inside the window row j counts mu^-j times
+instead, and everything is multiplied by mu^m when it joins: the same numbers, and w does not notice.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+State = dict[str, Any]
+
+GROWTH = 1e6  # a row at the end of the window counts at most so many times one at its start
+FLOOR = 1e-11  # of the trace: the ridge fades no further, or A would become singular
+
+
+def window_rows(r: int, forgetting: float) -> int:
+    """Rows that wait together: about r/1.5, where factoring A costs as much as the products with the waiting rows."""
+    rows = min(max(64 * math.ceil(r / 96), 64), 512)
+    return rows if forgetting == 1 else max(1, min(rows, int(math.log(GROWTH) / -math.log(forgetting))))
+
+
+def start(state: State, r: int, outputs: int, matrices: int, ridge: np.ndarray, forgetting: float) -> None:
+    """Enter the statistics of no rows."""
+    m = window_rows(r, forgetting)
+    state |= {
+        "gram": np.zeros((matrices, r, r)),
+        "b": np.zeros((outputs, r)),
+        "ridge": np.array(ridge, dtype=np.float64),
+        "yy": np.zeros(outputs),
+        "zsum": np.zeros(r),
+        "mass": 0.0,
+        "window": np.zeros((m, r)),
+        "window_c": np.zeros((m, matrices)),
+        "window_b": np.zeros((m, outputs)),
+        "n_window": 0,
+    }
+
+
+def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """``b``, ``yy``, ``zsum`` and ``mass`` with the rows of the window."""
+    n = state["n_window"]
+    Z, c, beta = state["window"][:n], state["window_c"][:n], state["window_b"][:n]
+    fade = forgetting**n
+    b = fade * (state["b"] + beta.T @ Z)
+    squares = np.divide(beta**2, c, out=np.zeros_like(beta), where=c > 0)
+    yy = fade * (state["yy"] + squares.sum(axis=0))
+    zsum = fade * (state["zsum"] + c[:, 0] @ Z)
+    return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
+
+
+def flush(state: State, forgetting: float) -> None:
+    """Let the rows of the window join A and b."""
+    n = state["n_window"]
+    if not n:
+        return
+    state["b"], state["yy"], state["zsum"], state["mass"] = totals(state, forgetting)
+    gram, Z = state["gram"], state["window"][:n]
+    for g, c in enumerate(state["window_c"][:n].T):
+        # c is seldom anything but 1; a column of zeros is a class that learned none of these rows
+        rows = Z if (c == 1).all() else np.sqrt(c)[:, None] * Z
+        if c.any():
+            _add_products(gram, g, rows)
+    state["n_window"] = 0
+    if forgetting < 1:
+        fade = forgetting**n
+        gram *= fade
+        # Where no row ever points, A is only its ridge; a ridge that fades without end would leave nothing to invert.
+        trace = float(np.trace(gram[0]))
+        state["ridge"] = np.maximum(state["ridge"] * fade, FLOOR * trace)
+
+
+def _add_products(gram: np.ndarray, g: int, rows: np.ndarray) -> None:
+    """``gram[g] += rows' rows``, upper triangle; in Fortran's eyes the lower one of the transpose."""
+    view = gram[g].T
+    out = blas.dsyrk(1.0, rows.T, beta=1.0, c=view, lower=1, overwrite_c=1)
+    if not np.shares_memory(out, gram):
+        gram[g] = out.T
+
+
+def factor(state: State, g: int, j: int) -> np.ndarray:
+    """Lower Cholesky factor R of ``A = gram_g + ridge_j I``, (r, r) in Fortran order; the upper triangle is undefined."""
+    A = np.array(state["gram"][g].T, order="F")
+    diagonal = A.diagonal().copy()
+    extra = float(state["ridge"][j])
+    while True:
+        np.fill_diagonal(A, diagonal + extra)
+        R, failed = lapack.dpotrf(A, lower=1, clean=0)
+        if not failed:
+            return R
+        extra = max(10 * extra, 1e-15 * float(diagonal.sum()), 1e-300)  # singular to rounding
+
+
+def widen(state: State, r: int, forgetting: float) -> None:
+    """More features: all earlier rows count as 0 in the new ones, which come last."""
+    flush(state, forgetting)
+    old = state["b"].shape[1]
+    m = window_rows(r, forgetting)
+    extra = r - old
+    state["gram"] = np.pad(state["gram"], ((0, 0), (0, extra), (0, extra)))
+    state["b"] = np.pad(state["b"], ((0, 0), (0, extra)))
+    state["zsum"] = np.pad(state["zsum"], (0, extra))
+    state["window"] = np.zeros((m, r))
+    for name in ("window_c", "window_b"):
+        state[name] = np.zeros((m, state[name].shape[1]))
