@@ -16,8 +16,8 @@ std::int64_t bound_linear_pass(Matrix<const T> Z, Vector<const double> y, Maybe<
                                Vector<double> scale, Maybe<Matrix<T>> G, Maybe<Matrix<T>> mean, Matrix<double> memory,
                                Maybe<Vector<double>> center, std::int64_t t, const std::string& loss_name,
                                const std::vector<double>& loss_parameters, const std::string& update_name,
-                               const std::vector<double>& update_parameters, bool unit, Matrix<double> F) {
-    const std::size_t m = Z.shape(0), P = Z.shape(1), C = W.shape(0);
+                               const std::vector<double>& update_parameters, bool unit, bool trig, Matrix<double> F) {
+    const std::size_t m = Z.shape(0), P = Z.shape(1) * (trig ? 2 : 1), C = W.shape(0);
     const auto loss = make_loss(loss_name, loss_parameters);
     const auto update = make_update(update_name, update_parameters);
     require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
@@ -32,8 +32,11 @@ std::int64_t bound_linear_pass(Matrix<const T> Z, Vector<const double> y, Maybe<
             require((weight && weight->data()[i] == 0.0) || (y.data()[i] >= 0 && y.data()[i] < double(C)), "class code out of range");
     const LinearModel<T> model{W.data(), scale.data(), data_or_null(G), data_or_null(mean), memory.data(), data_or_null(center)};
     std::vector<double> scratch(3 * C);
+    static thread_local std::vector<T> row;
+    if (trig && row.size() < P) row.resize(P);
+    const Source<T> source{Z.data(), trig ? row.data() : nullptr, T(1 / std::sqrt(double(P / 2)))};
     nb::gil_scoped_release release;
-    return linear_pass<T>(m, P, int(C), Z.data(), y.data(), data_or_null(weight), model, t, *loss, *update, unit,
+    return linear_pass<T>(m, P, int(C), source, y.data(), data_or_null(weight), model, t, *loss, *update, unit,
                           F.data(), scratch.data());
 }
 
@@ -71,7 +74,7 @@ void bind(nb::module_& m) {
     m.def("linear_pass", &bound_linear_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
           nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(),
           nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg(), nb::arg().noconvert());
+          nb::arg(), nb::arg(), nb::arg().noconvert());
     m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
           nb::arg().noconvert(), nb::arg().noconvert());
     m.def("expansion_pass", &bound_expansion_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),

@@ -3,8 +3,8 @@
 // In:  Z (m, P), y (m).  Changed: W (C, P) and whatever the update carries.  Out: F (m, C), the scores before each update.
 #pragma once
 
+#include "fourier.hpp"
 #include "updates.hpp"
-#include "vecmath.hpp"
 
 namespace ks {
 
@@ -18,13 +18,23 @@ struct LinearModel {
     double* center;  // count and mean of the target, or null
 };
 
+// Where the features of a row come from: an array, or projections (m, P/2) that become [cos, sin] when their turn comes, so
+// that z never leaves the first-level cache.
 template <class T>
-KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const T* Z, const double* y,
+struct Source {
+    const T* rows;
+    T* z;  // room for one row of features, or null when `rows` are the features
+    T scale;
+};
+
+template <class T>
+KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const Source<T>& source, const double* y,
                                    const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss,
                                    const Update& update, bool unit, double* F, double* scratch) {
     double *f = scratch, *decay = scratch + C, *tau = scratch + 2 * C;
     for (std::size_t i = 0; i < m; ++i) {
-        const T* z = Z + i * P;
+        if (source.z) cos_sin(P / 2, source.rows + i * (P / 2), source.scale, source.z, source.z + P / 2);
+        const T* z = source.z ? source.z : source.rows + i * P;
         const double offset = model.center ? model.center[1] : 0.0;
         for (int c = 0; c < C; ++c) {
             f[c] = double(dot(P, model.W + c * P, z)) * model.scale[c];

@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #ifdef KS_HAVE_TARGET_CLONES  // found out by CMake
 #define KS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -51,6 +55,7 @@ template <> struct Math<float> {
     static constexpr float round = 12582912.0f;  // 1.5 * 2^23
     static constexpr float trig_limit = 1e4f;    // up to here n has 12 bits and n * pi_2 is exact
     static constexpr float inverse_pi = 0.318309886183790672f;
+    static constexpr float pi_high = 3.1415927410125732f, pi_low = -8.742277657347586e-8f;
     static constexpr float pi_1 = 3.140625f, pi_2 = 9.675025939941406e-4f, pi_3 = 1.5099580252808664e-7f;
     static constexpr float log2_e = 1.44269504088896341f;
     static constexpr float ln2_1 = 0.693145751953125f, ln2_2 = 1.428606765330187e-6f;
@@ -75,6 +80,7 @@ template <> struct Math<double> {
     static constexpr double round = 6755399441055744.0;  // 1.5 * 2^52
     static constexpr double trig_limit = 1e5;
     static constexpr double inverse_pi = 0.318309886183790672;
+    static constexpr double pi_high = 3.141592653589793116, pi_low = 1.2246467991473532e-16;
     static constexpr double pi_1 = 3.1415926534682512, pi_2 = 1.2154201012607932e-10, pi_3 = 4.044532497591901e-21;
     static constexpr double log2_e = 1.44269504088896341;
     static constexpr double ln2_1 = 0.6931471805592082, ln2_2 = 7.371002565167799e-13;
@@ -111,7 +117,11 @@ KS_INLINE void sincos(T x, T scale, T& s, T& c) {
     using U = typename Bits<T>::UInt;
     const T shifted = x * M::inverse_pi + M::round;
     const T n = shifted - M::round;
+#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
+    const T r = std::fma(-n, M::pi_low, std::fma(-n, M::pi_high, x));  // exact products: two parts do
+#else
     const T r = ((x - n * M::pi_1) - n * M::pi_2) - n * M::pi_3;
+#endif
     const T z = r * r;
     const T signed_scale = bit_cast<T>(bit_cast<U>(scale) ^ (bit_cast<U>(shifted) << (8 * sizeof(T) - 1)));
     s = signed_scale * (r + r * z * M::sin_tail(z));
@@ -163,21 +173,40 @@ KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
 }
 
 // x <- exp(-c x) in place, c >= 0: Gaussian kernel values from squared distances. `clip` reads negative distances,
-// which rounding produces, as 0.
+// which rounding produces, as 0. Doubles below the smallest normal number come from the C library, because the sign of a
+// sum of them still decides a label; floats that small are 0.
+template <class T>
+KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
+    constexpr std::size_t longest = 512;
+    constexpr T normal = T(708.3), last = T(745.14);  // e^-x is subnormal between them
+    const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
+    for (; n > 0; n -= n < longest ? n : longest, x += longest) {
+        const std::size_t m = n < longest ? n : longest, whole = m - m % group<T>;
+        T before[sizeof(T) == 8 ? longest : 1];
+        int subnormal = 0;
+        if (sizeof(T) == 8) {
+#pragma omp simd reduction(| : subnormal)
+            for (std::size_t i = 0; i < m; ++i) subnormal |= (c * x[i] > normal) & (c * x[i] < last);
+            if (subnormal) std::memcpy(before, x, m * sizeof(T));
+        }
+#pragma omp simd
+        for (std::size_t i = 0; i < m; ++i) {
+            const T t = x[i] < low ? low : x[i];
+            x[i] = -c * (t > high ? high : t);
+        }
+        for (std::size_t i = 0; i < whole; i += group<T>) {
+            KS_UNROLL
+            for (std::size_t k = i; k < i + group<T>; ++k) x[k] = exp_between(x[k]);
+        }
+        for (std::size_t i = whole; i < m; ++i) x[i] = exp_between(x[i]);
+        for (std::size_t i = 0; i < m && subnormal; ++i)
+            if (c * before[i] > normal && c * before[i] < last) x[i] = std::exp(-c * before[i]);
+    }
+}
+
 template <class T>
 KS_CLONES void exp_scaled(std::size_t n, T* x, T c, bool clip) {
-    const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
-#pragma omp simd
-    for (std::size_t i = 0; i < n; ++i) {
-        const T t = x[i] < low ? low : x[i];
-        x[i] = -c * (t > high ? high : t);
-    }
-    const std::size_t whole = n - n % group<T>;
-    for (std::size_t i = 0; i < whole; i += group<T>) {
-        KS_UNROLL
-        for (std::size_t k = i; k < i + group<T>; ++k) x[k] = exp_between(x[k]);
-    }
-    for (std::size_t i = whole; i < n; ++i) x[i] = exp_between(x[i]);
+    exp_scaled_chunk(n, x, c, clip);
 }
 
 // An exponent of all ones is inf or NaN; one more unit carries it into the sign bit. Integer operations only, because
@@ -231,14 +260,52 @@ KS_INLINE void scale(std::size_t n, T a, T* x) {
     for (std::size_t i = 0; i < n; ++i) x[i] *= a;
 }
 
+// 1 / sqrt(x) of a vector. ARM's square roots and divisions hardly pipeline, its estimate and Newton steps do; x86 has fast
+// ones of both, and there the compiler's own vectors are best.
+#if defined(__ARM_NEON) && defined(__aarch64__)
+struct VectorOf {
+    static float32x4_t load(const float* p) { return vld1q_f32(p); }
+    static float64x2_t load(const double* p) { return vld1q_f64(p); }
+    static void store(float* p, float32x4_t x) { vst1q_f32(p, x); }
+    static void store(double* p, float64x2_t x) { vst1q_f64(p, x); }
+    static float32x4_t all(float x) { return vdupq_n_f32(x); }
+    static float64x2_t all(double x) { return vdupq_n_f64(x); }
+    static float32x4_t inverse_sqrt(float32x4_t x) {  // 8 bits, 16, 24
+        float32x4_t y = vrsqrteq_f32(x);
+        for (int step = 0; step < 2; ++step) y = vmulq_f32(y, vrsqrtsq_f32(vmulq_f32(x, y), y));
+        return y;
+    }
+    static float64x2_t inverse_sqrt(float64x2_t x) {  // 8 bits, 16, 32, 53
+        float64x2_t y = vrsqrteq_f64(x);
+        for (int step = 0; step < 3; ++step) y = vmulq_f64(y, vrsqrtsq_f64(vmulq_f64(x, y), y));
+        return y;
+    }
+};
+#endif
+
 // AdaGrad on one output: the gradient is g z.   G += (g z)^2;  w -= eta g z / sqrt(G + 1e-12)
 template <class T>
 KS_INLINE void adagrad_step(std::size_t n, T g, T eta, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
+    std::size_t i = 0;
+#if defined(__ARM_NEON) && defined(__aarch64__)
+    using V = VectorOf;
+    constexpr std::size_t lane = 16 / sizeof(T);
+    const auto gs = V::all(g), etas = V::all(eta), tiny = V::all(T(1e-12));
+    for (; i + 4 * lane <= n; i += 4 * lane) {
+        KS_UNROLL
+        for (std::size_t k = i; k < i + 4 * lane; k += lane) {
+            const auto step = gs * V::load(z + k);
+            const auto sum = V::load(G + k) + step * step;
+            V::store(G + k, sum);
+            V::store(w + k, V::load(w + k) - etas * step * V::inverse_sqrt(sum + tiny));
+        }
+    }
+#endif
 #pragma omp simd
-    for (std::size_t i = 0; i < n; ++i) {
-        const T gi = g * z[i];
-        G[i] += gi * gi;
-        w[i] -= eta * gi / std::sqrt(G[i] + T(1e-12));
+    for (std::size_t k = i; k < n; ++k) {
+        const T gi = g * z[k];
+        G[k] += gi * gi;
+        w[k] -= eta * gi / std::sqrt(G[k] + T(1e-12));
     }
 }
 

@@ -17,7 +17,7 @@ from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
 
 NAME = "native"
-BLOCK = 64  # rows per call of a feature map: the block's features stay in the second-level cache
+BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
 THREADED = True  # whether a second thread may prepare the next block
 
 State = dict[str, Any]

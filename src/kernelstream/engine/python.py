@@ -35,7 +35,15 @@ def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
-    P = matmul(X, W)
+    return _cos_sin(matmul(X, W))
+
+
+def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
+    """X[rows] W for dense or CSR X."""
+    return matmul(X[rows], W)
+
+
+def _cos_sin(P: np.ndarray) -> np.ndarray:
     return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)
 
 
@@ -86,7 +94,7 @@ def spec(loss: Loss, update: Update) -> Any:
 
 
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool, trig: bool = False
 ) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
@@ -96,7 +104,8 @@ def linear_pass(
     Parameters
     ----------
     Z : (m, P)
-        Feature rows; ``unit`` says that every row has norm one.
+        Feature rows; ``unit`` says that every row has norm one. With ``trig``, projections (m, P/2) whose cosines and sines
+        are the features.
     y : (m,) float64
         ±1, class codes or targets.
     weight : (m,) or None
@@ -107,6 +116,8 @@ def linear_pass(
         ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for averaging;
         ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
     """
+    if trig:
+        Z = _cos_sin(Z)
     loss, update, average = spec
     w, scale, memory = state["w"], state["scale"], state["memory"]
     center = state.get("center")
