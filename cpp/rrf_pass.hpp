@@ -13,73 +13,47 @@ namespace ks {
 
 // ---- Products with some rows of a matrix ---------------------------------------------------------------------------
 
-// out (width) = sum_k v_k E[index_k], the sums of `tile` columns in registers.
-template <std::size_t tile, class T>
-KS_INLINE void combine_tile(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT v,
-                            const T* KS_RESTRICT E, std::size_t stride, T* KS_RESTRICT out) {
-    T acc[tile];
-    KS_UNROLL
-    for (std::size_t c = 0; c < tile; ++c) acc[c] = 0;
-    for (std::size_t k = 0; k < n; ++k) {
-        const T* KS_RESTRICT e = E + std::size_t(index[k]) * stride;
-        const T vk = v[k];
-        KS_UNROLL
-        for (std::size_t c = 0; c < tile; ++c) acc[c] += vk * e[c];
-    }
-    KS_UNROLL
-    for (std::size_t c = 0; c < tile; ++c) out[c] = acc[c];
-}
-
+// out (width) = sum_k v_k E[index_k], four rows at a time: out is read and written once for them.
 template <class T>
-KS_INLINE void combine_rows(std::size_t n, const std::int32_t* index, const T* v, const T* E, std::size_t stride,
-                            std::size_t width, T* out) {
-    constexpr std::size_t wide = 256 / sizeof(T), narrow = wide / 4, single = wide / 16;
-    std::size_t j = 0;
-    for (; j + wide <= width; j += wide) combine_tile<wide>(n, index, v, E + j, stride, out + j);
-    for (; j + narrow <= width; j += narrow) combine_tile<narrow>(n, index, v, E + j, stride, out + j);
-    for (; j + single <= width; j += single) combine_tile<single>(n, index, v, E + j, stride, out + j);
-    for (; j < width; ++j) combine_tile<1>(n, index, v, E + j, stride, out + j);
-}
-
-// h_k = E[index_k]'q for `rows` rows at a time: q is read once for all of them.
-template <std::size_t rows, class T>
-KS_INLINE void dot_rows_tile(const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT E, std::size_t stride,
-                             std::size_t width, const T* KS_RESTRICT q, T* KS_RESTRICT h) {
-    constexpr std::size_t L = 64 / sizeof(T);
-    T acc[rows][L];
-    const T* e[rows];
-    KS_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
-        e[r] = E + std::size_t(index[r]) * stride;
-        KS_UNROLL
-        for (std::size_t c = 0; c < L; ++c) acc[r][c] = 0;
-    }
-    std::size_t j = 0;
-    for (; j + L <= width; j += L) {
-        KS_UNROLL
-        for (std::size_t r = 0; r < rows; ++r) {
-            KS_UNROLL
-            for (std::size_t c = 0; c < L; ++c) acc[r][c] += e[r][j + c] * q[j + c];
-        }
-    }
-    for (; j < width; ++j) {
-        KS_UNROLL
-        for (std::size_t r = 0; r < rows; ++r) acc[r][0] += e[r][j] * q[j];
-    }
-    KS_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
-        for (std::size_t half = L / 2; half > 0; half /= 2)
-            for (std::size_t c = 0; c < half; ++c) acc[r][c] += acc[r][c + half];
-        h[r] = acc[r][0];
-    }
-}
-
-template <class T>
-KS_INLINE void dot_rows(std::size_t n, const std::int32_t* index, const T* E, std::size_t stride, std::size_t width,
-                        const T* q, T* h) {
+KS_INLINE void combine_rows(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT v,
+                            const T* KS_RESTRICT E, std::size_t stride, std::size_t width, T* KS_RESTRICT out) {
+    const auto row = [&](std::size_t k) { return E + std::size_t(index[k]) * stride; };
+    std::fill_n(out, width, T(0));
     std::size_t k = 0;
-    for (; k + 4 <= n; k += 4) dot_rows_tile<4>(index + k, E, stride, width, q, h + k);
-    for (; k < n; ++k) dot_rows_tile<1>(index + k, E, stride, width, q, h + k);
+    for (; k + 4 <= n; k += 4) {
+        const T *e0 = row(k), *e1 = row(k + 1), *e2 = row(k + 2), *e3 = row(k + 3);
+        const T v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
+#pragma omp simd
+        for (std::size_t j = 0; j < width; ++j) out[j] += v0 * e0[j] + v1 * e1[j] + v2 * e2[j] + v3 * e3[j];
+    }
+    for (; k < n; ++k) axpy(width, v[k], row(k), out);
+}
+
+// h_k = E[index_k]'q, four rows at a time: q is read once for them, and there are enough sums to keep the core busy.
+template <class T>
+KS_INLINE void dot_rows(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT E, std::size_t stride,
+                        std::size_t width, const T* KS_RESTRICT q, T* KS_RESTRICT h) {
+    const auto row = [&](std::size_t k) { return E + std::size_t(index[k]) * stride; };
+    std::size_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const T *e0 = row(k), *e1 = row(k + 1), *e2 = row(k + 2), *e3 = row(k + 3);
+        T h0 = 0, h1 = 0, h2 = 0, h3 = 0;
+#pragma omp simd reduction(+ : h0, h1, h2, h3)
+        for (std::size_t j = 0; j < width; ++j) {
+            h0 += e0[j] * q[j];
+            h1 += e1[j] * q[j];
+            h2 += e2[j] * q[j];
+            h3 += e3[j] * q[j];
+        }
+        h[k] = h0, h[k + 1] = h1, h[k + 2] = h2, h[k + 3] = h3;
+    }
+    for (; k < n; ++k) {
+        const T* e = row(k);
+        T sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::size_t j = 0; j < width; ++j) sum += e[j] * q[j];
+        h[k] = sum;
+    }
 }
 
 // ---- Rows ----------------------------------------------------------------------------------------------------------

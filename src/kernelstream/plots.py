@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .evaluate import Result
 
-__all__ = ["curves", "figure", "save"]
+__all__ = ["curves", "figure", "relevance", "save"]
 
 # colours that stay apart for most colour-blind readers, and in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
@@ -81,6 +81,61 @@ def curves(
         ax.plot(rows, value, label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6)
     _dress(ax, metric, windows, title)
     made: Any = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made
+
+
+def relevance(
+    est: Any, path: str | Path | None = None, *, top: int = 30, ax: Axes | None = None, title: str | None = None
+) -> Figure:
+    """Draw the learned width of every input, ``est.relevance_``: the longer the bar, the more the input matters.
+
+    Parameters
+    ----------
+    est : estimator with ``relevance_``
+        Such as :class:`~kernelstream.RRFClassifier`, fitted. A dashed line marks the width all inputs started with.
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    top : int, default=30
+        Draw at most so many inputs, those with the largest widths, largest first.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import RRFClassifier, plots
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 4))
+    >>> len(plots.relevance(RRFClassifier(random_state=0).fit(X, X[:, 0] > 0)).axes[0].patches)
+    4
+    """
+    if not hasattr(est, "relevance_"):
+        raise ValueError(f"{type(est).__name__} has no relevance_: it has learned no row, or no kernel")
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    widths = est.relevance_
+    shown = sorted(range(len(widths)), key=lambda i: -widths[i])[:top]
+    names = getattr(est, "feature_names_in_", [f"x{i}" for i in range(len(widths))])
+    if ax is None:
+        ax = figure(height=max(2.2, 0.9 + 0.24 * len(shown)))[1][0]
+    ax.barh(range(len(shown)), [widths[i] for i in shown], color=_COLOURS[0], height=0.7)
+    ax.set_yticks(range(len(shown)), [str(names[i]) for i in shown])
+    ax.invert_yaxis()
+    ax.axvline(est.state_["inverse_length"], color=_COLOURS[4], linestyle="--", linewidth=1, label="start")
+    ax.legend(frameon=False, loc="lower right")
+    rest = len(widths) - len(shown)
+    ax.set_xlabel("learned width" + (f" (the other {rest} inputs are below)" if rest else ""))
+    if title:
+        ax.set_title(title)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    made: Any = ax.figure
     if path is not None:
         save(made, path)
     return made
