@@ -14,6 +14,8 @@ _NAMES = {
     "NystroemRegressor": "estimators",
     "RRFClassifier": "estimators",
     "RRFRegressor": "estimators",
+    "load": "model_io",
+    "save": "model_io",
 }
 _MODULES = (
     "datasets",
@@ -24,6 +26,7 @@ _MODULES = (
     "features",
     "kernels",
     "losses",
+    "model_io",
     "plots",
     "random",
     "rows",

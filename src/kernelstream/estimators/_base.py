@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from .. import engine as engines
 from ..random import seed_from
 from ..rows import Rows, concat, drop, pack, unpack
+from ._state import check_state, widen_rows
 
 State = dict[str, Any]
 
@@ -61,6 +62,16 @@ class StreamEstimator(BaseEstimator):
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
         """Replace the outputs f (C_old,) by T f, T (C_new, C_old); every row of T has at most one nonzero."""
         raise NotImplementedError
+
+    def _widen(self, state: State, d: int) -> None:
+        """Make the entries fit rows of width d; the columns that are new were zero in all rows so far."""
+        raise ValueError(
+            f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
+        )
+
+    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and type of entries that must be there, for :meth:`_check_state`."""
+        return {}
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters out of range or contradicting each other."""
@@ -150,6 +161,32 @@ class StreamEstimator(BaseEstimator):
         self._learn_checked(X, y, None, sample_weight, fresh=True)
         self._end_warm_up()
         self._warm_caches()
+        return self
+
+    def widen(self, n_features: int) -> StreamEstimator:
+        """Take rows with more columns from now on, as if the new columns had been zero in every row so far.
+
+        Parameters
+        ----------
+        n_features : int
+            Width of the rows to come, at least ``n_features_in_``.
+
+        Returns
+        -------
+        self
+        """
+        before = self.state_
+        d = before["n_features"]
+        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < d:
+            raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
+        if n_features > d:
+            if hasattr(self, "feature_names_in_"):
+                raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
+            self._check_parameters()
+            state = dict(before)
+            self._widen(state, int(n_features))
+            widen_rows(state, int(n_features))
+            self.state_ = state
         return self
 
     # ---------------------------------------------------------------- learning
@@ -320,6 +357,15 @@ class StreamEstimator(BaseEstimator):
         if self.standardize:
             X = engines.python.scaled(X, state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
         return self._score(state, X)
+
+    def _check_state(self) -> None:
+        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself."""
+        self._check_parameters()
+        state = self.state_
+        if hasattr(type(self), "classes_") and "classes" not in state:
+            raise ValueError("state_ of a classifier lacks its classes")
+        check_state(state, self._shapes(state))
+        self._scores(np.ones((2, state["n_features"]), state["dtype"]))  # whatever is left to not fit together
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None

@@ -112,6 +112,23 @@ class FeatureEstimator(StreamEstimator):
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
         mix_outputs(state, T, unwrap(self._update)[0])
 
+    def _widen(self, state: State, d: int) -> None:
+        if not self._map.extends:
+            raise ValueError(
+                f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
+            )
+
+    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
+        if state["warm_rows"] and not state["warm_count"]:
+            return {}
+        update, average = unwrap(self._update)
+        outputs, dtype = state["n_outputs"], state["dtype"]
+        weights = ((outputs, self._mapping(state).n_out), dtype)
+        shapes = {"w": weights, "scale": ((outputs,), "float64"), "memory": (update.memory(outputs).shape, "float64")}
+        shapes |= {"G": weights} if update.diagonal else {}
+        shapes |= {"w_mean": weights} if average else {}
+        return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
+
     def _check_parameters(self) -> None:
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")

@@ -21,6 +21,7 @@ from ..updates import NormAdaGrad, Update
 from ._base import WARM_UP, State
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
+from ._state import check_count, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
@@ -71,7 +72,7 @@ class NystroemEstimator(FeatureEstimator):
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
         if self._update.diagonal or isinstance(self._update, updates.Averaged):
             raise ValueError(
-                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), such as "
+                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), like "
                 f"NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
             )
 
@@ -205,6 +206,32 @@ class NystroemEstimator(FeatureEstimator):
         mix_outputs(state, T, self._update)
         if "alpha" in state:
             del state["scale"]
+
+    def _widen(self, state: State, d: int) -> None:
+        for name in ("support", "pool", LANDMARKS):
+            if name in state:
+                state[name] = pad_columns(state[name], d)
+
+    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
+        if "n_support" in state:
+            check_count(state, "n_support")
+        if LANDMARKS in state:
+            shapes = super()._shapes(state) | {LANDMARKS: ((self.budget, state["n_features"]), state["dtype"])}
+            if self.refresh is not None:
+                shapes["pool"] = ((self.budget, state["n_features"]), state["dtype"])
+                check_count(state, "pool_seen")
+            return shapes
+        if state["warm_rows"] and not state["warm_count"]:
+            return {}
+        if state["n_support"] > self.budget:
+            raise ValueError(f"n_support={state['n_support']} support vectors of at most {self.budget}")
+        outputs = state["n_outputs"]
+        shapes = {
+            "support": ((self.budget, state["n_features"]), state["dtype"]),
+            "alpha": ((self.budget, outputs), "float64"),
+            "memory": (self._update.memory(outputs).shape, "float64"),
+        }
+        return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
 
 
 class NystroemClassifier(StreamClassifier, NystroemEstimator):

@@ -1,0 +1,221 @@
+"""Values of parameters and states as JSON and arrays, and back: the part of a model file that knows about types.
+
+JSON's own types stand for themselves; everything else is a one-key object whose key starts with "$":
+
+========================  =====================================================================
+``{"$float": "inf"}``     a float that JSON lacks
+``{"$number": [t, v]}``   a numpy scalar of type t
+``{"$array": i}``         array number i, stored next to the JSON
+``{"$csr": [...]}``       data, indices, indptr and shape of a CSR matrix
+``{"$tuple": [...]}``     a tuple
+``{"$dict": [[k, v]]}``   a dict with any keys
+``{"$component": [..]}``  class and parameters of a public component of the library
+``{"$generator": {..}}``  a numpy Generator, as the state of its bit generator
+``{"$random_state": ..}`` a numpy RandomState, likewise
+========================  =====================================================================
+
+Decoding never evaluates anything: classes are looked up among the public components of this package, and arrays are
+plain numbers, booleans and strings.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+PACKAGE = __name__.split(".", maxsplit=1)[0]
+KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+DEPTH = 40  # no sane parameter is nested deeper
+
+
+def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
+    """JSON for a value; its arrays are appended to ``arrays``. ``where`` names the value in errors."""
+    if isinstance(value, np.generic):
+        return {"$number": [str(value.dtype), encode(value.item(), arrays, where)]}
+    if value is None or isinstance(value, (bool, str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in KINDS:
+            raise ValueError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
+        arrays.append(value)
+        return {"$array": len(arrays) - 1}
+    if sp.issparse(value):
+        csr = value.tocsr()
+        return {"$csr": [encode(part, arrays, where) for part in (csr.data, csr.indices, csr.indptr, list(csr.shape))]}
+    if isinstance(value, (list, tuple)):
+        items = [encode(item, arrays, f"{where}[{i}]") for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if isinstance(value, dict):
+        pairs = [[encode(k, arrays, where), encode(v, arrays, f"{where}[{k!r}]")] for k, v in value.items()]
+        return {"$dict": pairs}
+    if isinstance(value, np.random.Generator):
+        return {"$generator": encode(value.bit_generator.state, arrays, where)}
+    if isinstance(value, np.random.RandomState):
+        return {"$random_state": encode(value.get_state(legacy=False), arrays, where)}
+    if isinstance(value, BaseEstimator) and not isinstance(value, type):
+        params = {k: encode(v, arrays, f"{where}.{k}") for k, v in value.get_params(deep=False).items()}
+        return {"$component": [component_name(type(value), where), params]}
+    raise ValueError(f"{where}={value!r} is a {type(value).__name__}, which a model file cannot hold")
+
+
+def decode(value: Any, arrays: list[np.ndarray], depth: int = 0) -> Any:
+    """Inverse of :func:`encode`; ValueError for anything it does not write."""
+    if depth > DEPTH:
+        raise ValueError("values are nested too deeply")
+    if isinstance(value, list):
+        return [decode(item, arrays, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise ValueError(f"an object with the keys {sorted(value)} stands for no value")
+    [(tag, content)] = value.items()
+    if tag not in _DECODERS:
+        raise ValueError(f"{tag!r} stands for no kind of value")
+    try:
+        return _DECODERS[tag](content, arrays, depth + 1)
+    except (TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{tag!r} has unreadable content: {error}") from None
+
+
+def component_name(cls: type, where: str = "a component") -> str:
+    """``module.Class`` of a public component, or ``module:name`` of one that was registered by its user.
+
+    >>> from kernelstream.kernels import Gaussian
+    >>> component_name(Gaussian)
+    'kernels.Gaussian'
+    """
+    parts = cls.__module__.split(".")
+    if parts[0] == PACKAGE and len(parts) > 1:
+        name = f"{parts[1]}.{cls.__name__}"
+        if _public(parts[1], cls.__name__) is cls:
+            return name
+    for base in cls.__mro__[1:]:
+        parts = base.__module__.split(".")
+        if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(getattr(cls, "name", "")) is cls:
+            return f"{parts[1]}:{cls.name}"  # type: ignore[attr-defined]
+    raise ValueError(
+        f"{where} is a {cls.__module__}.{cls.__qualname__}, which is neither a public component of {PACKAGE} nor "
+        f"registered with it, so a model file cannot name it"
+    )
+
+
+def component_class(name: str) -> type[BaseEstimator]:
+    """Class of a name made by :func:`component_name`."""
+    module, colon, key = name.partition(":")
+    if colon:
+        cls = _registry(module).get(key)
+        if cls is None:
+            raise ValueError(f"{name!r} is not registered: import the module that defines it before loading")
+        return cls
+    module, _, key = name.partition(".")
+    cls = _public(module, key)
+    if cls is None:
+        raise ValueError(f"{name!r} is not a component of this version of {PACKAGE}")
+    return cls
+
+
+def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
+    """An object of a component class; a parameter it does not have is a ValueError."""
+    known = inspect.signature(cls.__init__).parameters
+    unknown = [name for name in params if name not in known]
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}")
+    return cls(**params)
+
+
+def _module(name: str) -> Any:
+    """A public module of the package, or None."""
+    if not name.isidentifier() or name.startswith("_") or find_spec(f"{PACKAGE}.{name}") is None:
+        return None
+    return import_module(f"{PACKAGE}.{name}")
+
+
+def _public(module: str, name: str) -> type[BaseEstimator] | None:
+    """A component class that a public module exports, or None."""
+    home = _module(module)
+    cls = getattr(home, name, None) if name.isidentifier() and not name.startswith("_") else None
+    if not (isinstance(cls, type) and issubclass(cls, BaseEstimator) and cls.__module__.startswith(f"{PACKAGE}.")):
+        return None
+    return cls if name in getattr(home, "__all__", (name,)) else None
+
+
+def _registry(module: str) -> dict[str, Any]:
+    home = _module(module)
+    for holder in (home, getattr(home, "_base", None)):
+        if isinstance(getattr(holder, "_REGISTRY", None), dict):
+            return holder._REGISTRY  # type: ignore[union-attr]
+    return {}
+
+
+def _csr(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
+    data, indices, indptr, shape = (decode(part, arrays, depth) for part in content)
+    matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _component(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
+    name, params = content
+    return build(component_class(name), {key: decode(value, arrays, depth) for key, value in params.items()})
+
+
+def _number(content: Any, arrays: list[np.ndarray], depth: int) -> np.generic:
+    dtype = np.dtype(content[0])
+    if dtype.kind not in KINDS:
+        raise ValueError(f"a number of type {dtype}")
+    return dtype.type(decode(content[1], arrays, depth))
+
+
+def _generator(content: Any, arrays: list[np.ndarray], depth: int) -> np.random.Generator:
+    return np.random.Generator(_bits(decode(content, arrays, depth)))
+
+
+def _bits(state: dict[str, Any]) -> Any:
+    kind = state["bit_generator"]
+    if kind not in BIT_GENERATORS:
+        raise ValueError(f"unknown bit generator {kind!r}")
+    bits = getattr(np.random, kind)()
+    bits.state = state
+    return bits
+
+
+def _random_state(content: Any, arrays: list[np.ndarray], depth: int) -> np.random.RandomState:
+    state = decode(content, arrays, depth)
+    made = np.random.RandomState(_bits({"bit_generator": state["bit_generator"], "state": state["state"]}))
+    made.set_state(state)
+    return made
+
+
+def _float(content: Any, arrays: list[np.ndarray], depth: int) -> float:
+    if content not in ("inf", "-inf", "nan"):
+        raise ValueError(f"a float {content!r}")
+    return float(content)
+
+
+def _array(content: Any, arrays: list[np.ndarray], depth: int) -> np.ndarray:
+    if isinstance(content, bool) or not isinstance(content, int) or not 0 <= content < len(arrays):
+        raise ValueError(f"there is no array {content!r}")
+    return arrays[content]
+
+
+_DECODERS = {
+    "$float": _float,
+    "$number": _number,
+    "$array": _array,
+    "$csr": _csr,
+    "$tuple": lambda content, arrays, depth: tuple(decode(item, arrays, depth) for item in content),
+    "$dict": lambda content, arrays, depth: {decode(k, arrays, depth): decode(v, arrays, depth) for k, v in content},
+    "$component": _component,
+    "$generator": _generator,
+    "$random_state": _random_state,
+}
