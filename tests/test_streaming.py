@@ -31,7 +31,9 @@ def test_losses_multiclass(loss):
     check_streaming(FeatureClassifier(small, loss, random_state=0), X4, y4)
 
 
-@pytest.mark.parametrize("update", ["auto", "ogd", "norm_ada_grad", "coin_betting", updates.Averaged(updates.OGD(0.5))], ids=str)
+@pytest.mark.parametrize(
+    "update", ["auto", "ogd", "norm_ada_grad", "coin_betting", updates.Averaged(updates.OGD(0.5))], ids=str
+)
 def test_updates_multiclass(update):
     check_streaming(FeatureClassifier(small, "hinge", update, random_state=0), X4, y4)
 
@@ -43,7 +45,9 @@ def test_losses_regression(loss, center):
 
 
 @pytest.mark.parametrize(
-    "features", [RandomFourier(n_components=30, gamma=0.5), Nystroem(n_components=20), TensorSketch(n_components=64)], ids=str
+    "features",
+    [RandomFourier(n_components=30, gamma=0.5), Nystroem(n_components=20), TensorSketch(n_components=64)],
+    ids=str,
 )
 def test_maps(features):
     check_streaming(FeatureClassifier(features, random_state=0), X2, y2)

@@ -119,7 +119,7 @@ def test_coin_betting_is_scale_free():
         return w
 
     one = run(1.0)
-    np.testing.assert_allclose(run(1000.0) , one, rtol=1e-8)
+    np.testing.assert_allclose(run(1000.0), one, rtol=1e-8)
     assert np.linalg.norm(one - [2.0, -1.0]) < 0.5
 
 

@@ -1,9 +1,9 @@
 r"""First-order updates: what one row does to a function ``f``.
 
 An update turns the loss of a row into two numbers, ``(decay, tau)``, and the function becomes
-``f <- decay * f + tau * k(x, .)``; on explicit features that reads ``w <- decay * w + tau * z``. For a multi-class model ``tau``
-is a vector with one entry per class. *Diagonal* updates (:class:`AdaGrad`) instead return ``(eta, g)`` and move every
-weight by its own step.
+``f <- decay * f + tau * k(x, .)``; on explicit features that reads ``w <- decay * w + tau * z``. For a multi-class
+model ``tau`` is a vector with one entry per class. *Diagonal* updates (:class:`AdaGrad`) instead return ``(eta, g)``
+and move every weight by its own step.
 
 ``memory`` is the update's own small array, one row per remembered number and one column per output; it belongs to
 the model's state, so the objects here never change.
@@ -99,7 +99,8 @@ class OGD(Update):
     eta : float
         Step size.
     schedule : {"constant", "sqrt", "inverse"}
-        ``eta_t = eta``, ``eta / sqrt(t)`` or ``1 / (lam t)`` (which needs ``lam > 0`` and ignores no parameter: eta must stay 1).
+        ``eta_t = eta``, ``eta / sqrt(t)`` or ``1 / (lam t)`` (which needs ``lam > 0``, and eta left
+        at 1).
     lam : float
         Strength of the regulariser ``lam/2 ||f||^2``; 0 for none.
 
@@ -213,44 +214,50 @@ class NORMA(Update):
 class Perceptron(Update):
     r"""Perceptron: on a mistake ``f <- f + eta y k(x, .)`` (Rosenblatt 1958).
 
-    A mistake is a wrong predicted label (f = 0 predicts +1), whatever the loss; multi-class moves the true class up and the best
-    wrong class down; regression moves by ``eta sign(y - f)`` wherever the loss is not zero.
+    A mistake is a wrong predicted label (f = 0 predicts +1), whatever the loss; multi-class moves the true class up and
+    the best wrong class down; regression moves by ``eta sign(y - f)`` wherever the loss is not zero.
 
     Parameters
     ----------
     eta : float
         Size of a step; it changes nothing but the scale of f in classification.
+    ties : bool
+        Whether f = 0 is acted on for both labels (y f <= 0, the Forgetron's rule) instead of for y = -1 only.
     """
 
     name = "perceptron"
 
-    def __init__(self, eta: float = 1.0):
+    def __init__(self, eta: float = 1.0, ties: bool = False):
         self.eta = eta
+        self.ties = ties
 
     def check(self, loss: Loss) -> None:
         positive("eta", self.eta)
 
     def step(self, loss, y, f, k_xx, t, memory):
         if loss.kind == "binary":
-            return 1.0, (self.eta * y if (f >= 0) != (y > 0) else 0.0)
+            wrong = y * f <= 0 if self.ties else (f >= 0) != (y > 0)
+            return 1.0, (self.eta * y if wrong else 0.0)
         if loss.kind == "regression":
             return 1.0, (math.copysign(self.eta, y - f) if loss.value(y, f) > 0 else 0.0)
         tau = np.zeros(len(f))
-        wrong = int(np.argmax(f))
-        if wrong != y:
-            tau[wrong], tau[y] = -self.eta, self.eta
+        best = int(np.argmax(f))
+        if best != y:
+            tau[best], tau[y] = -self.eta, self.eta
         return 1.0, tau
 
     def native(self):
-        return "perceptron", [self.eta]
+        return "perceptron", [self.eta, float(self.ties)]
 
 
 @register
 class PassiveAggressive(Update):
     r"""Smallest change of f that removes the loss on x_t, limited by C (Crammer et al. 2006).
 
-    With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C, l/n)``,
-    PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and ``n = 2 k(x, x)``.
+    With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C,
+    l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and
+    ``n = 2
+    k(x, x)``.
 
     Parameters
     ----------
@@ -280,7 +287,7 @@ class PassiveAggressive(Update):
         g = loss.gradient(y, f)
         n = float(np.dot(g, g)) * k_xx
         if n == 0.0:
-            return 1.0, -self.C * g if self.C < math.inf else 0.0 * g
+            return 1.0, -self.C * g if math.inf > self.C else 0.0 * g
         value = loss.value(y, f)
         tau = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
         return 1.0, -tau * g
@@ -293,13 +300,14 @@ class PassiveAggressive(Update):
 class NormAdaGrad(Update):
     r"""AdaGrad with one step size per function (per class): ``tau = -eta g / sqrt(sum g_s^2 k(x_s, x_s))``.
 
-    The sum runs over the rows so far, this one included (Streeter, McMahan 2010; Ward, Wu, Bottou 2019). Works in the kernel
-    expansion as well as on features.
+    The sum runs over the rows so far, this one included (Streeter, McMahan 2010; Ward, Wu, Bottou 2019). Works in the
+    kernel expansion as well as on features.
 
     Parameters
     ----------
     eta : float or "auto"
-        Step scale; "auto" is 1 for classification and 0.3 × the running standard deviation of the target for regression.
+        Step scale; "auto" is 1 for classification and 0.3 × the running standard deviation of the target for
+        regression.
     """
 
     name = "norm_ada_grad"
@@ -324,7 +332,8 @@ class NormAdaGrad(Update):
 
 @register
 class AdaGrad(Update):
-    r"""AdaGrad, a step size per weight: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan, Singer 2011).
+    r"""AdaGrad, a step size per weight: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan, Singer
+    2011).
 
     Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself. With unit-norm features
     eta = 1 needs no tuning in classification; regression takes 0.3 × the running standard deviation of the target.
@@ -354,10 +363,13 @@ class AdaGrad(Update):
 
 @register
 class CoinBetting(Update):
-    r"""Parameter-free coin betting (Orabona, Tommasi 2017): a bet on each gradient, the size set by the wealth won so far.
+    r"""Parameter-free coin betting (Orabona, Tommasi 2017): a bet on each gradient, the size set by the wealth won so
+    far.
 
-    With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the reward
-    ``sum -g_s f_s`` (never below 0): ``f = theta (L + R) / (L (G + L))``. No step size anywhere. Each class bets for itself.
+    With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the
+    reward ``sum -g_s f_s`` (never below 0): ``f = theta (L + R) / (L (G + L))``. No step size anywhere. Each class
+    bets for
+    itself.
     """
 
     name = "coin_betting"

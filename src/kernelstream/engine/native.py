@@ -132,5 +132,7 @@ def expansion_pass(
     """Kernel expansion without removal; see the python engine."""
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
-    consumed, q, decay = _core.expansion_pass(F, G, y, weight, memory, center, t, joined, coefficients, *spec(loss, update)[0])
+    consumed, q, decay = _core.expansion_pass(
+        F, G, y, weight, memory, center, t, joined, coefficients, *spec(loss, update)[0]
+    )
     return consumed, joined[:q], coefficients[:q], decay

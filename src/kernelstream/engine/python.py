@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..losses import Loss
 from ..rows import Rows
@@ -65,7 +64,8 @@ def all_finite(X: np.ndarray) -> bool:
 
 
 def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np.ndarray, m2: np.ndarray) -> float:
-    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new count.
+    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new
+    count.
 
     Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
     A coordinate that never varied becomes 0. Rows of weight 0 are scaled but not counted.
@@ -98,14 +98,14 @@ def linear_pass(
 ) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
-    ``f_t = w'z_t``; ``(decay, tau) = step(loss, y_t, f_t, z_t'z_t, t)``; ``w <- decay w + tau z_t``. Diagonal updates move
-    ``w_i <- w_i - eta g z_i / sqrt(G_i)``. The decay is kept as one factor ``scale`` per output.
+    ``f_t = w'z_t``; ``(decay, tau) = step(loss, y_t, f_t, z_t'z_t, t)``; ``w <- decay w + tau z_t``. Diagonal updates
+    move ``w_i <- w_i - eta g z_i / sqrt(G_i)``. The decay is kept as one factor ``scale`` per output.
 
     Parameters
     ----------
     Z : (m, P)
-        Feature rows; ``unit`` says that every row has norm one. With ``trig``, projections (m, P/2) whose cosines and sines
-        are the features.
+        Feature rows; ``unit`` says that every row has norm one. With ``trig``, projections (m, P/2) whose cosines and
+        sines are the features.
     y : (m,) float64
         ±1, class codes or targets.
     weight : (m,) or None
@@ -113,8 +113,8 @@ def linear_pass(
     spec
         From :func:`spec`.
     state : dict
-        ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for averaging;
-        ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
+        ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for
+        averaging; ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
     """
     if trig:
         Z = _cos_sin(Z)

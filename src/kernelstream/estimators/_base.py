@@ -1,6 +1,6 @@
 """The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state (the hooks of :class:`StreamEstimator`);
+A family of learners supplies a few pure functions of its parameters and a state (hooks of :class:`StreamEstimator`);
 labels are added by :mod:`._classifier`, targets by :mod:`._regressor`.
 """
 
@@ -118,26 +118,8 @@ class StreamEstimator(BaseEstimator):
         self.n_features_in_ = int(state["n_features"])
         self._forget()
 
-    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Learn the rows in order and return the scores held before each update.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-            Rows.
-        y : (n,) array
-            Labels or targets.
-        classes : array, optional
-            All labels that can occur (classifiers only).
-        sample_weight : (n,) array, optional
-            Factors of each row's loss; a row of weight 0 is scored and skipped.
-
-        Returns
-        -------
-        (n,) or (n, n_classes) array
-            ``decision_function`` (or ``predict``, in regression) of each row at the moment it arrived. Columns follow
-            ``classes_``; a class that had not appeared yet has score -inf.
-        """
+    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
         if classes is None and sample_weight is None:
             hot = self._hot_call(X, y)
             if hot is not None:
@@ -323,7 +305,7 @@ class StreamEstimator(BaseEstimator):
         weight = self._row_weights(state, y, weight)
         X = self._standardized(state, X, weight)
         self._estimate(state, X)
-        self._cache = {}
+        self._forget()
         self._reset(state)
         self._learn(state, X, self._encode(state, y), weight)
 
@@ -348,7 +330,9 @@ class StreamEstimator(BaseEstimator):
         """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is."""
         state = self.__dict__.get("_state")
         if state is None:
-            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn")
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
+            )
         hot = self.__dict__.get("_hot")
         if hot is None or not self._plain_rows(X, hot):
             X = self._check_X(X, reset=False)
@@ -397,22 +381,21 @@ class StreamEstimator(BaseEstimator):
 
     @staticmethod
     def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any]) -> bool:
-        return (
-            type(X) is np.ndarray
-            and X.dtype == hot[0]
-            and X.ndim == 2
-            and X.shape[1] == hot[1]
-            and X.shape[0] > 0
-            and X.flags.c_contiguous
-            and hot[2](X)
-        )
+        """Whether the rows need neither a conversion nor a closer look."""
+        if type(X) is np.ndarray:
+            plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
+            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X)
+        if type(X) in (sp.csr_array, sp.csr_matrix):
+            plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
+            return bool(plain and X.has_canonical_format and hot[2](X.data))
+        return False
 
     def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
         """Encoded target when the call is plain enough for the short path, else None."""
         hot = self.__dict__.get("_hot")
         if hot is None or not self._plain_rows(X, hot):
             return None
-        target = self._hot_target(y, len(X))
+        target = self._hot_target(y, X.shape[0])
         if target is not None:
             self._check_rows(X)
         return target

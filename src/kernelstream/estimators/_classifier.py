@@ -30,6 +30,28 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     loss: Any
     class_weight: Any = None
 
+    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the scores held before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+            Rows.
+        y : (n,) array
+            Labels.
+        classes : array, optional
+            All labels that can occur.
+        sample_weight : (n,) array, optional
+            Factors of each row's loss; a row of weight 0 is scored and skipped.
+
+        Returns
+        -------
+        (n,) or (n, n_classes) array
+            ``decision_function`` of each row at the moment it arrived. Columns follow
+            ``classes_``; a class that had not appeared yet has score -inf.
+        """
+        return self._learn_any(X, y, classes, sample_weight)
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> StreamClassifier:
         """Learn the rows in order; see :meth:`learn`.
 
@@ -146,7 +168,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
         old = state["classes"]
         new = np.unique(np.concatenate([old, np.asarray([label])]))
-        kept = np.searchsorted(new, old)
+        kept = np.atleast_1d(np.searchsorted(new, old))
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
         T = self._transition(state, new, kept)
@@ -248,7 +270,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self.class_weight is not None
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Times ``class_weight``; "balanced" is rows so far / (classes × rows of this class so far), this row included."""
+        """Times ``class_weight``; "balanced" is rows / (classes × rows of this class), counted up to this row."""
         if self.class_weight is None:
             return weight
         factor = np.ones(len(y))

@@ -29,7 +29,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         -------
         (n,) array
         """
-        return super().learn(X, y, None, sample_weight)
+        return self._learn_any(X, y, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamRegressor:
         """Learn the rows in order; see :meth:`learn`."""

@@ -93,9 +93,11 @@ class FeatureEstimator(StreamEstimator):
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, state["n_outputs"]))
-        for rows, Z in feature_blocks(mapping, X, ops):
+        W = getattr(mapping, "W", None)  # Fourier frequencies: the pass itself turns projections into features
+        blocks = feature_blocks(mapping, X, ops) if W is None else projected_blocks(W, X, ops)
+        for rows, Z in blocks:
             part = None if weight is None else weight[rows]
-            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit)
+            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, W is not None)
         return scores
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
@@ -135,14 +137,19 @@ class FeatureEstimator(StreamEstimator):
 
 
 def feature_blocks(mapping: Mapping, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, Z)`` block by block, in buffers that are used again; the next block is made while this one is consumed."""
+    """``(rows, Z)`` block by block, in buffers used again; the next block is made while this one is consumed."""
 
     def make(rows: slice) -> np.ndarray:
         shape = (rows.stop - rows.start, mapping.n_out)
-        # three buffers: one being consumed, one waiting, one being filled
-        return mapping(X[rows], ops, ops.workspace(f"Z{rows.start // ops.BLOCK % 3}", shape, mapping.dtype))
+        # two buffers: one being consumed, one being filled
+        return mapping(X[rows], ops, ops.workspace(f"Z{rows.start // ops.BLOCK % 2}", shape, mapping.dtype))
 
     return threads.prefetch(make, threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
+
+
+def projected_blocks(W: np.ndarray, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, X[rows] W)`` block by block, in buffers that are used again."""
+    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
 
 
 def mix_outputs(state: State, T: np.ndarray, update: Update) -> None:
@@ -167,7 +174,8 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
     Parameters
     ----------
     features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "nystroem", "tensor_sketch", "random", or an object such as ``RandomFourier(n_components=500)``.
+        The map z: "fourier", "nystroem", "tensor_sketch", "random", or an object such as
+        ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="hinge"
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.

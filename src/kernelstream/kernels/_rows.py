@@ -20,6 +20,8 @@ CACHE_ELEMENTS = 1 << 16
 MEMORY_ELEMENTS = 1 << 22
 
 _EPS32 = float(np.finfo(np.float32).eps)
+_EPS64 = float(np.finfo(np.float64).eps)
+_GAUSSIAN_ERROR = 1e-14  # of a kernel value that close rows far from the origin may have in float64
 
 
 def as_rows(X: Any, dtype: Any = None) -> Rows:
@@ -90,17 +92,38 @@ def squared_distances(X: Rows, Z: Rows, precision: float = np.inf) -> np.ndarray
 def exact_squared_distances(X: Rows, Z: Rows) -> np.ndarray:
     """``||x - z||^2`` for every pair in float64, with small relative error also where rows nearly coincide."""
     D2 = squared_distances(X, Z, precision=0)
-    (n, d), m = X.shape, Z.shape[0]
     xx, zz = squared_norms(X).astype(np.float64), squared_norms(Z).astype(np.float64)
-    for rows in spans(n, MEMORY_ELEMENTS // 4 // max(1, m)):
-        # Too close for the cancelling formula, hence rare: their differences are taken one by one.
+    for rows in spans(X.shape[0], MEMORY_ELEMENTS // 4 // max(1, Z.shape[0])):
+        # Too close for the cancelling formula, hence rare.
         close, other = np.nonzero(D2[rows] < 1e-9 * (xx[rows, None] + zz))
-        close += rows.start
-        for pairs in spans(len(close), MEMORY_ELEMENTS // 4 // max(1, d)):
-            i, j = close[pairs], other[pairs]
-            difference = dense(X[i]).astype(np.float64) - dense(Z[j])
-            D2[i, j] = squared_norms(difference)
+        _recompute(D2, X, Z, close + rows.start, other)
     return D2
+
+
+def gaussian_distances(X: Rows, Z: Rows, gamma: float, precision: float) -> np.ndarray:
+    """`squared_distances`, good enough for ``exp(-gamma D2)`` to err by at most some 1e-14 where they are float64.
+
+    The rounding error of a distance is about ``4 eps (||x||^2 + ||z||^2)``; it matters where the kernel is not tiny.
+    """
+    D2 = squared_distances(X, Z, precision)
+    if D2.dtype != np.float64 or D2.size == 0:
+        return D2
+    xx, zz = squared_norms(X).astype(np.float64), squared_norms(Z).astype(np.float64)
+    error = 4 * _EPS64 * gamma / _GAUSSIAN_ERROR  # of a kernel value near 1, per unit of squared norm, in tolerances
+    if error * (xx.max() + zz.max()) <= 1:
+        return D2
+    for rows in spans(X.shape[0], CACHE_ELEMENTS // max(1, Z.shape[0])):
+        with np.errstate(divide="ignore"):
+            close, other = np.nonzero(D2[rows] * gamma < np.log(error * (xx[rows, None] + zz)))
+        _recompute(D2, X, Z, close + rows.start, other)
+    return D2
+
+
+def _recompute(D2: np.ndarray, X: Rows, Z: Rows, i: np.ndarray, j: np.ndarray) -> None:
+    """Distances of the pairs (i, j) by their differences, one pair at a time."""
+    for pairs in spans(len(i), MEMORY_ELEMENTS // 4 // max(1, X.shape[1])):
+        a, b = i[pairs], j[pairs]
+        D2[a, b] = squared_norms(dense(X[a]).astype(np.float64) - dense(Z[b]))
 
 
 def _exp_neg(D2: np.ndarray, gamma: float) -> np.ndarray:

@@ -28,8 +28,8 @@ def check_streaming(
 ) -> None:
     """Assert the streaming contract on rows X (n, d) with targets y (n,).
 
-    Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); python and native
-    agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither changed
+    Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); the
+    engines agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither changed
     nor kept; a row of weight 0 is as good as absent; bad input is refused and leaves no trace; memory stays constant.
 
     Parameters
@@ -106,7 +106,9 @@ def _in_chunks(est: Any, X: Any, y: Any, chunk: int, start: int = 0) -> list[np.
     return [est.learn(X[i : i + chunk], y[i : i + chunk]) for i in range(start, X.shape[0], chunk)]
 
 
-def _check_split(make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict, np.ndarray], rtol: float) -> None:
+def _check_split(
+    make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict, np.ndarray], rtol: float
+) -> None:
     est = make()
     parts = _in_chunks(est, X, y, chunk)
     what = f"{type(est).__name__}, engine={est.engine}: {chunk} rows a call and all in one call"
@@ -125,7 +127,9 @@ def _check_resume(make: Callable[[], Any], X: Any, y: Any, whole: tuple[dict, np
         if how == "state":
             resumed.state_ = copy.deepcopy(first.state_)
         resumed.learn(X[half:], y[half:])
-        assert_same_state(resumed.state_, straight.state_, 0.0, f"{type(first).__name__}: resumed from its {how}, and not")
+        assert_same_state(
+            resumed.state_, straight.state_, 0.0, f"{type(first).__name__}: resumed from its {how}, and not"
+        )
 
 
 def _check_pure(make: Callable[[], Any], X: Any, y: Any) -> None:
@@ -206,7 +210,8 @@ def _refuses(est: Any, X: Any, y: Any, what: str) -> None:
     try:
         est.learn(X, y)
     except ValueError as error:
-        assert str(error).strip(), f"{type(est).__name__}: the error about {what} says nothing"
+        if not str(error).strip():
+            raise AssertionError(f"{type(est).__name__}: the error about {what} says nothing") from error
     else:
         raise AssertionError(f"{type(est).__name__} accepted {what}")
 

@@ -44,8 +44,8 @@ def fogd(
 ) -> Any:
     """Online gradient descent on random Fourier features.
 
-    ``n_components`` is the number D of frequencies (2D features, scaled by 1/sqrt(D): the paper's eta is ours divided by D).
-    Without ``eta`` the steps are AdaGrad's and need no tuning; with it they are the paper's constant ones.
+    ``n_components`` is the number D of frequencies (2D features, scaled by 1/sqrt(D): the paper's eta is ours divided
+    by D). Without ``eta`` the steps are AdaGrad's and need no tuning; with it they are the paper's constant ones.
     """
     features = for_kernel(kernel, n_components=n_components, gamma=gamma)
     loss = _or_loss(loss, task, epsilon)
@@ -70,8 +70,8 @@ def nogd(
 ) -> Any:
     """Kernel gradient descent until the budget is full, then on Nyström features of the support set.
 
-    ``landmarks`` other than "support" (uniform, kmeans++, leverage, rpcholesky, or an array) are chosen among the first rows
-    instead. ``refresh=ROWS`` lets the support landmarks move. Without ``eta`` no step needs tuning.
+    ``landmarks`` other than "support" (uniform, kmeans++, leverage, rpcholesky, or an array) are chosen among the
+    first rows instead. ``refresh=ROWS`` lets the support landmarks move. Without ``eta`` no step needs tuning.
     """
     loss = _or_loss(loss, task, epsilon)
     update = "auto" if eta is None else OGD(eta)
