@@ -140,15 +140,15 @@ def one_row(repeat: int) -> Table:
     table = Table(title="one row a call, d = 50, D = 1000, float32: µs a row")
     for column in ("call", "µs", "goal"):
         table.add_column(column, justify="right")
+    calls = [(X[i : i + 1], y[i : i + 1]) for i in range(len(X))]
     for eta, label in ((0.5, "OGD"), (None, "AdaGrad")):
         model = zoo.make("fogd", n_components=D, gamma=0.02, eta=eta, random_state=0)
         model.learn(X, y, classes=[-1, 1])
-        rows = [(X[i : i + 1], y[i : i + 1]) for i in range(len(X))]
         for method, goal in (("learn", 20), ("partial_fit", 60)):
             call = getattr(model, method)
-            best = min(seconds(lambda call=call: [call(*row) for row in rows]) for _ in range(repeat))
+            best = min(seconds(lambda call=call: [call(*row) for row in calls]) for _ in range(repeat))
             table.add_row(f"{method}, {label}", f"{best / len(X) * 1e6:.1f}", f"<= {goal}")
-        best = min(seconds(lambda model=model: [model.predict(row[0]) for row in rows]) for _ in range(repeat))
+        best = min(seconds(lambda model=model: [model.predict(row[0]) for row in calls]) for _ in range(repeat))
         table.add_row(f"predict, {label}", f"{best / len(X) * 1e6:.1f}", "")
     sampler = RBFSampler(gamma=0.02, n_components=2 * D, random_state=0).fit(X)
     peer = SGDClassifier().partial_fit(sampler.transform(X[:100]), y[:100], classes=[-1, 1])

@@ -72,8 +72,8 @@ class NystroemEstimator(FeatureEstimator):
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
         if self._update.diagonal or isinstance(self._update, updates.Averaged):
             raise ValueError(
-                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), like "
-                f"NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
+                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form "
+                f"(decay, tau), such as NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
             )
 
     # ---------------------------------------------------------------- hooks

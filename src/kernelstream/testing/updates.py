@@ -14,8 +14,8 @@ def check_update(update: Update, loss: Loss) -> None:
     """Assert the defining properties of an update with a loss.
 
     A row without loss does not move the function (beyond decay); a row with loss moves it so that the loss of that row
-    does not grow, to first order: ``<tau, gradient> <= 0``; nothing is hidden in the object: the same call with the same memory
-    gives the same answer, and the update's parameters stay as they were.
+    does not grow, to first order: ``<tau, gradient> <= 0``; nothing is hidden in the object: the same call with
+    the same memory gives the same answer, and the update's parameters stay as they were.
 
     Examples
     --------
