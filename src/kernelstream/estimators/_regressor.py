@@ -56,6 +56,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype != np.float64 or not y.flags.c_contiguous:
+        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:
             return None
-        return y if self._hot is not None and self._hot[2](y) else None
+        y = np.ascontiguousarray(y, np.float64)
+        return y if self._hot[2](y) else None
