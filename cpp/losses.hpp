@@ -38,9 +38,10 @@ inline double sigmoid(double f) {
 }
 
 struct Hinge : ScalarLoss {
-    Hinge() : ScalarLoss(Kind::binary) {}
+    bool closed;  // whether the kink has the slope of the loss
+    explicit Hinge(bool c) : ScalarLoss(Kind::binary), closed(c) {}
     double at(double y, double f) const override { return std::max(0.0, 1.0 - y * f); }
-    double slope(double y, double f) const override { return y * f < 1.0 ? -y : 0.0; }
+    double slope(double y, double f) const override { return (closed ? y * f <= 1.0 : y * f < 1.0) ? -y : 0.0; }
 };
 
 struct SquaredHinge : ScalarLoss {
@@ -126,12 +127,14 @@ struct MulticlassLoss : Loss {
 };
 
 struct CrammerSinger : MulticlassLoss {
+    bool closed;
+    explicit CrammerSinger(bool c) : closed(c) {}
     double rows_value(int y, const double* f, int C) const override {
         return std::max(0.0, 1.0 - (f[y] - f[rival(y, f, C)]));
     }
     void rows_gradient(int y, const double* f, int C, double* g) const override {
         const int s = rival(y, f, C);
-        if (f[y] - f[s] < 1.0) g[s] = 1.0, g[y] = -1.0;
+        if (closed ? f[y] - f[s] <= 1.0 : f[y] - f[s] < 1.0) g[s] = 1.0, g[y] = -1.0;
     }
 };
 
@@ -180,7 +183,7 @@ inline std::unique_ptr<Loss> make_loss(const std::string& name, const std::vecto
     const std::string wrapper = "one_vs_rest:";
     if (name.compare(0, wrapper.size(), wrapper) == 0)
         return std::make_unique<OneVsRest>(make_loss(name.substr(wrapper.size()), p));
-    if (name == "hinge") return std::make_unique<Hinge>();
+    if (name == "hinge") return std::make_unique<Hinge>(p.at(0) != 0.0);
     if (name == "squared_hinge") return std::make_unique<SquaredHinge>();
     if (name == "logistic") return std::make_unique<Logistic>();
     if (name == "perceptron") return std::make_unique<PerceptronLoss>();
@@ -189,7 +192,7 @@ inline std::unique_ptr<Loss> make_loss(const std::string& name, const std::vecto
     if (name == "epsilon_insensitive") return std::make_unique<EpsilonInsensitive>(p.at(0));
     if (name == "huber") return std::make_unique<Huber>(p.at(0));
     if (name == "quantile") return std::make_unique<Quantile>(p.at(0));
-    if (name == "crammer_singer") return std::make_unique<CrammerSinger>();
+    if (name == "crammer_singer") return std::make_unique<CrammerSinger>(p.at(0) != 0.0);
     if (name == "multiclass_perceptron") return std::make_unique<MulticlassPerceptron>();
     if (name == "softmax") return std::make_unique<Softmax>();
     throw std::invalid_argument("the native engine has no loss '" + name + "': use engine='python'");

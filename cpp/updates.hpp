@@ -70,12 +70,13 @@ struct NORMA : Update {
 
 struct Perceptron : Update {
     double eta;
-    explicit Perceptron(double e) : eta(e) {}
+    bool ties;  // whether f = 0 is a mistake for both labels
+    Perceptron(double e, bool t) : eta(e), ties(t) {}
     void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
         std::fill_n(decay, row.C, 1.0);
         std::fill_n(tau, row.C, 0.0);
         if (loss.kind == Kind::binary) {
-            if ((row.f[0] >= 0) != (row.y > 0)) tau[0] = eta * row.y;
+            if (ties ? row.y * row.f[0] <= 0 : (row.f[0] >= 0) != (row.y > 0)) tau[0] = eta * row.y;
         } else if (loss.kind == Kind::regression) {
             if (loss.value(row.y, row.f, 1) > 0) tau[0] = std::copysign(eta, row.y - row.f[0]);
         } else {
@@ -165,7 +166,7 @@ inline std::unique_ptr<Update> make_update(const std::string& name, const std::v
     if (name == "ogd") return std::make_unique<OGD>(p.at(0), int(p.at(1)), p.at(2));
     if (name == "pegasos") return std::make_unique<Pegasos>(p.at(0));
     if (name == "norma") return std::make_unique<NORMA>(p.at(0), p.at(1), p.at(2));
-    if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0));
+    if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0), p.at(1) != 0.0);
     if (name == "passive_aggressive") return std::make_unique<PassiveAggressive>(p.at(0), int(p.at(1)));
     if (name == "norm_ada_grad") return std::make_unique<NormAdaGrad>(p.at(0));
     if (name == "ada_grad") return std::make_unique<AdaGrad>(p.at(0));

@@ -212,7 +212,7 @@ def test_parameters_clone_and_pickle(name):
 
 def test_native_parameters():
     assert Huber(delta=2).native() == ("huber", [2.0])
-    assert Hinge().native() == ("hinge", [])
+    assert Hinge().native() == ("hinge", [0.0])
     assert OneVsRest("logistic").native() == ("one_vs_rest:logistic", [])
 
 

@@ -10,7 +10,7 @@ from scipy import sparse, special
 
 from kernelstream.kernels._base import FourierKernel, positive, register
 from kernelstream.kernels._coordinates import CoordinateKernel
-from kernelstream.kernels._rows import _exp_neg, exact_squared_distances, squared_distances
+from kernelstream.kernels._rows import _exp_neg, exact_squared_distances, gaussian_distances, squared_distances
 from kernelstream.kernels.bandwidth import gaussian_gamma, laplacian_gamma
 from kernelstream.rows import Rows
 
@@ -48,7 +48,7 @@ class Gaussian(FourierKernel):
         self.gamma: Any = gamma
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
-        return _exp_neg(squared_distances(X, Z, precision=_FLOAT32_ERROR / self.gamma), self.gamma)
+        return _exp_neg(gaussian_distances(X, Z, self.gamma, precision=_FLOAT32_ERROR / self.gamma), self.gamma)
 
     def _estimate(self, rule: str, X: Rows) -> float:
         return gaussian_gamma(rule, X)

@@ -1,0 +1,377 @@
+"""Recipes in the kernel expansion: unbounded, budgeted and sparse learners."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import budgets, updates
+from ..budgets import Budget
+from ..estimators import BudgetClassifier, BudgetRegressor
+from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
+from ..updates import Update
+from ._registry import recipe
+from .feature import gradient_loss
+
+LABELS = ("binary", "multiclass")
+
+
+def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
+    """Hinge, Crammer-Singer or epsilon-insensitive loss: the losses of the perceptron and passive-aggressive learners."""
+    if task == "regression":
+        return EpsilonInsensitive(default if epsilon is None else epsilon)
+    return gradient_loss(task, epsilon)
+
+
+def _build(
+    task: str, kernel: Any, gamma: Any, budget: int | None, strategy: Budget, loss: Loss, update: Update | str, common: dict
+) -> Any:
+    if task == "regression":
+        return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, **{"center": update == "auto", **common})
+    return BudgetClassifier(kernel, gamma, budget, strategy, loss, update, **common)
+
+
+def _gradient(eta: float | None, lam: float) -> Update | str:
+    """Constant steps of size eta; without eta, steps that need no tuning."""
+    if eta is not None:
+        return updates.OGD(eta, lam=lam)
+    if lam:
+        raise ValueError("lam needs eta: without a step size the update has no decay")
+    return "auto"
+
+
+# ---------------------------------------------------------------------------------------------------- unbounded
+
+
+@recipe("Rosenblatt: The perceptron, Psychological Review 65 (1958); in the kernel form of Freund and Schapire (1999)")
+def perceptron(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, eta: float = 1.0, epsilon: float | None = None, **common: Any
+) -> Any:
+    """Kernel perceptron: every mistake becomes a support vector."""
+    return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), updates.Perceptron(eta), common)
+
+
+@recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
+def ogd(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    eta: float | None = None,
+    lam: float = 0.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Kernel online gradient descent: every row with loss becomes a support vector. Without ``eta`` nothing needs tuning."""
+    loss = gradient_loss(task, epsilon)
+    return _build(task, kernel, gamma, None, budgets.Stop(), loss, _gradient(eta, lam), common)
+
+
+@recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
+def norma(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int | None = None,
+    eta: float = 0.1,
+    lam: float = 1e-4,
+    nu: float = 0.5,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside."""
+    strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
+    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.NORMA(eta, lam, nu), common)
+
+
+PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
+
+
+def _passive_aggressive(task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict) -> Any:
+    return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), update, common)
+
+
+@recipe(PA)
+def pa(task: str, kernel: Any = "gaussian", gamma: Any = None, epsilon: float | None = None, **common: Any) -> Any:
+    """Passive-aggressive learning: the smallest change that removes the loss."""
+    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(math.inf), common)
+
+
+@recipe(PA)
+def pa1(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, C: float = 1.0, epsilon: float | None = None, **common: Any
+) -> Any:
+    """PA-I: the same, with coefficients of at most C."""
+    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 1), common)
+
+
+@recipe(PA)
+def pa2(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, C: float = 1.0, epsilon: float | None = None, **common: Any
+) -> Any:
+    """PA-II: the same, with a quadratic price on the change."""
+    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 2), common)
+
+
+@recipe("Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos, Mathematical Programming 127 (2011)")
+def pegasos(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, lam: float = 1e-4, epsilon: float | None = None, **common: Any
+) -> Any:
+    """Kernel Pegasos: steps 1/(lam t) on the regularised loss."""
+    return _build(task, kernel, gamma, None, budgets.Stop(), gradient_loss(task, epsilon), updates.Pegasos(lam), common)
+
+
+# ------------------------------------------------------------------------------------------ budget, perceptron steps
+
+JMLR2009 = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009)"
+
+
+def _on_mistakes(
+    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float, epsilon: float | None, common: dict,
+    ties: bool = False,
+) -> Any:  # fmt: skip
+    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.Perceptron(eta, ties), common)
+
+
+@recipe(JMLR2009)
+def stoptron(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    eta: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Perceptron that stops learning when its budget is full."""
+    return _on_mistakes(budgets.Stop(), task, kernel, gamma, budget, eta, epsilon, common)
+
+
+@recipe("Cavallanti, Cesa-Bianchi, Gentile: Tracking the best hyperplane with a simple budget Perceptron, ML 69 (2007)")
+def rbp(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    eta: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Randomised budget perceptron: a random support vector makes room."""
+    return _on_mistakes(budgets.RemoveRandom(), task, kernel, gamma, budget, eta, epsilon, common)
+
+
+@recipe("Dekel, Shalev-Shwartz, Singer: The Forgetron, SIAM Journal on Computing 37 (2008)")
+def forgetron(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    eta: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Self-tuned Forgetron: the function shrinks, then the oldest support vector makes room."""
+    return _on_mistakes(budgets.Forgetron(), task, kernel, gamma, budget, eta, epsilon, common, ties=True)
+
+
+@recipe("Crammer, Kandola, Singer: Online classification on a budget, NIPS 2003", LABELS)
+def budget_perceptron(task: str, kernel: Any = "gaussian", gamma: Any = None, budget: int = 100, **common: Any) -> Any:
+    """Perceptron whose best classified support vector makes room."""
+    return _on_mistakes(budgets.RemoveRedundant(), task, kernel, gamma, budget, 1.0, None, common)
+
+
+@recipe(JMLR2009)
+def projectron(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    eta: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Perceptron that projects mistakes on the support set when the budget is full or they lie in its span."""
+    return _on_mistakes(budgets.Projectron(), task, kernel, gamma, budget, eta, epsilon, common)
+
+
+@recipe(JMLR2009, LABELS)
+def projectronpp(task: str, kernel: Any = "gaussian", gamma: Any = None, budget: int = 100, **common: Any) -> Any:
+    """Projectron++: rows right by less than the margin are projected too, where that pays."""
+    return _on_mistakes(budgets.ProjectronPP(), task, kernel, gamma, budget, 1.0, None, common)
+
+
+# ------------------------------------------------------------------------------- budget, passive-aggressive steps
+
+AISTATS2010 = "Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010"
+
+
+def _budget_pa(
+    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, C: float, epsilon: float | None, common: dict
+) -> Any:
+    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.PassiveAggressive(C), common)
+
+
+@recipe(AISTATS2010)
+def bpas(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    C: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budget PA-I, simple: the new row replaces the support vector whose part it can take over best."""
+    return _budget_pa(budgets.Replace(), task, kernel, gamma, budget, C, epsilon, common)
+
+
+@recipe(AISTATS2010)
+def bpann(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    C: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budget PA-I, nearest neighbour: the removed vector's nearest neighbour shares the work."""
+    return _budget_pa(budgets.Replace(neighbour=True), task, kernel, gamma, budget, C, epsilon, common)
+
+
+@recipe(AISTATS2010)
+def bpap(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    C: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budget PA-I, projecting: the removed vector is projected on all others."""
+    return _budget_pa(budgets.Project(), task, kernel, gamma, budget, C, epsilon, common)
+
+
+# ------------------------------------------------------------------------------------------ budget, gradient steps
+
+
+@recipe("Zhao, Wang, Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012")
+def bogd(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    eta: float = 0.2,
+    lam: float = 1e-6,
+    gamma_max: float = 10.0,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max."""
+    loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(task, epsilon)
+    if task != "regression" and epsilon is not None:
+        raise ValueError("epsilon is the dead zone of regression; classification has none")
+    strategy = budgets.BOGD(limit=eta * gamma_max)
+    return _build(task, kernel, gamma, budget, strategy, loss, updates.OGD(eta, lam=lam), common)
+
+
+JMLR2012 = "Wang, Crammer, Vucetic: Breaking the curse of kernelization, JMLR 13 (2012)"
+
+
+def _bsgd(
+    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, lam: float, epsilon: float | None, common: dict
+) -> Any:
+    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), updates.Pegasos(lam), common)
+
+
+@recipe(JMLR2012)
+def bsgd_remove(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    lam: float = 1e-4,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budgeted Pegasos: the smallest support vector is removed."""
+    return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
+
+
+@recipe(JMLR2012)
+def bsgd_project(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    lam: float = 1e-4,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budgeted Pegasos: the smallest support vector is projected on the others."""
+    return _bsgd(budgets.Project("smallest"), task, kernel, gamma, budget, lam, epsilon, common)
+
+
+@recipe(JMLR2012)
+def bsgd_merge(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    lam: float = 1e-4,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budgeted Pegasos: the smallest support vector is merged with the partner that loses least."""
+    return _bsgd(budgets.Merge(), task, kernel, gamma, budget, lam, epsilon, common)
+
+
+@recipe("Le, Nguyen, Nguyen, Phung: Dual space gradient descent for online learning, NIPS 2016")
+def dualsgd(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int = 100,
+    n_components: int = 200,
+    lam: float = 1e-4,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Budgeted Pegasos whose removed vectors live on in random Fourier features."""
+    return _bsgd(budgets.Transfer(n_components), task, kernel, gamma, budget, lam, epsilon, common)
+
+
+# ----------------------------------------------------------------------------------------------------------- sparse
+
+
+@recipe("Zhang, Yi, Zhang, Lin, Jin, Liu: Online kernel learning with a near optimal sparsity bound, ICML 2013", LABELS)
+def oskl(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int | None = None,
+    eta: float = 0.1,
+    G: float = 20.0,
+    **common: Any,
+) -> Any:
+    """Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger."""
+    return _build(task, kernel, gamma, budget, budgets.OSKL(G), gradient_loss(task, None), updates.OGD(eta), common)
+
+
+@recipe("Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016")
+def spa(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int | None = None,
+    eta: float = 0.1,
+    alpha: float = 1.0,
+    beta: float = 20.0,
+    average: bool = True,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far."""
+    strategy = budgets.SPA(alpha, beta, average)
+    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.OGD(eta), common)
