@@ -8,16 +8,21 @@ __version__ = "0.1.0"
 # Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
 # costs next to nothing and a program pays only for what it uses.
 _NAMES = {
+    "BudgetClassifier": "estimators",
+    "BudgetRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
     "NystroemClassifier": "estimators",
     "NystroemRegressor": "estimators",
+    "OnlineRidge": "estimators",
+    "OnlineRidgeClassifier": "estimators",
     "RRFClassifier": "estimators",
     "RRFRegressor": "estimators",
     "load": "model_io",
     "save": "model_io",
 }
 _MODULES = (
+    "budgets",
     "datasets",
     "drift",
     "engine",
@@ -30,6 +35,7 @@ _MODULES = (
     "plots",
     "random",
     "rows",
+    "second_order",
     "testing",
     "updates",
     "zoo",

@@ -2,7 +2,7 @@
 
 >>> from kernelstream import features
 >>> features.names()
-['fourier', 'nystroem', 'random', 'taylor', 'tensor_sketch']
+['fourier', 'nystroem', 'random', 'raw', 'taylor', 'tensor_sketch']
 >>> features.for_kernel("gaussian", n_components=64, gamma=0.5)
 RandomFourier(gamma=0.5, n_components=64)
 """
@@ -16,6 +16,7 @@ from kernelstream.features._base import FeatureMap, Mapping
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
 from kernelstream.features.nystroem import Nystroem
+from kernelstream.features.raw import RawFeatures
 from kernelstream.features.taylor import TaylorFeatures
 from kernelstream.features.tensor_sketch import TensorSketch
 
@@ -25,6 +26,7 @@ __all__ = [
     "Nystroem",
     "RandomFeatures",
     "RandomFourier",
+    "RawFeatures",
     "TaylorFeatures",
     "TensorSketch",
     "for_kernel",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 _MAPS: dict[str, type[FeatureMap]] = {
-    cls.name: cls for cls in (RandomFourier, Nystroem, RandomFeatures, TensorSketch, TaylorFeatures)
+    cls.name: cls for cls in (RandomFourier, Nystroem, RandomFeatures, TensorSketch, TaylorFeatures, RawFeatures)
 }
 
 

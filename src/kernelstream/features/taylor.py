@@ -53,7 +53,7 @@ class TaylorMapping(Mapping):
 
 
 def taylor(X: np.ndarray, begin: np.ndarray, end: np.ndarray, coef: np.ndarray, gaussian: bool, Z: np.ndarray) -> None:
-    """All monomials of the rows of X (m, d) up to degree M, times ``coef`` (r,), times ``exp(-|x|^2 / 2)``, in Z (m, r).
+    """All monomials of the rows of X (m, d) up to degree M, times ``coef`` (r,) and ``exp(-|x|^2 / 2)``, in Z (m, r).
 
     ``begin`` (M, d) and ``end`` (M,) say which features of the degree before are multiplied by x_i.
     """
@@ -174,16 +174,13 @@ class TaylorFeatures(KernelMap):
             return entries
         radius = math.sqrt(float(squared_norms(X).max()))
         entries["radius"] = radius
-        return {**entries, "degree": self._auto(entries, X.shape[1], X.shape[0], X.shape[0], 1.0)}
+        return {**entries, "degree": self._auto(entries, X.shape[1], X.shape[0], 1.0)}
 
     def grown(self, entries: Entries, d: int, n: int, lam: float) -> Entries | None:
-        """Entries for a stream of n rows so far, or None when they are to stay.
-
-        The degree is that of theorem 4.1 for n rows, but there are never more features than half the rows.
-        """
+        """Entries for a stream of n rows so far, or None when they are to stay."""
         if not self.grows:
             return None
-        degree = self._auto(entries, d, n, n // 2, lam)
+        degree = self._auto(entries, d, n, lam)
         return {**entries, "degree": degree} if degree > entries["degree"] else None
 
     def build(self, entries: Entries, d: int, dtype: Any) -> TaylorMapping:
@@ -197,10 +194,11 @@ class TaylorFeatures(KernelMap):
         gaussian = isinstance(kernel, kernels.Gaussian)
         return TaylorMapping(d, degree, series, math.sqrt(2 * kernel.gamma) if gaussian else 1.0, gaussian, dtype)
 
-    def _auto(self, entries: Entries, d: int, n: int, room: int, lam: float) -> int:
+    def _auto(self, entries: Entries, d: int, n: int, lam: float) -> int:
+        """Theorem 4.1 for n rows, but never more features than half the rows (or than the columns need)."""
         sigma = 1 / math.sqrt(2 * self.resolved(entries).gamma)
         wanted = min(taylor_degree(entries["radius"], sigma, n, lam), MOST)
-        room = min(max(room, d + 1), positive_int("max_features", self.max_features))
+        room = min(max(n // 2, d + 1), positive_int("max_features", self.max_features))
         degree = 0
         while degree < wanted and math.comb(degree + 1 + d, d) <= room:
             degree += 1

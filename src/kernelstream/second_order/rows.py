@@ -12,7 +12,7 @@ from .statistics import State, factor, flush
 
 
 class RowRecursion:
-    r"""Sherman and Morrison's recursion on ``P = A^-1`` and ``w``, started anew from A and b whenever the window is full.
+    r"""Sherman and Morrison's recursion on ``P = A^-1`` and ``w``, started anew from A and b when the window is full.
 
     ``f = w'z``, ``s = z'Pz``; ``(c, beta) = rule(y, f, s)``; ``w += tau Pz``, ``tau = (beta - c f)/(1 + c s)``;
     ``P -= c/(1 + c s) Pz z'P``.
@@ -62,7 +62,7 @@ class RowRecursion:
         F : (n, J, k)
             Raw scores ``w'z``, one for every ridge.
         S : (n, heads)
-            ``z'P z`` as it enters A at this row: ``A <- mu A + c z z'`` has ``1 + c S`` where the text above has 1 + c s.
+            ``z'P z / mu``: with forgetting, ``A <- mu A + c z z'`` turns ``1 + c s`` into ``1 + c S``.
         """
         state = self.state
         F = np.empty((len(Z), len(state["ridge"]), y.shape[1]))

@@ -1,8 +1,8 @@
 """Rules: what a row does to the sufficient statistics, two numbers ``(c, beta)``.
 
-``A <- A + c z z'``, ``b <- b + beta z``, and always ``w = A^-1 b``. With the score ``f = w'z`` and ``s = z'A^-1 z`` before
-the row this is ``w <- w + tau A^-1 z``, ``tau = (beta - c f) / (1 + c s)``. The C++ twins are in cpp/second_order.hpp,
-under the same names.
+``A <- A + c z z'``, ``b <- b + beta z``, and always ``w = A^-1 b``. With the score ``f = w'z`` and ``s = z'A^-1 z``
+before the row this is ``w <- w + tau A^-1 z``, ``tau = (beta - c f) / (1 + c s)``. The C++ twins are in
+cpp/second_order.hpp, under the same names.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Margin(Rule):
 
 
 class Newton(Rule):
-    """Online Newton step, ``A <- A + curvature l'^2 z z'``, ``w <- w - A^-1 l' z``, after a projection on ``|w'z| <= bound``.
+    """Online Newton step, ``A <- A + curvature l'^2 z z'``, ``w <- w - A^-1 l' z``, from a w with ``|w'z| <= bound``.
 
-    The projection, in the norm of A, is ``w <- w - (h/s) A^-1 z`` with h the part of f beyond the bound.
+    The projection that makes it so, in the norm of A: ``w <- w - (h/s) A^-1 z``, h the part of f beyond the bound.
     """
 
     name = "newton"

@@ -9,8 +9,8 @@ Entries, for r features, k outputs, G matrices (1, or one per output) and J valu
 ``zsum`` (r,) = sum c z of the first matrix, ``mass`` = sum c; ``window`` (m, r), ``window_c`` (m, G),
 ``window_b`` (m, k), ``n_window``.
 
-Forgetting mu replaces ``A <- A + ...`` by ``A <- mu A + ...``, and b likewise. Inside the window row j counts mu^-j times
-instead, and everything is multiplied by mu^m when it joins: the same numbers, and w does not notice.
+Forgetting mu replaces ``A <- A + ...`` by ``A <- mu A + ...``, and b likewise. Inside the window row j counts mu^-j
+times instead, and everything is multiplied by mu^m when it joins: the same numbers, and w does not notice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.linalg import blas, lapack
 State = dict[str, Any]
 
 GROWTH = 1e6  # a row at the end of the window counts at most so many times one at its start
-FLOOR = 1e-11  # of the trace: the ridge fades no further, or A would become singular
+FLOOR = 1e-13  # of the trace: the ridge fades no further, or A would become singular
 
 
 def window_rows(r: int, forgetting: float) -> int:
@@ -92,7 +92,7 @@ def _add_products(gram: np.ndarray, g: int, rows: np.ndarray) -> None:
 
 
 def factor(state: State, g: int, j: int) -> np.ndarray:
-    """Lower Cholesky factor R of ``A = gram_g + ridge_j I``, (r, r) in Fortran order; the upper triangle is undefined."""
+    """Lower Cholesky factor R of ``A = gram_g + ridge_j I``, (r, r) Fortran order; the other triangle is undefined."""
     A = np.array(state["gram"][g].T, order="F")
     diagonal = A.diagonal().copy()
     extra = float(state["ridge"][j])

@@ -1,0 +1,122 @@
+"""What second-order learners share: a feature map in front of sufficient statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import second_order
+from ..rows import Rows
+from ..second_order import RowRecursion, Rule
+from ._base import State
+from .feature import MAP, FeatureEstimator, feature_blocks
+
+
+class SecondOrderEstimator(FeatureEstimator):
+    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
+
+    lam: Any
+    forgetting: float = 1.0
+    intercept: bool = False
+
+    # ---------------------------------------------------------------- hooks of a family
+    def _rule(self) -> Rule:
+        raise NotImplementedError
+
+    def _ridges(self) -> np.ndarray:
+        """Values of the ridge, each with its own model."""
+        return np.array([self.lam], dtype=float)
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Encoded targets (n,) or (n, k) as numbers for every output, (n, k)."""
+        return y if y.ndim == 2 else y[:, None]
+
+    def _forecast(self, state: State, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
+        """Scores (n, k) of rows that are not learned, from raw scores F (n, J, k) and uncertainties S (n, heads)."""
+        return F[:, 0]
+
+    def _forecast_and_learn(
+        self, state: State, F: np.ndarray, S: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """The same for rows being learned, before each update."""
+        return self._forecast(state, F, S)
+
+    # ---------------------------------------------------------------- the recursion
+    def _recursion(self, state: State) -> RowRecursion:
+        held = self._cache.get("recursion")
+        if held is None or held.state is not state:
+            held = self._cache["recursion"] = second_order.make(self._ops, state, self._rule(), self.forgetting)
+        return held
+
+    def _width(self, state: State) -> int:
+        return self._mapping(state).n_out + bool(self.intercept)
+
+    def _reset(self, state: State) -> None:
+        rule, outputs = self._rule(), state["n_outputs"]
+        matrices = 1 if rule.shared else outputs
+        second_order.start(state, self._width(state), outputs, matrices, self._ridges(), self.forgetting)
+        self._cache.pop("recursion", None)
+
+    def _rows(self, state: State, X: Rows) -> Iterator[tuple[slice, np.ndarray]]:
+        """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
+        for rows, Z in feature_blocks(self._mapping(state), X, self._ops):
+            if self.intercept:
+                Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
+            yield rows, np.ascontiguousarray(Z, dtype=np.float64)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = np.ascontiguousarray(self._targets(state, y))
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        start, n = 0, X.shape[0]
+        while start < n:
+            stop = self._grow(state, weight, start, n)
+            recursion = self._recursion(state)
+            for rows, Z in self._rows(state, X[start:stop]):
+                rows = slice(start + rows.start, start + rows.stop)
+                part = None if weight is None else weight[rows]
+                F, S = recursion.learn(Z, y[rows], part)
+                scores[rows] = self._forecast_and_learn(state, F, S, y[rows], part)
+                state["t"] += len(Z) if part is None else int(np.count_nonzero(part))
+            start = stop
+        return scores
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        recursion = self._recursion(state)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, Z in self._rows(state, X):
+            scores[rows] = self._forecast(state, *recursion.score(Z, self._needs_uncertainty()))
+        return scores
+
+    def _needs_uncertainty(self) -> bool:
+        return False
+
+    # ---------------------------------------------------------------- maps that grow
+    def _grow(self, state: State, weight: np.ndarray | None, start: int, n: int) -> int:
+        """Let the map grow if it is time (at powers of two of the rows learned); returns the row of the next time."""
+        if not getattr(self._map, "grows", False):
+            return n
+        t = state["t"]
+        if t and t & (t - 1) == 0 and t > 64:
+            entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
+            grown = self._map.grown(entries, state["n_features"], t, float(self._ridges()[0]))
+            if grown is not None:
+                state |= {MAP + key: value for key, value in grown.items()}
+                self._cache.pop("mapping", None)
+                self._cache.pop("recursion", None)
+                second_order.widen(state, self._width(state), self.forgetting)
+        counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
+        wanted = (1 << t.bit_length()) - t
+        return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
+
+    # ---------------------------------------------------------------- parameters
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        ridges = self._ridges()
+        if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
+            raise ValueError(f"lam must be > 0, got {self.lam!r}")
+        if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
+            raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
+        if not isinstance(self.intercept, (bool, np.bool_)):
+            raise ValueError(f"intercept must be True or False, got {self.intercept!r}")

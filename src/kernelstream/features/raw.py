@@ -1,0 +1,48 @@
+"""No map at all: the rows are the features."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.features import _ops
+from kernelstream.features._base import Entries, FeatureMap, Mapping
+
+
+class RawMapping(Mapping):
+    """The rows themselves, dense."""
+
+    def __init__(self, d: int, dtype: Any):
+        self.n_out = d
+        self.dtype = np.dtype(dtype)
+
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+        return np.array(X.toarray() if sparse.issparse(X) else X, dtype=self.dtype, order="C")
+
+
+class RawFeatures(FeatureMap):
+    """The columns of X as features, ``z(x) = x``: linear models in the same clothes as the others.
+
+    Attributes
+    ----------
+    mapping_ : RawMapping
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from kernelstream.features import RawFeatures
+    >>> RawFeatures().fit_transform([[1.0, 2.0]])
+    array([[1., 2.]])
+    """
+
+    name: ClassVar[str] = "raw"
+    extends = True
+    random_state: Any = None  # nothing here is random
+
+    def prepare(self, X: Any, seed: int) -> Entries:
+        return {}
+
+    def build(self, entries: Entries, d: int, dtype: Any) -> RawMapping:
+        return RawMapping(d, dtype)
