@@ -8,26 +8,6 @@
 
 namespace ks {
 
-// scale * (cos, sin) of n projections; the libm takes over where the polynomial's range reduction would lose digits.
-template <class T>
-KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
-    int large = 0;
-#pragma omp simd reduction(| : large)
-    for (std::size_t j = 0; j < n; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
-    const std::size_t whole = n - n % group<T>;
-    for (std::size_t j = 0; j < whole; j += group<T>) {
-        KS_UNROLL
-        for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
-    }
-    for (std::size_t j = whole; j < n; ++j) sincos(p[j], scale, zs[j], zc[j]);
-    if (!large) return;
-    for (std::size_t j = 0; j < n; ++j) {
-        if (!(std::abs(p[j]) > Math<T>::trig_limit)) continue;
-        zc[j] = T(scale * std::cos(double(p[j])));
-        zs[j] = T(scale * std::sin(double(p[j])));
-    }
-}
-
 // One row: W is read once, front to back, four of its rows at a time, which is what a prefetcher likes.
 template <class T>
 KS_CLONES void fourier_row(std::size_t d, std::size_t D, const T* KS_RESTRICT x, const T* KS_RESTRICT W, T scale,

@@ -61,15 +61,14 @@ template <> struct Math<float> {
     static constexpr float ln2_1 = 0.693145751953125f, ln2_2 = 1.428606765330187e-6f;
     static constexpr float exp_low = -88.0f, exp_high = 89.0f;  // n = -127 gives 0, n = 128 gives inf
     static constexpr int mantissa = 23, bias = 127;
-    // (sin r - r) / r^3, (cos r - 1 + r^2/2) / r^4, (e^r - 1 - r) / r^2
-    static KS_INLINE float sin_tail(float z) {
-        return -0.16666656732559204f + z * (0.008333016186952591f
-             + z * (-0.00019806547788903117f + z * 2.599903382360935e-06f));
-    }
-    static KS_INLINE float cos_tail(float z) {
-        return 0.041666656732559204f + z * (-0.0013888567918911576f
-             + z * (2.4769240553723648e-05f + z * -2.619248391511064e-07f));
-    }
+    // sin(r) / r and cos(r) as polynomials in r^2, highest power first; (e^r - 1 - r) / r^2
+    static constexpr int sin_n = 5;
+    static constexpr float sin_c[] = {
+        2.599903382360935e-06f, -0.00019806547788903117f, 0.008333016186952591f, -0.16666656732559204f, 1.0f};
+    static constexpr int cos_n = 6;
+    static constexpr float cos_c[] = {
+        -2.619248391511064e-07f, 2.4769240553723648e-05f, -0.0013888567918911576f, 0.041666656732559204f, -0.5f,
+        1.0f};
     static KS_INLINE float exp_tail(float r) {
         return 0.5f + r * (0.166665181517601f + r * (0.04166620597243309f
              + r * (0.008368953131139278f + r * 0.0013950596330687404f)));
@@ -86,16 +85,14 @@ template <> struct Math<double> {
     static constexpr double ln2_1 = 0.6931471805592082, ln2_2 = 7.371002565167799e-13;
     static constexpr double exp_low = -709.0, exp_high = 710.0;
     static constexpr int mantissa = 52, bias = 1023;
-    static KS_INLINE double sin_tail(double z) {
-        return -0.16666666666666666 + z * (0.008333333333333113 + z * (-0.0001984126984118546
-             + z * (2.7557319207706627e-06 + z * (-2.5052106599590065e-08 + z * (1.605892749234264e-10
-             + z * (-7.642704149741901e-13 + z * 2.7184052001898015e-15))))));
-    }
-    static KS_INLINE double cos_tail(double z) {
-        return 0.041666666666665825 + z * (-0.0013888888888829698 + z * (2.4801587285705197e-05
-             + z * (-2.7557317059931793e-07 + z * (2.0876592102678798e-09 + z * (-1.1463621357618167e-11
-             + z * 4.6159742767174284e-14)))));
-    }
+    static constexpr int sin_n = 9;
+    static constexpr double sin_c[] = {
+        2.7184052001898015e-15, -7.642704149741901e-13, 1.605892749234264e-10, -2.5052106599590065e-08,
+        2.7557319207706627e-06, -0.0001984126984118546, 0.008333333333333113, -0.16666666666666666, 1.0};
+    static constexpr int cos_n = 9;
+    static constexpr double cos_c[] = {
+        4.6159742767174284e-14, -1.1463621357618167e-11, 2.0876592102678798e-09, -2.7557317059931793e-07,
+        2.4801587285705197e-05, -0.0013888888888829698, 0.041666666666665825, -0.5, 1.0};
     static KS_INLINE double exp_tail(double r) {
         return 0.5000000000000013 + r * (0.166666666666667 + r * (0.04166666666651433 + r * (0.00833333333330703
              + r * (0.0013888888947330548 + r * (0.0001984126991776926 + r * (2.4801489591056036e-05
@@ -124,8 +121,89 @@ KS_INLINE void sincos(T x, T scale, T& s, T& c) {
 #endif
     const T z = r * r;
     const T signed_scale = bit_cast<T>(bit_cast<U>(scale) ^ (bit_cast<U>(shifted) << (8 * sizeof(T) - 1)));
-    s = signed_scale * (r + r * z * M::sin_tail(z));
-    c = signed_scale * ((T(1) - T(0.5) * z) + z * z * M::cos_tail(z));
+    T sine = M::sin_c[0], cosine = M::cos_c[0];
+    KS_UNROLL for (int k = 1; k < M::sin_n; ++k) sine = z * sine + M::sin_c[k];
+    KS_UNROLL for (int k = 1; k < M::cos_n; ++k) cosine = z * cosine + M::cos_c[k];
+    s = (signed_scale * r) * sine;
+    c = signed_scale * cosine;
+}
+
+#if defined(__aarch64__)
+// The same for 128 bytes of numbers, step by step for all of them: a core that looks only a few dozen instructions ahead then
+// always finds one that need not wait. (x86 does better with the compiler's own choice of vectors.)
+template <class T> struct Quad {
+    typedef T Float __attribute__((vector_size(16)));
+    typedef typename Bits<T>::UInt UInt __attribute__((vector_size(16)));
+};
+
+template <class T>
+KS_INLINE void sincos_staged(const T* KS_RESTRICT p, T scale, T* KS_RESTRICT s, T* KS_RESTRICT c,
+                             typename Quad<T>::UInt& largest) {
+    using M = Math<T>;
+    using V = typename Quad<T>::Float;
+    using U = typename Quad<T>::UInt;
+    constexpr std::size_t lane = 16 / sizeof(T);
+    V r[8], z[8], size[8], sine[8], cosine[8];
+    KS_UNROLL for (int u = 0; u < 8; ++u) {
+        V x;
+        std::memcpy(&x, p + u * lane, sizeof x);
+        const U magnitude = (U)x << 1;  // without the sign, numbers are in the order of their bits
+        largest = magnitude > largest ? magnitude : largest;
+        const V shifted = x * M::inverse_pi + M::round, n = shifted - M::round;
+        r[u] = (x - n * M::pi_high) - n * M::pi_low;
+        size[u] = (V)(bit_cast<typename Bits<T>::UInt>(scale) ^ ((U)shifted << (8 * sizeof(T) - 1)));
+        z[u] = r[u] * r[u];
+        sine[u] = z[u] * M::sin_c[0] + M::sin_c[1];
+        cosine[u] = z[u] * M::cos_c[0] + M::cos_c[1];
+    }
+    KS_UNROLL for (int k = 2; k < M::sin_n; ++k)
+        KS_UNROLL for (int u = 0; u < 8; ++u) sine[u] = z[u] * sine[u] + M::sin_c[k];
+    KS_UNROLL for (int k = 2; k < M::cos_n; ++k)
+        KS_UNROLL for (int u = 0; u < 8; ++u) cosine[u] = z[u] * cosine[u] + M::cos_c[k];
+    KS_UNROLL for (int u = 0; u < 8; ++u) {
+        r[u] = r[u] * size[u];
+        cosine[u] = cosine[u] * size[u];
+        sine[u] = sine[u] * r[u];
+        std::memcpy(c + u * lane, &cosine[u], 16);
+        std::memcpy(s + u * lane, &sine[u], 16);
+    }
+}
+#endif
+
+// zc + i zs = scale e^(i p) for n numbers; the libm takes over where the range reduction would lose digits.
+template <class T>
+KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
+    int large = 0;
+#if defined(__aarch64__)
+    constexpr std::size_t size = 128 / sizeof(T);
+    typename Quad<T>::UInt largest = {};
+    for (std::size_t j = 0; n >= size;) {
+        sincos_staged(p + j, scale, zs + j, zc + j, largest);
+        if (j + size >= n) break;
+        j = j + 2 * size <= n ? j + size : n - size;  // the last group may overlap the one before: same values
+    }
+    const auto limit = bit_cast<typename Bits<T>::UInt>(Math<T>::trig_limit) << 1;
+    for (std::size_t k = 0; k < 16 / sizeof(T); ++k) large |= largest[k] > limit;
+    const std::size_t whole = n >= size ? n : 0;
+#else
+#pragma omp simd reduction(| : large)
+    for (std::size_t j = 0; j < n; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
+    const std::size_t whole = n - n % group<T>;
+    for (std::size_t j = 0; j < whole; j += group<T>) {
+        KS_UNROLL
+        for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
+    }
+#endif
+    for (std::size_t j = whole; j < n; ++j) {
+        large |= std::abs(p[j]) > Math<T>::trig_limit;
+        sincos(p[j], scale, zs[j], zc[j]);
+    }
+    if (!large) return;
+    for (std::size_t j = 0; j < n; ++j) {
+        if (!(std::abs(p[j]) > Math<T>::trig_limit)) continue;
+        zc[j] = T(scale * std::cos(double(p[j])));
+        zs[j] = T(scale * std::sin(double(p[j])));
+    }
 }
 
 // e^x for exp_low <= x <= exp_high (or NaN). Below 2^-126.5 (double: 2^-1022.5) the result is 0, above 2^127.5
@@ -147,29 +225,10 @@ KS_INLINE T exp(T x) {
     return exp_between(x > Math<T>::exp_high ? Math<T>::exp_high : x);
 }
 
-// Z (m, 2 D) = scale * [cos P, sin P], P (m, D). An element's result depends on that element alone.
+// Z (m, 2 D) = scale * [cos P, sin P], P (m, D).
 template <class T>
 KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
-    for (std::size_t i = 0; i < m; ++i) {
-        const T* KS_RESTRICT p = P + i * D;
-        T* KS_RESTRICT zc = Z + 2 * i * D;
-        T* KS_RESTRICT zs = zc + D;
-        int large = 0;
-#pragma omp simd reduction(| : large)
-        for (std::size_t j = 0; j < D; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
-        const std::size_t whole = D - D % group<T>;
-        for (std::size_t j = 0; j < whole; j += group<T>) {
-            KS_UNROLL
-            for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
-        }
-        for (std::size_t j = whole; j < D; ++j) sincos(p[j], scale, zs[j], zc[j]);
-        if (!large) continue;
-        for (std::size_t j = 0; j < D; ++j) {
-            if (!(std::abs(p[j]) > Math<T>::trig_limit)) continue;
-            zc[j] = T(scale * std::cos(double(p[j])));
-            zs[j] = T(scale * std::sin(double(p[j])));
-        }
-    }
+    for (std::size_t i = 0; i < m; ++i) cos_sin(D, P + i * D, scale, Z + 2 * i * D, Z + (2 * i + 1) * D);
 }
 
 // x <- exp(-c x) in place, c >= 0: Gaussian kernel values from squared distances. `clip` reads negative distances,
@@ -183,10 +242,13 @@ KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
     for (; n > 0; n -= n < longest ? n : longest, x += longest) {
         const std::size_t m = n < longest ? n : longest, whole = m - m % group<T>;
         T before[sizeof(T) == 8 ? longest : 1];
-        int subnormal = 0;
+        bool subnormal = false;  // whether there may be any
         if (sizeof(T) == 8) {
-#pragma omp simd reduction(| : subnormal)
-            for (std::size_t i = 0; i < m; ++i) subnormal |= (c * x[i] > normal) & (c * x[i] < last);
+            const T limit = normal / c;
+            std::int64_t large = 0;  // as wide as a double, so that a vector holds as many
+#pragma omp simd reduction(| : large)
+            for (std::size_t i = 0; i < m; ++i) large |= x[i] > limit ? 1 : 0;
+            subnormal = large != 0;
             if (subnormal) std::memcpy(before, x, m * sizeof(T));
         }
 #pragma omp simd
