@@ -105,28 +105,30 @@ struct PassiveAggressive : Update {
     }
 };
 
-// eta, where a negative number stands for "auto": 1 for labels, 0.3 x the running deviation of the target in regression.
-inline double auto_rate(double eta, const Loss& loss, const Row& row, double* memory) {
-    if (eta > 0) return eta;
-    if (loss.kind != Kind::regression) return 1.0;
-    double &count = memory[0], &mean = memory[1], &m2 = memory[2];
+// The step scale "auto": factor / sqrt(mean k(x, x)), in regression times 0.3 x the running deviation of the target.
+// Rows of memory, of which only column 0 counts: rows so far; mean and sum of squared deviations of the target; mean k(x, x).
+inline double auto_rate(double factor, const Loss& loss, const Row& row, double* memory) {
+    double &count = memory[0], &mean = memory[row.C], &m2 = memory[2 * row.C], &k_mean = memory[3 * row.C];
     count += 1.0;
+    k_mean += (row.k_xx - k_mean) / count;
+    const double rate = k_mean > 0 ? factor / std::sqrt(k_mean) : 0.0;
+    if (loss.kind != Kind::regression) return rate;
     const double delta = row.y - mean;
     mean += delta / count;
     m2 += delta * (row.y - mean);
-    return 0.3 * std::sqrt(m2 / count);
+    return rate * 0.3 * std::sqrt(m2 / count);
 }
 
 constexpr double tiny = 1e-12;
 
 struct NormAdaGrad : Update {
-    double eta;
-    explicit NormAdaGrad(double e) : eta(e) { n_memory = 4; }
+    double eta;  // negative: "auto"
+    explicit NormAdaGrad(double e) : eta(e) { n_memory = 5; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
         std::fill_n(decay, row.C, 1.0);
-        const double rate = auto_rate(eta, loss, row, memory);
+        const double rate = eta > 0 ? eta : auto_rate(8.0, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
-        double* squares = memory + 3 * row.C;
+        double* squares = memory + 4 * row.C;
         for (int c = 0; c < row.C; ++c) {
             squares[c] += tau[c] * tau[c] * row.k_xx;
             tau[c] *= -rate / std::sqrt(squares[c] + tiny);
@@ -135,10 +137,11 @@ struct NormAdaGrad : Update {
 };
 
 struct AdaGrad : Update {
-    double eta;
-    explicit AdaGrad(double e) : eta(e) { n_memory = 3, diagonal = true; }
+    double eta;  // negative: "auto"
+    explicit AdaGrad(double e) : eta(e) { n_memory = 5, diagonal = true; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
-        decay[0] = auto_rate(eta, loss, row, memory);
+        const double weights = memory[4 * row.C];
+        decay[0] = eta > 0 ? eta : auto_rate(14.0 / std::sqrt(weights), loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
     }
 };

