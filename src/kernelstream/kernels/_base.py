@@ -17,6 +17,7 @@ from kernelstream.rows import Rows
 Draw = dict[str, np.ndarray]
 
 _REGISTRY: dict[str, type[Kernel]] = {}
+_ELSEWHERE = {"rbf": "gaussian", "poly": "polynomial"}  # names that other libraries use, for the hint
 _K = TypeVar("_K", bound="type[Kernel]")
 
 
@@ -66,7 +67,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
     if spec not in _REGISTRY:
-        close = difflib.get_close_matches(spec.lower(), names(), n=1)
+        close = [_ELSEWHERE[spec]] if spec in _ELSEWHERE else difflib.get_close_matches(spec.lower(), names(), n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known kernels: {', '.join(names())}"
         raise ValueError(f"unknown kernel {spec!r}; {hint}")
     cls = _REGISTRY[spec]
