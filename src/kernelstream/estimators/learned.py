@@ -145,7 +145,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
         ``predict_proba``.
     eta : float or "auto", default="auto"
-        Step of the weights (AdaGrad); "auto" is 1. Anything in [0.001, 10] is safe.
+        Step of the weights (AdaGrad); "auto" is that of :class:`~kernelstream.updates.AdaGrad`, close to 1 for 100
+        frequencies. Anything in [0.001, 10] is safe.
     eta_g : float, default=0.1
         Step of the kernel's parameters (AdaGrad); 0 leaves the kernel as it starts. Anything in [0.00001, 0.1] is safe.
     batch_size : int, default=1
@@ -229,7 +230,7 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     eta : float or "auto", default="auto"
-        Step of the weights; "auto" is 0.3 × the running standard deviation of the target.
+        Step of the weights; "auto" is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.
 

@@ -156,13 +156,14 @@ class LowRank(Spectrum):
 
     Parameters
     ----------
-    rank : int, default=2
-        Number r of combinations; at least the number of columns means a full metric.
+    rank : int, default=8
+        Number r of combinations; at least the number of columns means a full metric. Directions are found more easily
+        with some to spare: give a few more than the target needs.
     """
 
     name = "low_rank"
 
-    def __init__(self, rank: int = 2):
+    def __init__(self, rank: int = 8):
         self.rank = rank
 
     def check(self, n_components: int) -> None:
