@@ -177,7 +177,7 @@ def imports(repeat: int) -> Table:
         return min(seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True)) for _ in range(repeat))
 
     base = run(peers)
-    with_us = run(peers + "import kernelstream; kernelstream.FeatureClassifier, kernelstream.zoo")
+    with_us = run(peers + "import kernelstream; kernelstream.FeatureClassifier")
     first = subprocess.run([sys.executable, "-c", FIRST_FIT], check=True, capture_output=True, text=True).stdout
     table = Table(title="start")
     for column in ("what", "measured", "goal"):
