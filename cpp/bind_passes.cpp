@@ -1,11 +1,6 @@
 // Bindings of the sequential passes over blocks of rows.
 #include "arrays.hpp"
-#include "expansion_pass.hpp"
 #include "linear_pass.hpp"
-
-#include <nanobind/stl/tuple.h>
-
-#include <tuple>
 
 using namespace ks;
 
@@ -50,26 +45,6 @@ double bound_standardize(Matrix<T> X, Maybe<Vector<const double>> weight, double
 }
 
 template <class T>
-std::tuple<std::size_t, std::size_t, double> bound_expansion_pass(
-    Matrix<double> F, Matrix<const T> G, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<double> memory,
-    Maybe<Vector<double>> center, std::int64_t t, Vector<std::int64_t> joined, Matrix<double> coefficients, const std::string& loss_name,
-    const std::vector<double>& loss_parameters, const std::string& update_name,
-    const std::vector<double>& update_parameters) {
-    const std::size_t m = F.shape(0), C = F.shape(1);
-    const auto loss = make_loss(loss_name, loss_parameters);
-    const auto update = make_update(update_name, update_parameters);
-    require(!update->diagonal, "a diagonal update needs explicit features");
-    require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
-    require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C, "coefficients must be (room, outputs)");
-    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
-    std::vector<double> scratch(2 * C);
-    nb::gil_scoped_release release;
-    const Joined out = expansion_pass<T>(m, int(C), F.data(), G.data(), y.data(), data_or_null(weight), *loss, *update,
-                                         memory.data(), data_or_null(center), t, joined.shape(0), joined.data(), coefficients.data(), scratch.data());
-    return {out.consumed, out.q, out.decay};
-}
-
-template <class T>
 void bind(nb::module_& m) {
     m.def("linear_pass", &bound_linear_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
           nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(),
@@ -77,9 +52,6 @@ void bind(nb::module_& m) {
           nb::arg(), nb::arg(), nb::arg().noconvert());
     m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
           nb::arg().noconvert(), nb::arg().noconvert());
-    m.def("expansion_pass", &bound_expansion_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
-          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
 }
 
 }  // namespace

@@ -1,59 +1,96 @@
 // Kernel expansion without removal over one block, rows in order:
 //   f_t = sum_j alpha_j k(s_j, x_t);  (decay, tau) = step(loss, y_t, f_t, k(x_t, x_t), t);  tau != 0: x_t joins with tau.
-// In:  F (m, C) scores at the start of the block, G (m, m) = k(X, X), y (m), room = rows that may join.
-// Out: F holds the scores before each update; joined (q) and coefficients (q, C) the new members.
+// In:  F (m, C) scores at the start of the block, G (m, m) = k(X, X), y (m), room = rows that may join; for the mean of all
+//      functions M (m, C) = sum_j alpha_j t_j k(s_j, x), t_j the row at which s_j joined.
+// Out: F holds the scores before each update; joined (q) and coefficients (q, C) the new members, decay (C) for the old ones.
 #pragma once
 
+#include <algorithm>
+
+#include "budgets.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
 
 namespace ks {
 
-struct Joined {
-    std::size_t consumed, q;
-    double decay;
+struct Block {
+    std::size_t m;
+    int C;
+    double* F;
+    double* M;             // or null
+    const double* y;
+    const double* weight;  // or null
+    const double* u;       // uniform numbers of the rows of positive weight, or null
 };
 
+struct Members {
+    std::size_t room, q;
+    std::int64_t* joined;
+    double* coefficients;
+    double* decay;
+};
+
+// Later rows get tau k(x_i, .): column c of F (or M).
 template <class T>
-KS_CLONES Joined expansion_pass(std::size_t m, int C, double* F, const T* G, const double* y, const double* weight,
-                                const Loss& loss, const Update& update, double* memory, double* center,
-                                std::int64_t t, std::size_t room, std::int64_t* joined, double* coefficients, double* scratch) {
-    double *decay = scratch, *tau = scratch + C;
-    Joined out{m, 0, 1.0};
-    for (std::size_t i = 0; i < m; ++i) {
-        if (out.q == room) {
-            out.consumed = i;
-            break;
+KS_CLONES void spread(std::size_t i, const Block& b, const T* G, double tau, int c, double* F) {
+    const T* KS_RESTRICT g = G + i * b.m;
+    if (b.C == 1) {
+#pragma omp simd
+        for (std::size_t s = i + 1; s < b.m; ++s) F[s] += tau * double(g[s]);
+    } else {
+        for (std::size_t s = i + 1; s < b.m; ++s) F[s * b.C + c] += tau * double(g[s]);
+    }
+}
+
+// Returns the number of rows handled: all of them, unless `stop` ends the pass with the row that fills the room.
+template <class T>
+std::size_t expansion_pass(const Block& b, const T* G, const Loss& loss, const Update& update, const Growing* growing,
+                           double* memory, double* center, std::int64_t t, bool stop, Members& out, double* scratch) {
+    const int C = b.C;
+    double *f = scratch, *decay = f + C, *tau = decay + C, *gradient = tau + C;
+    const std::int64_t first = t;
+    std::fill_n(out.decay, C, 1.0);
+    for (std::size_t i = 0; i < b.m; ++i) {
+        const bool full = out.q == out.room;
+        if (full && stop) return i;
+        const double importance = b.weight ? b.weight[i] : 1.0, offset = center ? center[1] : 0.0;
+        const double age = double(std::max<std::int64_t>(t, 1));
+        for (int c = 0; c < C; ++c) {
+            f[c] = b.F[i * C + c];
+            b.F[i * C + c] = f[c] - (b.M ? b.M[i * C + c] / age : 0.0) + offset;
         }
-        const double importance = weight ? weight[i] : 1.0, offset = center ? center[1] : 0.0;
-        if (importance == 0.0) {
-            for (int c = 0; c < C; ++c) F[i * C + c] += offset;
-            continue;
-        }
+        if (importance == 0.0) continue;
         ++t;
-        update.step(loss, Row{y[i] - offset, F + i * C, C, double(G[i * m + i]), t}, memory, decay, tau);
-        for (int c = 0; c < C; ++c) F[i * C + c] += offset;
+        if (full) continue;
+        const double k_xx = double(G[i * b.m + i]);
+        const Row row{loss.kind == Kind::multiclass ? b.y[i] : b.y[i] - offset, f, C, k_xx, t};
+        update.step(loss, row, memory, decay, tau);
+        if (growing && std::any_of(tau, tau + C, [](double x) { return x != 0.0; })) {
+            loss.gradient(row.y, f, C, gradient);
+            growing->admit(C, tau, loss.value(row.y, f, C), gradient, k_xx, b.u ? b.u[t - 1 - first] : 0.0);
+        }
         if (center) {
             center[0] += importance;
-            center[1] += importance * (y[i] - center[1]) / center[0];
-        }
-        if (decay[0] != 1.0) {
-            out.decay *= decay[0];
-            scale((m - i - 1) * C, decay[0], F + (i + 1) * C);
-            scale(out.q * C, decay[0], coefficients);
+            center[1] += importance * (b.y[i] - center[1]) / center[0];
         }
         bool joins = false;
-        for (int c = 0; c < C; ++c) joins |= (tau[c] *= importance) != 0.0;
-        if (!joins) continue;
-        joined[out.q] = std::int64_t(i);
         for (int c = 0; c < C; ++c) {
-            coefficients[out.q * C + c] = tau[c];
-            if (tau[c] == 0.0) continue;
-            for (std::size_t s = i + 1; s < m; ++s) F[s * C + c] += tau[c] * double(G[i * m + s]);
+            joins |= (tau[c] *= importance) != 0.0;
+            if (decay[c] == 1.0) continue;
+            out.decay[c] *= decay[c];
+            for (std::size_t s = i + 1; s < b.m; ++s) b.F[s * C + c] *= decay[c];
+            for (std::size_t q = 0; q < out.q; ++q) out.coefficients[q * C + c] *= decay[c];
         }
-        ++out.q;
+        if (!joins) continue;
+        for (int c = 0; c < C; ++c) {
+            out.coefficients[out.q * C + c] = tau[c];
+            if (tau[c] == 0.0) continue;
+            spread(i, b, G, tau[c], c, b.F);
+            if (b.M) spread(i, b, G, tau[c] * double(t), c, b.M);
+        }
+        out.joined[out.q++] = std::int64_t(i);
     }
-    return out;
+    return b.m;
 }
 
 }  // namespace ks

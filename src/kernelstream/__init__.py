@@ -8,10 +8,14 @@ __version__ = "0.1.0"
 # Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
 # costs next to nothing and a program pays only for what it uses.
 _NAMES = {
+    "AROWClassifier": "estimators",
     "BudgetClassifier": "estimators",
     "BudgetRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
+    "MultiKernelClassifier": "estimators",
+    "MultiKernelRegressor": "estimators",
+    "NewtonClassifier": "estimators",
     "NystroemClassifier": "estimators",
     "NystroemRegressor": "estimators",
     "OnlineRidge": "estimators",

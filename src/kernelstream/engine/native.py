@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,17 @@ from .. import _core
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update, unwrap
+from ._expansion_native import Expansion as Expansion
+from ._expansion_native import budget_pass as budget_pass
+from ._expansion_native import expansion_pass as expansion_pass
+from ._multi_native import combine as combine
+from ._multi_native import family_pass as family_pass
+from ._multi_native import hedge_pass as hedge_pass
+from ._multi_native import start_hedge as start_hedge
+from ._multi_native import theta as theta
 from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
+from ._workspace import workspace as workspace
 
 NAME = "native"
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
@@ -58,22 +66,6 @@ def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray
     return Z
 
 
-_local = threading.local()
-
-
-def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array that the next call with the same name, in this thread, may reuse.
-
-    A fresh array of a block's size costs a page fault every 4 kB, which is more than the arithmetic.
-    """
-    buffers = _local.__dict__
-    size = math.prod(shape)
-    held = buffers.get(name)
-    if held is None or held.size < size or held.dtype != dtype:
-        held = buffers[name] = np.empty(size, dtype)
-    return held[:size].reshape(shape)
-
-
 def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
     _core.exp_scaled(D, gamma)
@@ -115,24 +107,3 @@ def linear_pass(
         scores,
     )
     return scores
-
-
-def expansion_pass(
-    F: np.ndarray,
-    G: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    loss: Loss,
-    update: Update,
-    memory: np.ndarray,
-    center: np.ndarray | None,
-    t: int,
-    room: int,
-) -> tuple[int, np.ndarray, np.ndarray, float]:
-    """Kernel expansion without removal; see the python engine."""
-    joined = np.empty(min(len(F), room), np.int64)
-    coefficients = np.empty((len(joined), F.shape[1]))
-    consumed, q, decay = _core.expansion_pass(
-        F, G, y, weight, memory, center, t, joined, coefficients, *spec(loss, update)[0]
-    )
-    return consumed, joined[:q], coefficients[:q], decay

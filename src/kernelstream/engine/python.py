@@ -17,6 +17,12 @@ from ..updates import TINY, Update, unwrap
 from ._expansion_python import Expansion as Expansion
 from ._expansion_python import budget_pass as budget_pass
 from ._expansion_python import expansion_pass as expansion_pass
+from ._multi_python import Hedge as Hedge
+from ._multi_python import combine as combine
+from ._multi_python import family_pass as family_pass
+from ._multi_python import hedge_pass as hedge_pass
+from ._multi_python import start_hedge as start_hedge
+from ._multi_python import theta as theta
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
 

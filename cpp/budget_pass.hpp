@@ -1,0 +1,59 @@
+// Kernel expansion under a budget over one block, rows in order:
+//   f_t = sum_j alpha_j k(s_j, x_t);  (decay, tau) = step(loss, y_t, f_t, k(x_t, x_t), t);  f <- decay f;  absorb (x_t, tau).
+// In:  K (m, capacity) = k(X, S), G (m, m) = k(X, X), y (m), u (m) uniform numbers for the rows of positive weight.
+// Out: F (m, C) scores before each update; owner and blends say which slots hold other vectors now.
+#pragma once
+
+#include "budgets.hpp"
+#include "updates.hpp"
+
+namespace ks {
+
+struct Position {
+    std::size_t row;  // next row of the block
+    std::int64_t t;   // rows of positive weight so far
+};
+
+template <class T>
+KS_CLONES void scores_of(const Support<T>& S, std::size_t i, double* f) {
+    for (int c = 0; c < S.C; ++c) {
+        double sum = double(dot(S.n, S.alpha_of(c), S.K + i * S.capacity));
+        if (S.Z) sum += double(dot(S.P, S.w + c * S.P, S.Z + i * S.P));
+        f[c] = sum * S.scale[c];
+    }
+}
+
+// `first` is t at the start of the block, where u starts. Stops early when the strategy asks for it.
+template <class T>
+void budget_pass(Support<T>& S, Budget<T>& budget, const double* y, const double* weight, const double* u, double* memory,
+                 double* center, const Loss& loss, const Update& update, std::int64_t first, Position& at, double* F) {
+    const int C = S.C;
+    std::vector<double> f(C), decay(C), tau(C);
+    for (; at.row < S.m && !budget.stop; ++at.row) {
+        const std::size_t i = at.row;
+        const double offset = center ? center[1] : 0.0, importance = weight ? weight[i] : 1.0;
+        scores_of(S, i, f.data());
+        for (int c = 0; c < C; ++c) F[i * C + c] = f[c] + offset;
+        if (importance == 0.0) continue;
+        const double k_xx = double(S.G[i * S.m + i]);
+        const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
+        update.step(loss, Row{target, f.data(), C, k_xx, at.t + 1}, memory, decay.data(), tau.data());
+        bool acts = false;
+        for (int c = 0; c < C; ++c) {
+            if (decay[c] != 1.0) {
+                S.shrink(c, decay[c]);
+                f[c] *= decay[c];
+            }
+            acts |= (tau[c] *= importance) != 0.0;
+        }
+        if (acts)
+            budget.absorb(S, Newcomer<T>{i, S.K + i * S.capacity, k_xx, f.data(), tau.data(), u ? u[at.t - first] : 0.0, loss.kind});
+        ++at.t;
+        if (center) {
+            center[0] += importance;
+            center[1] += importance * (y[i] - center[1]) / center[0];
+        }
+    }
+}
+
+}  // namespace ks
