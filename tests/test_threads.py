@@ -1,0 +1,73 @@
+"""Threads: order, results and settings."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from kernelstream import FeatureClassifier
+from kernelstream.engine import threads
+
+
+@pytest.fixture(autouse=True)
+def _default_threads():
+    yield
+    threads.set_num_threads(None)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_prefetch_keeps_the_order(count):
+    threads.set_num_threads(count)
+    items = list(range(20))
+    assert [pair for pair in threads.prefetch(lambda i: i * i, items, True)] == [(i, i * i) for i in items]
+
+
+def test_prefetch_works_ahead_by_one():
+    threads.set_num_threads(2)
+    started = []
+
+    def work(i):
+        started.append(i)
+        return threading.get_ident()
+
+    for i, worker in threads.prefetch(work, range(8), True):
+        time.sleep(0.01)
+        assert worker != threading.get_ident()
+        assert max(started) <= i + 1  # two buffers are enough for whoever consumes
+
+
+def test_prefetch_passes_errors_on():
+    threads.set_num_threads(2)
+
+    def work(i):
+        if i == 3:
+            raise ValueError("block 3")
+        return i
+
+    with pytest.raises(ValueError, match="block 3"):
+        list(threads.prefetch(work, range(6), True))
+
+
+def test_two_threads_learn_the_same_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    y = X[:, 0] * X[:, 1] > 0
+    states = []
+    for count in (1, 2):
+        threads.set_num_threads(count)
+        states.append(FeatureClassifier(random_state=0).fit(X, y).state_)
+    np.testing.assert_array_equal(states[0]["w"], states[1]["w"])
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True])
+def test_bad_counts(count):
+    with pytest.raises(ValueError, match="number of threads"):
+        threads.set_num_threads(count)
+
+
+def test_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads.get_num_threads() == 3
+    monkeypatch.setenv("KERNELSTREAM_NUM_THREADS", "5")
+    assert threads.get_num_threads() == 5
