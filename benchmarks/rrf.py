@@ -2,14 +2,15 @@
 
     python benchmarks/rrf.py [--rows N] [--repeats R]
 
-Rows are shaped like ijcnn1 (22 columns), float32, D = 100 frequencies, one thread. The yardstick is a C++ loop that does, for
-every row, u = E'x and h = E u in float32 and nothing else, with the same vectorised helpers as the pass. All are interleaved
-in one run and the best of each is taken.
+Rows are shaped like ijcnn1 (22 columns), float32, D = 100 frequencies, one thread. The yardstick is a C++ loop that
+does, for every row, u = E'x and h = E u in float32 and nothing else, with the same vectorised helpers as the pass. All
+are interleaved in one run and the best of each is taken.
 
-* "every row acts": random labels, no zeros in the rows, a loss (logistic) whose gradient is never 0 — the most a row can cost.
+* "every row acts": random labels, no zeros in the rows, a loss (logistic) whose gradient is never 0: the most a row can
+  cost.
 * "hinge, random labels": the hinge is active on most rows.
-* "ijcnn1": the real data in random order with the default parameters, where it is there: most rows are right and cost only
-  their score, and 9 of the 22 columns are 0.
+* "ijcnn1": the real data in random order with the default parameters, where it is there: most rows are right and cost
+  only their score, and 9 of the 22 columns are 0.
 """
 
 from __future__ import annotations
