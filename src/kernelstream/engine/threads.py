@@ -14,27 +14,10 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_count: int | None = None
+from .._cores import get_num_threads as get_num_threads
+from .._cores import set_num_threads as set_num_threads
+
 _pool: ThreadPoolExecutor | None = None
-
-
-def get_num_threads() -> int:
-    """Threads a learner may use."""
-    if _count is not None:
-        return _count
-    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def set_num_threads(count: int | None) -> None:
-    """Limit the threads of all learners of this process; None returns to the default."""
-    global _count
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise ValueError(f"the number of threads must be an integer >= 1 or None, got {count!r}")
-    _count = count
 
 
 def cuts(n: int, block: int) -> list[slice]:
