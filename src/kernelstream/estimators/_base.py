@@ -190,11 +190,11 @@ class StreamEstimator(BaseEstimator):
                 self._start(X, declared)
             elif declared is not None:
                 self._declare(self._state, declared)
+            scores = self._run(X, y, weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        scores = self._run(X, y, weight)
         self._warm_caches()
         return scores
 

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
 from ..losses import Loss
 from ..rows import Rows
 from ._base import State, StreamEstimator
+
+#: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
+Part = tuple[np.ndarray, np.ndarray, Any]
 
 
 def _has_probability(est: StreamClassifier) -> bool:
@@ -201,12 +203,12 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         unknown = ~np.isin(labels, state["classes"])
         arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
         cuts = [int(row) for row, _ in arrivals] + [len(y)]
-        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        parts: list[Part] = []
 
-        def run(start: int, stop: int) -> None:
+        def run(start: int, stop: int, newcomer: Any = None) -> None:
             if start < stop:
                 ws = None if weight is None else weight[start:stop]
-                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"]))
+                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
 
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
@@ -215,20 +217,17 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             flips = flips or (len(before) == 1 and outputs == 1 and label < before[0] and self._sign_of_lone(state) < 0)
             self._add_class(state, label, trained=self._trained(state))
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
-                parts = [(-scores, known) for scores, known in parts]
-            run(int(row), stop)
-            scores, known = parts[-1]
-            if scores.shape[1] > 1:  # the class did not exist when its first row was predicted
-                scores[0, np.searchsorted(known, label)] = -np.inf
+                parts = [(-scores, *rest) for scores, *rest in parts]
+            run(int(row), stop, label if len(before) else None)
         return self._assemble(parts)
 
-    def _assemble(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    def _assemble(self, parts: list[Part]) -> np.ndarray:
         """Scores of all rows in the form of the classes known at the end."""
         classes, outputs = self._state["classes"], self._state["n_outputs"]
         if outputs == 1:
-            return np.concatenate([scores[:, 0] for scores, _ in parts])
+            return np.concatenate([scores[:, 0] for scores, _, _ in parts])
         full = []
-        for scores, known in parts:
+        for scores, known, newcomer in parts:
             wide = np.full((len(scores), len(classes)), -np.inf)
             if scores.shape[1] == 1 and len(known) == 2:
                 scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
@@ -236,6 +235,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 wide[:, np.searchsorted(classes, known)] = scores
             else:  # nothing was known: no class is ahead
                 wide[:] = 0.0
+            if newcomer is not None:  # the class did not exist when its first row was predicted
+                wide[0, np.searchsorted(classes, newcomer)] = -np.inf
             full.append(wide)
         return np.concatenate(full)
 
@@ -293,14 +294,16 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
 def _labels_1d(y: Any, name: str) -> np.ndarray:
     y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    check_classification_targets(y)
     if y.dtype.kind == "O":
         kinds = {isinstance(label, str) for label in y}
         if len(kinds) > 1:
             raise ValueError(f"{name} mixes strings with other labels")
         y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    # scikit-learn's check would warn of many classes in few rows, which is how streams often come
+    if y.dtype.kind in "OVc" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+        raise ValueError(f"Unknown label type: a classifier needs labels, but {name} holds {y[:3]} (dtype {y.dtype})")
     return y
 
 

@@ -1,0 +1,427 @@
+"""What a user relies on beyond the streaming contract: labels, weights, units, types, parameters, errors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    NystroemClassifier,
+    NystroemRegressor,
+    kernels,
+    updates,
+    zoo,
+)
+from kernelstream.features import Nystroem, RandomFeatures, RandomFourier
+
+X2, y2 = make_moons(300, noise=0.2, random_state=0)
+X4, y4 = make_blobs(300, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+X4 = StandardScaler().fit_transform(X4)
+yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
+FIXED = RandomFourier(n_components=30, gamma=0.5, random_state=3)  # nothing to estimate from data
+FAMILIES = {
+    "features": (FeatureClassifier(FIXED, random_state=0), FeatureRegressor(FIXED, random_state=0)),
+    "nystroem": (
+        NystroemClassifier(gamma=0.5, budget=20, random_state=0),
+        NystroemRegressor(gamma=0.5, budget=20, random_state=0),
+    ),
+}
+classifiers = pytest.mark.parametrize("model", [pair[0] for pair in FAMILIES.values()], ids=list(FAMILIES))
+all_models = pytest.mark.parametrize(
+    "model", [model for pair in FAMILIES.values() for model in pair], ids=lambda m: type(m).__name__
+)
+
+
+def target_of(model):
+    return y2 if hasattr(model, "decision_function") else yr
+
+
+def same(a, b):
+    """Whether two states hold the same entries to the bit."""
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+# -------------------------------------------------------------------- labels
+@classifiers
+def test_a_label_outside_classes_changes_nothing(model):
+    model = clone(model)
+    with pytest.raises(ValueError, match=r"outside classes.*\[7\]"):
+        model.learn(X2[:3], [0, 1, 7], classes=[0, 1])
+    assert not hasattr(model, "state_")
+    model.learn(X2[:50], y2[:50], classes=[0, 1])
+    before = copy.deepcopy(model.state_)
+    for call in (
+        lambda: model.learn(X2[:2], [0, 2]),
+        lambda: model.learn(X2[:1], np.array([2])),
+        lambda: model.partial_fit(X2[:2], [0, 1], classes=[0, 1, 2]),
+    ):
+        with pytest.raises(ValueError, match="classes"):
+            call()
+        assert same(before, model.state_)
+
+
+@classifiers
+def test_new_labels_grow_the_model(model):
+    model = clone(model)
+    known = []
+    for label in (2, 0, 3, 1):
+        rows = y4 == label
+        model.partial_fit(X4[rows], y4[rows])
+        known.append(label)
+        np.testing.assert_array_equal(model.classes_, sorted(known))
+    order = np.random.default_rng(0).permutation(len(y4))
+    model.partial_fit(X4[order], y4[order])
+    assert model.decision_function(X4).shape == (300, 4)
+    assert model.score(X4, y4) > 0.8
+
+
+@classifiers
+@pytest.mark.parametrize(
+    "labels",
+    [["no", "yes"], [False, True], [1, 2], [-1.0, 1.0], [10, 3]],
+    ids=["str", "bool", "1/2", "float", "descending"],
+)
+def test_labels_of_any_kind(model, labels):
+    """The model is the same for any two labels in the same order, and predicts them in their own type."""
+    labels = np.array(labels)
+    y = np.sort(labels)[y2]
+    scores = clone(model).learn(X2, y2, classes=[0, 1])
+    other = clone(model)
+    np.testing.assert_array_equal(other.learn(X2, y, classes=labels), scores)
+    predicted = other.predict(X2)
+    assert predicted.dtype == labels.dtype
+    np.testing.assert_array_equal(predicted, np.where(other.decision_function(X2) >= 0, *np.sort(labels)[::-1]))
+    np.testing.assert_array_equal(other.classes_, np.sort(labels))
+
+
+@classifiers
+def test_labels_of_another_kind_are_refused(model):
+    model = clone(model).partial_fit(X2, y2)
+    with pytest.raises(ValueError, match="labels of dtype"):
+        model.partial_fit(X2[:2], ["a", "b"])
+    with pytest.raises(ValueError, match="mixes strings"):
+        model.partial_fit(X2[:2], np.array([1, "b"], dtype=object))
+
+
+@classifiers
+def test_columns_of_learn_follow_classes(model):
+    """A class has score -inf until the row after its first one."""
+    y = np.array([2, 2, 0, 2, 0, 3, 0, 3, 1, 1])
+    model = clone(model)
+    scores = model.learn(X4[:10], y)
+    assert scores.shape == (10, 4)
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2, 3])
+    for column, first in {0: 2, 1: 8, 2: 0, 3: 5}.items():
+        if column != 2:  # the first row of all knows no class; nothing is ahead
+            assert (scores[: first + 1, column] == -np.inf).all()
+        assert np.isfinite(scores[first + 1 :, column]).all()
+
+
+def test_lone_class_is_predicted():
+    model = FeatureClassifier(FIXED).partial_fit(X2[:5], np.full(5, 9))
+    np.testing.assert_array_equal(model.predict(X2), np.full(300, 9))
+
+
+# -------------------------------------------------------------------- probabilities
+@pytest.mark.parametrize(
+    ("loss", "has"), [("logistic", True), ("softmax", True), ("hinge", False), ("crammer_singer", False)]
+)
+def test_predict_proba(loss, has):
+    model = FeatureClassifier(FIXED, loss).fit(X4, y4)
+    assert hasattr(model, "predict_proba") is has
+    if has:
+        p = model.predict_proba(X4)
+        assert p.shape == (300, 4) and (p >= 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X4))
+        binary = FeatureClassifier(FIXED, loss).fit(X2, y2).predict_proba(X2)
+        assert binary.shape == (300, 2)
+        np.testing.assert_allclose(binary.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_probabilities_are_calibrated():
+    """Labels drawn with a known probability: the mean error of the predicted one is small, and there is no bias."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 1))
+    p = 1 / (1 + np.exp(-2 * np.sin(2 * X[:, 0])))
+    y = rng.random(30_000) < p
+    model = FeatureClassifier(RandomFourier(n_components=50, gamma=1.0), "logistic", random_state=0)
+    predicted = model.fit(X[:25_000], y[:25_000]).predict_proba(X[25_000:])[:, 1]
+    assert np.abs(predicted - p[25_000:]).mean() < 0.06
+    assert abs(np.mean(predicted - p[25_000:])) < 0.03
+
+
+# -------------------------------------------------------------------- weights
+def weighted_fogd(X, y, weight, eta):
+    """Scores and weight vector of FOGD with a factor on every row's gradient."""
+    Z = clone(FIXED).fit(X).transform(X)
+    w, scores = np.zeros(Z.shape[1]), []
+    for z, label, factor in zip(Z, 2 * y - 1, weight):
+        scores.append(w @ z)
+        if label * scores[-1] < 1:
+            w += factor * eta * label * z
+    return np.array(scores), w
+
+
+def test_sample_weight_scales_the_gradient():
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.0], 300)
+    model = FeatureClassifier(FIXED, update=updates.OGD(0.4))
+    scores, w = weighted_fogd(X2, y2, weight, 0.4)
+    np.testing.assert_allclose(model.learn(X2, y2, [0, 1], weight), scores, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose((model.state_["w"] * model.state_["scale"])[0], w, rtol=1e-9, atol=1e-12)
+
+
+def test_weight_two_is_a_doubled_step():
+    once = FeatureClassifier(FIXED, update=updates.OGD(0.8)).learn(X2, y2, classes=[0, 1])
+    twice = FeatureClassifier(FIXED, update=updates.OGD(0.4)).learn(X2, y2, [0, 1], np.full(300, 2.0))
+    np.testing.assert_allclose(twice, once, rtol=1e-12)
+
+
+def test_class_weight_dict():
+    model = FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight={0: 0.5, 1: 3.0})
+    expected, _ = weighted_fogd(X2, y2, np.where(y2 == 1, 3.0, 0.5), 0.4)
+    np.testing.assert_allclose(model.learn(X2, y2, classes=[0, 1]), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_class_weight_balanced():
+    """Rows so far / (2 × rows of this class so far), this row included; times the sample weight."""
+    y = (np.arange(300) % 5 == 0).astype(int)
+    counts = np.cumsum(y)
+    seen = np.arange(1, 301)
+    factor = seen / (2 * np.where(y == 1, counts, seen - counts))
+    expected, _ = weighted_fogd(X2, y, 1.5 * factor, 0.4)
+    model = FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight="balanced")
+    np.testing.assert_allclose(model.learn(X2, y, [0, 1], np.full(300, 1.5)), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("class_weight", ["fair", {0: -1.0}, {1: np.nan}, 3])
+def test_bad_class_weight(class_weight):
+    with pytest.raises(ValueError, match="class_weight"):
+        FeatureClassifier(FIXED, class_weight=class_weight).fit(X2, y2)
+
+
+# -------------------------------------------------------------------- units and bandwidth
+def test_streaming_standardisation():
+    """Row t is scaled by the mean and deviation of rows 1 to t; predictions use the moments of all rows."""
+    X = X4 * [1.0, 100.0, 0.01] + [0.0, 1000.0, 5.0]
+    deviation = np.array([X[: t + 1].std(axis=0) for t in range(300)])
+    mean = np.array([X[: t + 1].mean(axis=0) for t in range(300)])
+    scaled = np.divide(X - mean, deviation, out=np.zeros_like(X), where=deviation > 0)
+    model = FeatureClassifier(FIXED, standardize=True)
+    plain = FeatureClassifier(FIXED)
+    np.testing.assert_allclose(model.learn(X, y4, range(4)), plain.learn(scaled, y4, range(4)), rtol=1e-7, atol=1e-9)
+    expected = plain.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_standardisation_refuses_sparse_rows():
+    with pytest.raises(ValueError, match="toarray"):
+        FeatureClassifier(FIXED, standardize=True).fit(sp.csr_array(X2), y2)
+
+
+@pytest.mark.parametrize("rule", ["scale", "median"])
+@pytest.mark.parametrize("family", ["features", "nystroem"])
+def test_bandwidth_from_the_first_rows(rule, family):
+    """Renewed at 1, 2, 4, … and 100 rows from all rows so far, then fixed; at the end of fit from what there is."""
+
+    def by_hand(X):
+        if len(X) < 2:
+            return 1 / X.shape[1]
+        if rule == "scale":
+            return 1 / (X.shape[1] * X.var())
+        gaps = [np.linalg.norm(a - b) for i, a in enumerate(X) for b in X[:i]]
+        return 1 / (2 * np.median(gaps) ** 2)
+
+    def make():
+        if family == "nystroem":
+            return NystroemClassifier(gamma=rule)
+        return FeatureClassifier(RandomFourier(n_components=20, gamma=rule), random_state=0)
+
+    points = [1, 2, 4, 8, 16, 32, 64, 100]
+    model = make()
+    for t in range(150):
+        model.learn(X4[t : t + 1], y4[t : t + 1])
+        used = max(point for point in points if point <= t + 1)
+        assert model.state_["map_gamma"] == pytest.approx(by_hand(X4[:used]), rel=1e-9)
+    assert make().fit(X4[:50], y4[:50]).state_["map_gamma"] == pytest.approx(by_hand(X4[:50]), rel=1e-9)
+    default = make().set_params(**{"gamma" if family == "nystroem" else "features__gamma": None})
+    assert default.fit(X4, y4).state_["map_gamma"] == pytest.approx(1 / (2 * _median(X4[:100]) ** 2), rel=1e-9)
+
+
+def _median(X):
+    return np.median([np.linalg.norm(a - b) for i, a in enumerate(X) for b in X[:i]])
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_units_of_the_target_do_not_matter(family):
+    """Without a step size, 1000 y gives 1000 times the predictions."""
+    one, other = clone(FAMILIES[family][1]), clone(FAMILIES[family][1])
+    np.testing.assert_allclose(other.learn(X2, 1000 * yr), 1000 * one.learn(X2, yr), rtol=1e-6)
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+@pytest.mark.parametrize("name", ["fogd", "nogd"])
+def test_units_of_the_kernel_do_not_matter(name, task):
+    """Without a step size, the kernel 100 k gives the same function, but for AdaGrad's guard 1e-12 against 0/0."""
+    y = y2 if task == "binary" else yr
+    kind = FeatureClassifier if task == "binary" else FeatureRegressor
+    scores = []
+    for factor in (1.0, 100.0):
+        kernel = factor * kernels.Gaussian(0.5)
+        features = RandomFeatures(kernel, 40) if name == "fogd" else Nystroem(kernel, 40, rank=5)
+        scores.append(kind(features, random_state=0).learn(X2, y))
+    assert np.abs(scores[1] - scores[0]).max() < 1e-4 * np.abs(scores[0]).max()
+
+
+# -------------------------------------------------------------------- types of rows
+@all_models
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_precision_is_kept(model, dtype):
+    model, y = clone(model), target_of(model)
+    model.learn(X2[:100].astype(dtype), y[:100])
+    model.learn(X2[100:], y[100:])  # the precision of the first rows decides
+    assert model.state_["dtype"] == np.dtype(dtype).name
+    for name in ("w", "G", "map_landmarks", "support"):
+        if name in model.state_:
+            assert model.state_[name].dtype == dtype, name
+
+
+@all_models
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array])
+def test_sparse_rows(model, kind):
+    X, y = np.where(np.abs(X2) > 0.4, X2, 0.0), target_of(model)
+    dense, sparse = clone(model), clone(model)
+    np.testing.assert_allclose(sparse.learn(kind(X), y), dense.learn(X, y), rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(sparse.predict(kind(X)), dense.predict(X), rtol=1e-7, atol=1e-10)
+
+
+@all_models
+def test_data_frames(model):
+    model, y = clone(model), target_of(model)
+    frame = pd.DataFrame(X2, columns=["width", "height"])
+    scores = model.learn(frame, pd.Series(y))
+    np.testing.assert_array_equal(model.feature_names_in_, ["width", "height"])
+    np.testing.assert_array_equal(scores, clone(model).learn(X2, y))
+    before = copy.deepcopy(model.state_)
+    for wrong in (frame[["height", "width"]], frame.rename(columns={"width": "depth"})):
+        with pytest.raises(ValueError, match="feature names"):
+            model.learn(wrong, y)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(wrong)
+    assert same(before, model.state_)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: FeatureClassifier(RandomFeatures("chi2", 20)), lambda: NystroemClassifier("chi2", budget=20)],
+    ids=["features", "nystroem"],
+)
+def test_kernel_of_nonnegative_rows(make):
+    model = make()
+    with pytest.raises(ValueError, match=r"(?i)chi2"):
+        model.fit(X2, y2)
+    assert not hasattr(model, "state_")
+    model.learn(np.abs(X2), y2)
+    before = copy.deepcopy(model.state_)
+    for call in (
+        lambda: model.learn(X2, y2),
+        lambda: model.learn(-np.abs(X2[:1]), y2[:1]),
+        lambda: model.predict(X2),
+    ):
+        with pytest.raises(ValueError, match=r"(?i)chi2"):
+            call()
+        assert same(before, model.state_)
+
+
+# -------------------------------------------------------------------- parameters
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FeatureClassifier(RandomFourier(kernels.Gaussian(1.0), gamma=2.0)), "gamma"),
+        (lambda: NystroemClassifier(kernels.Gaussian(1.0), gamma=2.0), "gamma"),
+        (lambda: NystroemClassifier(budget=10, rank=11), "rank=11 exceeds budget=10"),
+        (lambda: NystroemClassifier(budget=0), "budget"),
+        (lambda: NystroemClassifier(budget=2.5), "budget"),
+        (lambda: NystroemClassifier(refresh=-1), "refresh"),
+        (lambda: NystroemClassifier(update=updates.AdaGrad()), "explicit features"),
+        (lambda: NystroemClassifier(update=updates.Averaged()), "explicit features"),
+        (lambda: FeatureClassifier(Nystroem(n_components=5, rank=6)), "rank=6 exceeds n_components=5"),
+        (lambda: FeatureClassifier(RandomFourier(n_components=0)), "n_components"),
+        (lambda: FeatureClassifier(RandomFourier("gausian")), "did you mean 'gaussian'"),
+        (lambda: FeatureClassifier("forier"), "fourier"),
+        (lambda: FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
+        (lambda: FeatureClassifier(loss="squared"), "squared"),
+        (lambda: FeatureClassifier(update="adagrad"), "did you mean 'ada_grad'"),
+        (lambda: FeatureClassifier(update=updates.OGD(-1.0)), "eta"),
+        (lambda: FeatureClassifier(engine="fast"), "engine"),
+        (lambda: FeatureClassifier(standardize="yes"), "standardize"),
+    ],
+)
+def test_contradictory_parameters(make, message):
+    model = make()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X2, y2)
+    assert not hasattr(model, "state_")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: zoo.make("fodg"), "did you mean 'fogd'"),
+        (lambda: zoo.make("fogd", task="ranking"), "task"),
+        (lambda: zoo.make("fogd", n_component=3), "n_component"),
+        (lambda: zoo.make("fogd", epsilon=0.1), "epsilon"),
+        (lambda: zoo.make("fogd", task="regression", loss="absolute", epsilon=0.1), "epsilon"),
+    ],
+)
+def test_bad_recipes(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_grid_search_over_nested_parameters():
+    model = FeatureClassifier(RandomFourier(gamma=1.0), update=updates.OGD(), random_state=0)
+    grid = {"features__n_components": [5, 50], "update__eta": [1e-6, 0.5]}
+    search = GridSearchCV(model, grid, cv=3).fit(X2, y2)
+    assert search.best_params_ == {"features__n_components": 50, "update__eta": 0.5}
+    assert search.best_score_ > 0.9
+
+
+@all_models
+def test_copies(model):
+    """Pickles and deep copies carry on alike and apart; a clone is unfitted."""
+    y = target_of(model)
+    original = clone(model).partial_fit(X2[:200], y[:200])
+    before = copy.deepcopy(original.state_)
+    expected = copy.deepcopy(original).learn(X2[200:], y[200:])
+    restored = pickle.loads(pickle.dumps(original))
+    np.testing.assert_array_equal(restored.predict(X2), original.predict(X2))
+    np.testing.assert_array_equal(restored.learn(X2[200:], y[200:]), expected)
+    assert same(before, original.state_)
+    assert not hasattr(clone(original), "state_")
+
+
+@all_models
+def test_not_fitted(model):
+    for method in ("predict", "decision_function"):
+        if hasattr(model, method):
+            with pytest.raises(NotFittedError, match="learned"):
+                getattr(clone(model), method)(X2)
+
+
+@all_models
+def test_fit_forgets(model):
+    y = target_of(model)
+    model = clone(model).fit(X2[:150], y[:150])
+    model.fit(X2[150:], y[150:])
+    assert same(model.state_, clone(model).fit(X2[150:], y[150:]).state_)
