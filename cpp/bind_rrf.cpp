@@ -48,14 +48,16 @@ struct RrfCall {
         const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
         const auto pass = [&](const auto& spectrum) {
             nb::gil_scoped_release release;
-            return rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *loss, *update,
-                               F.data(), scratch);
+            return rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *loss,
+                               *update, F.data(), scratch);
         };
         if (low_rank) return pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h});
         return pass(DiagonalSpectrum<T>{d, D, Q, centred, E.data(), v, h});
     }
 
-    void check(std::size_t m, std::size_t d, std::size_t C, std::size_t D, std::size_t r, std::size_t parameters) const {
+    void check(std::size_t m, std::size_t d, std::size_t C, std::size_t D, std::size_t r,
+               std::size_t parameters) const {
+        require(d < (std::size_t(1) << 31), "more columns than 32-bit indices reach");
         require(size > 0 && E.shape(0) == (low_rank ? r : d), "E does not fit the spectrum");
         require(theta.shape(0) == parameters && theta0.shape(0) == parameters && H.shape(0) == parameters,
                 "theta, theta0 and H do not fit the spectrum");
@@ -77,7 +79,9 @@ struct RrfCall {
                         "class code out of range");
     }
 
-    std::int64_t dense(Matrix<const T> X) const { return run(X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}); }
+    std::int64_t dense(Matrix<const T> X) const {
+        return run(X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)});
+    }
 
     template <class I>
     std::int64_t csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::size_t d) const {
@@ -93,14 +97,14 @@ struct RrfCall {
 template <class T>
 void init(RrfCall<T>* call, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<T> W, Matrix<T> G,
           Vector<T> theta, Vector<const T> theta0, Vector<T> H, Matrix<const T> E, Maybe<Matrix<T>> sum_w,
-          Maybe<Vector<T>> sum_theta, Maybe<Vector<double>> pending, Matrix<double> memory, Maybe<Vector<double>> center,
-          Matrix<double> F, double unit, double eta_g, double guard, std::size_t batch_size, std::int64_t t,
-          const std::string& spectrum, std::size_t size, const std::string& loss_name,
-          const std::vector<double>& loss_parameters, const std::string& update_name,
+          Maybe<Vector<T>> sum_theta, Maybe<Vector<double>> pending, Matrix<double> memory,
+          Maybe<Vector<double>> center, Matrix<double> F, double unit, double eta_g, double guard,
+          std::size_t batch_size, std::int64_t t, const std::string& spectrum, std::size_t size,
+          const std::string& loss_name, const std::vector<double>& loss_parameters, const std::string& update_name,
           const std::vector<double>& update_parameters) {
     require(spectrum == "diagonal" || spectrum == "mixture" || spectrum == "low_rank", "unknown spectrum");
-    new (call) RrfCall<T>{y, weight, W, G, theta, theta0, H, E, sum_w, sum_theta, pending, memory, center, F, unit, eta_g, guard,
-                          batch_size, t, spectrum == "low_rank", spectrum == "mixture", size,
+    new (call) RrfCall<T>{y, weight, W, G, theta, theta0, H, E, sum_w, sum_theta, pending, memory, center, F, unit,
+                          eta_g, guard, batch_size, t, spectrum == "low_rank", spectrum == "mixture", size,
                           make_loss(loss_name, loss_parameters), make_update(update_name, update_parameters)};
 }
 
@@ -119,16 +123,16 @@ void bound_two_products(Matrix<const T> X, Matrix<const T> E, Vector<T> total) {
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using Call = RrfCall<T>;
+    const auto fixed = [] { return nb::arg().noconvert(); };
+    const auto maybe = [] { return nb::arg().none().noconvert(); };
     nb::class_<Call>(m, name)
-        .def("__init__", &init<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-             nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-             nb::arg().none().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(), nb::arg().noconvert(),
-             nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        .def("__init__", &init<T>, fixed(), maybe(), fixed(), fixed(), fixed(), fixed(), fixed(), fixed(), maybe(),
+             maybe(), maybe(), fixed(), maybe(), fixed(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
-        .def("dense", &Call::dense, nb::arg().noconvert())
-        .def("csr", &Call::template csr<std::int32_t>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg())
-        .def("csr", &Call::template csr<std::int64_t>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg());
-    m.def("rrf_two_products", &bound_two_products<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
+        .def("dense", &Call::dense, fixed())
+        .def("csr", &Call::template csr<std::int32_t>, fixed(), fixed(), fixed(), nb::arg())
+        .def("csr", &Call::template csr<std::int64_t>, fixed(), fixed(), fixed(), nb::arg());
+    m.def("rrf_two_products", &bound_two_products<T>, fixed(), fixed(), fixed());
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 //   u_j = w_j(theta)'x;  z = (cos u, sin u)/sqrt(D);  f_c = a_c'cos + b_c'sin;  g = dl/df;
 //   dl/d(a, b) = g z;  q_j = sum_c g_c (b_cj cos - a_cj sin);  dl/dtheta = the spectrum's pull back of q;
 //   AdaGrad on both, theta within `guard` of its start. A mini-batch takes one step along the mean gradient.
-// The features of a row need the theta of the row before, so nothing can be prepared for a block; a row costs one product
-// E'v and one E q, with E (height, D) so that both run along D. Zeros of a row are left out of both.
+// The features of a row need the theta of the row before, so nothing can be prepared for a block; a row costs one
+// product E'v and one E q, with E (height, D) so that both run along D. Zeros of a row are left out of both.
 #pragma once
 
 #include "updates.hpp"
@@ -31,8 +31,8 @@ KS_INLINE void combine_rows(std::size_t n, const std::int32_t* KS_RESTRICT index
 
 // h_k = E[index_k]'q, four rows at a time: q is read once for them, and there are enough sums to keep the core busy.
 template <class T>
-KS_INLINE void dot_rows(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT E, std::size_t stride,
-                        std::size_t width, const T* KS_RESTRICT q, T* KS_RESTRICT h) {
+KS_INLINE void dot_rows(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT E,
+                        std::size_t stride, std::size_t width, const T* KS_RESTRICT q, T* KS_RESTRICT h) {
     const auto row = [&](std::size_t k) { return E + std::size_t(index[k]) * stride; };
     std::size_t k = 0;
     for (; k + 4 <= n; k += 4) {
@@ -219,7 +219,8 @@ struct RrfScratch {
 };
 
 template <class T, class Spectrum>
-KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum) {
+KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, const Guarded<T>& p,
+                                const Spectrum& spectrum) {
     const T share = T(1.0 / model.pending[0]);
     adagrad_step(2 * D * C, share, T(model.pending[1]), model.sum, model.G, model.W);
     std::fill_n(model.sum, 2 * D * C, T(0));
@@ -230,9 +231,10 @@ KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, 
 }
 
 template <class T, class Rows, class Spectrum>
-KS_INLINE std::int64_t rrf_rows(std::size_t m, std::size_t D, int C, const Rows& X, const double* y, const double* weight,
-                                const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum, std::int64_t t,
-                                const Loss& loss, const Update& update, double* F, RrfScratch<T> s) {
+KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y,
+                                const double* weight, const RrfModel<T>& model, const Guarded<T>& p,
+                                const Spectrum& spectrum, std::int64_t t, const Loss& loss, const Update& update,
+                                double* F, RrfScratch<T> s) {
     double *f = s.outputs, *rate = s.outputs + C, *g = s.outputs + 2 * C;
     const T *cos = s.z, *sin = s.z + D;
     const T scale = T(1) / std::sqrt(T(D));
@@ -275,13 +277,6 @@ KS_INLINE std::int64_t rrf_rows(std::size_t m, std::size_t D, int C, const Rows&
         if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum);
     }
     return t;
-}
-
-template <class T, class Rows, class Spectrum>
-KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y, const double* weight,
-                                const RrfModel<T>& model, const Guarded<T>& p, const Spectrum& spectrum, std::int64_t t,
-                                const Loss& loss, const Update& update, double* F, const RrfScratch<T>& s) {
-    return rrf_rows<T>(m, D, C, X, y, weight, model, p, spectrum, t, loss, update, F, s);
 }
 
 // The algebra's minimum, as a yardstick: for each row of X (m, d) both products u = E'x and h += E u, and nothing else.
