@@ -1,9 +1,10 @@
 """The experiments of the paper on learned kernels (Nguyen, Le, Bui, Phung, IJCAI 2017), with this library's defaults.
 
-    KERNELSTREAM_DATA=... python benchmarks/rrf_paper.py [--orders 10] [--parts tables sweep stability grid spectra]
+    KERNELSTREAM_DATA=... python benchmarks/rrf_paper.py [--orders 10] [--parts tables sweep stability ...]
 
 One pass over each data set in random order, every row predicted before it is learned; means and standard deviations
-over the orders. Writes tables and the picture of the D-sweep to benchmarks/results/. Rivals come from this library too:
+over the orders. Writes tables and the picture of the D-sweep to benchmarks/results/, and copies the tables into
+docs/learned_kernels.md, between the marks that name them. Rivals come from this library too:
 FOGD with 16 to 40 times the frequencies and NOGD with the paper's budgets, both with AdaGrad steps that need no tuning,
 their bandwidth by the median rule or (like the paper's) the best of a grid on a tenth of the rows; and FOGD as the
 paper had it, with constant steps, both tuned.
@@ -12,6 +13,7 @@ paper had it, with constant steps, both tuned.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from kernelstream import datasets, plots, zoo
+from kernelstream.engine import _rrf_native
 from kernelstream.evaluate import prequential
 from kernelstream.losses import EpsilonInsensitive
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs" / "learned_kernels.md"
 
 # data set: scaling, task, the paper's budget, D and D of FOGD
 SETS: dict[str, Any] = {
@@ -131,7 +135,7 @@ def sweep(orders: int) -> str:
     }
     made, (left, right) = plots.figure(columns=2, width=5.2)
     text = [f"| learner | D | mistakes % ({orders} orders) | seconds |\n| --- | --- | --- | --- |"]
-    for colour, (label, Ds) in zip(("#0072b2", "#d55e00"), sizes.items()):
+    for colour, offset, (label, Ds) in zip(("#0072b2", "#d55e00"), ((-14, -13), (6, 5)), sizes.items()):
         name = label.split(",")[0].lower()
         runs = np.array([over_orders(maker(name, y, n_components=D), X, y, orders) for D in Ds])  # (sizes, orders, 2)
         value, spread, seconds = runs[..., 0].mean(axis=1), runs[..., 0].std(axis=1, ddof=1), runs[..., 1].min(axis=1)
@@ -139,7 +143,7 @@ def sweep(orders: int) -> str:
         right.plot(seconds, value, marker="o", markersize=4, color=colour, label=label)
         for k in sorted({0, len(Ds) // 2, len(Ds) - 1}):
             at = (seconds[k], value[k])
-            right.annotate(f"D = {Ds[k]}", at, textcoords="offset points", xytext=(6, 5), fontsize=8)
+            right.annotate(f"D = {Ds[k]}", at, textcoords="offset points", xytext=offset, fontsize=8, color=colour)
         text += [f"| {label} | {D} | {v:.2f} ± {s:.2f} | {t:.2f} |" for D, v, s, t in zip(Ds, value, spread, seconds)]
     for ax, words in ((left, "frequencies D"), (right, "seconds for one pass of 331,152 rows")):
         ax.set_xscale("log")
@@ -149,7 +153,9 @@ def sweep(orders: int) -> str:
         ax.legend(frameon=False)
         ax.spines[["top", "right"]].set_visible(False)
     left.set_xticks([10, 20, 50, 100, 200, 400, 800, 1600], ["10", "20", "50", "100", "200", "400", "800", "1600"])
+    right.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
     left.minorticks_off()
+    right.minorticks_off()
     made.suptitle("cod-rna, one pass")
     plots.save(made, RESULTS / "rrf_d_sweep.png")
     return "\n".join(text) + "\n\n![D-sweep](rrf_d_sweep.png)\n"
@@ -167,6 +173,28 @@ def stability(orders: int) -> str:
             change += [rate - rates[0] for rate in rates[1:]]
         text.append(f"| {name} | {len(change)} | {max(change):+.2f} points | {min(change):+.2f} points |")
         print(text[-1], flush=True)
+    return "\n".join(text) + "\n"
+
+
+def guard(orders: int) -> str:
+    """What the guard is for: kernel steps far beyond the documented range, with it and without."""
+    text = ["| data set | eta_g | worst change, guarded | worst change, unguarded |\n| --- | --- | --- | --- |"]
+    for name, scale in SWEPT.items():
+        X, y = rows_of(name, scale)
+        rows = np.random.default_rng(0).permutation(len(y))[:30_000]
+        X, y = X[rows], y[rows]
+        for eta_g in (0.1, 0.3, 1.0, 3.0):
+            worst = []
+            for limit in (3.0, np.inf):
+                change = []
+                for eta in (1e-3, 0.1, 1.0, 10.0):
+                    _rrf_native.GUARD = limit  # no parameter: there is no reason to switch it off but this table
+                    learned = mean(maker("rrf", y, eta=eta, eta_g=eta_g), X, y, orders)
+                    change.append(learned - mean(maker("rrf", y, eta=eta, eta_g=0.0), X, y, orders))
+                worst.append(max(change))
+            text.append(f"| {name} | {eta_g} | {worst[0]:+.2f} points | {worst[1]:+.2f} points |")
+            print(text[-1], flush=True)
+    _rrf_native.GUARD = 3.0
     return "\n".join(text) + "\n"
 
 
@@ -206,6 +234,7 @@ PARTS = {
     "tables": ("The paper's tables", tables),
     "sweep": ("Number of frequencies, cod-rna", sweep),
     "stability": ("eta in [0.001, 10] × eta_g in [0.00001, 0.1], in points against eta_g = 0", stability),
+    "guard": ("Beyond the range: worst over eta in {0.001, 0.1, 1, 10}, 30,000 rows", guard),
     "grid": ("The default against the best of a 5 × 4 grid", grid),
     "spectra": ("Other spectra, D = 100", spectra),
 }
@@ -221,6 +250,23 @@ def main() -> None:
         title, part = PARTS[name]
         (RESULTS / f"rrf_{name}.md").write_text(f"## {title}\n\n{args.orders} orders.\n\n{part(args.orders)}")
         print((RESULTS / f"rrf_{name}.md").read_text(), flush=True)
+    copy_to_docs()
+
+
+def copy_to_docs() -> None:
+    """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` by the tables of NAME."""
+    text = DOCS.read_text()
+    for name in PARTS:
+        path = RESULTS / f"rrf_{name}.md"
+        if path.exists():
+            body = path.read_text().split("\n", 2)[2].replace("](rrf_", "](../benchmarks/results/rrf_")
+            text = re.sub(
+                rf"(<!-- {name} -->\n).*?(<!-- end -->)",
+                lambda m, b=body: f"{m[1]}\n{b}\n{m[2]}",
+                text,
+                flags=re.DOTALL,
+            )
+    DOCS.write_text(text)
 
 
 if __name__ == "__main__":

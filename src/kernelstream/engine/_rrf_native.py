@@ -9,9 +9,7 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..features.spectra import GUARD, Spectrum
-from ..losses import Loss
 from ..rows import Rows
-from ..updates import AdaGrad
 
 _CALLS = {np.dtype(np.float32): _core.RrfCall32, np.dtype(np.float64): _core.RrfCall64}
 
@@ -21,8 +19,7 @@ def rrf_pass(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: dict[str, Any],
-    loss: Loss,
-    update: AdaGrad,
+    spec: Any,
     spectrum: Spectrum,
     E: np.ndarray,
     eta_g: float,
@@ -52,8 +49,7 @@ def rrf_pass(
         batch_size,
         state["t"],
         *spectrum.native(),
-        *loss.native(),
-        *update.native(),
+        *spec[0],
     )
     if sp.issparse(X):
         state["t"] = call.csr(X.data, X.indices, X.indptr, X.shape[1])

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..features.spectra import GUARD, Spectrum
-from ..losses import Loss
 from ..rows import Rows, dense
-from ..updates import TINY, AdaGrad
+from ..updates import TINY
 
 State = dict[str, Any]
 
@@ -23,8 +22,7 @@ def rrf_pass(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: State,
-    loss: Loss,
-    update: AdaGrad,
+    spec: Any,
     spectrum: Spectrum,
     E: np.ndarray,
     eta_g: float,
@@ -52,6 +50,8 @@ def rrf_pass(
         spectrum, their start and accumulated squares; ``inverse_length``; ``memory``, ``t``, ``center`` as in
         ``linear_pass``; with batches ``sum_w``, ``sum_theta`` and ``pending`` (rows in the unfinished batch, current
         step). Updated in place.
+    spec
+        From the engine's ``spec``, for an AdaGrad update.
     spectrum, E
         The frequencies as functions of theta, and their fixed random part.
     eta_g : float
@@ -59,6 +59,7 @@ def rrf_pass(
     batch_size : int
         Rows whose mean gradient makes one step.
     """
+    loss, update, _ = spec
     w, center = state["w"], state.get("center")
     D = E.shape[1]
     root, inverse_length = w.dtype.type(math.sqrt(D)), w.dtype.type(state["inverse_length"])

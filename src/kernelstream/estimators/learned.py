@@ -94,8 +94,10 @@ class RRFEstimator(StreamEstimator):
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        loss, spectrum, E = self._loss_now(state), self._spectrum, self._base(state)
-        return self._ops.rrf_pass(X, y, weight, state, loss, self._update, spectrum, E, self.eta_g, self.batch_size)
+        ops = self._ops
+        # which loss is in use depends on the number of outputs
+        spec = self._cached(f"spec{state['n_outputs']}", lambda: ops.spec(self._loss_now(state), self._update))
+        return ops.rrf_pass(X, y, weight, state, spec, self._spectrum, self._base(state), self.eta_g, self.batch_size)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         W = self._spectrum.frequencies(state["theta"], self._base(state))
