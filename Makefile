@@ -52,7 +52,7 @@ $(BIN)/python:
 # Enough to run the demo. A development install serves as well.
 $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 	@if [ -e $(DEPS) ]; then $(MAKE) --no-print-directory build; else \
-	    echo "installing kernelstream"; $(LOCK) $(PIP) install --no-compile -e '.[plots]'; fi
+	    echo "installing kernelstream (compiles its core: a minute or two)"; $(LOCK) $(PIP) install --no-compile -e '.[plots]'; fi
 	@rm -f $(VENV)/.run-* && touch $@
 
 # The build tools come first, because the build then runs in this environment (its folder can be reused).

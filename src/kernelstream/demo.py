@@ -154,5 +154,5 @@ def _learners(task: str, gamma: Any) -> dict[str, Any]:
         "linear (SGDClassifier)": SGDClassifier(random_state=0),
         "fogd, 200 frequencies": zoo.make("fogd", task=task, n_components=200, gamma=gamma, random_state=0),
         "fogd, 1000 frequencies": zoo.make("fogd", task=task, n_components=1000, gamma=gamma, random_state=0),
-        "nogd, 100 landmarks": zoo.make("nogd", task=task, budget=100, rank=100, eta=0.5, gamma=gamma, random_state=0),
+        "nogd, 100 landmarks": zoo.make("nogd", task=task, budget=100, rank=100, gamma=gamma, random_state=0),
     }
