@@ -4,6 +4,7 @@
 namespace nb = nanobind;
 
 void bind_fourier(nb::module_& m);
+void bind_libsvm(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
@@ -12,6 +13,7 @@ void bind_vecmath(nb::module_& m);
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
     bind_fourier(m);
+    bind_libsvm(m);
     bind_passes(m);
     bind_rrf(m);
     bind_second_order(m);

@@ -27,6 +27,7 @@ _NAMES = {
 }
 _MODULES = (
     "budgets",
+    "checkpoint",
     "datasets",
     "drift",
     "engine",
@@ -40,6 +41,7 @@ _MODULES = (
     "random",
     "rows",
     "second_order",
+    "streams",
     "testing",
     "updates",
     "zoo",

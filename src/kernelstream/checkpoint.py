@@ -1,0 +1,255 @@
+"""Long runs that survive a crash: training on a stream with checkpoints to go on from.
+
+A checkpoint is a model file (:mod:`kernelstream.model_io`) that also holds the position of the stream. Blocks are cut
+at the same rows in every run, so a run that was killed at any moment and resumed ends with the same model, bit for bit,
+as one that was not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from .evaluate._students import Learner
+from .model_io import ModelFileError, read, save, to_bytes
+
+KEEP = 3
+EVERY = 100_000
+
+_NAME = re.compile(r"checkpoint-(\d+)\.ks\Z")
+
+
+class Checkpoints:
+    """The latest few states of a run, in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made when the first checkpoint is written.
+    keep : int, default=3
+        How many to keep.
+    """
+
+    def __init__(self, folder: str | os.PathLike, keep: int = KEEP):
+        if isinstance(keep, bool) or not isinstance(keep, (int, np.integer)) or keep < 1:
+            raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
+        self.folder, self.keep = Path(folder), int(keep)
+
+    def files(self) -> list[Path]:
+        """Checkpoints, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
+        return [path for _, path in sorted(found)]
+
+    def save(self, est: Any, rows: int, notes: dict[str, Any]) -> Path:
+        """Write a checkpoint after so many rows, and remove those that are too old."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"checkpoint-{rows:012d}.ks"
+        save(est, path, notes)
+        for old in self.files()[: -self.keep]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+        return path
+
+    def latest(self) -> tuple[Any, dict[str, Any]] | None:
+        """Model and notes of the latest checkpoint that can be read, or None; a damaged one is passed over."""
+        for path in reversed(self.files()):
+            try:
+                return read(path)
+            except (ModelFileError, OSError) as error:
+                warnings.warn(f"passing over a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
+        return None
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written."""
+        for path in self.folder.glob("checkpoint-*.tmp"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@dataclass
+class Run:
+    """What :func:`train` did.
+
+    Attributes
+    ----------
+    model : estimator
+    rows, skipped : int
+        Rows learned and rows left out, from the start of the stream.
+    resumed : int
+        Rows that had been learned before, by the run that this one went on with.
+    seconds : float
+        Time of this run.
+    metric : str
+        "mistake_rate" or "mse", of the predictions made before each row was learned.
+    value : float
+    finished : bool
+        False when it was asked to stop before the end of the stream.
+    """
+
+    model: Any
+    rows: int = 0
+    skipped: int = 0
+    resumed: int = 0
+    seconds: float = 0.0
+    metric: str = ""
+    value: float = float("nan")
+    finished: bool = False
+
+
+def train(
+    est: Any,
+    stream: Any,
+    folder: str | os.PathLike | None = None,
+    *,
+    every: int = EVERY,
+    keep: int = KEEP,
+    resume: bool = False,
+    labels: Callable[[np.ndarray], np.ndarray] | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Run], Any] | None = None,
+    notes: dict[str, Any] | None = None,
+) -> Run:
+    """Learn all rows of a stream, in order, in one pass.
+
+    Parameters
+    ----------
+    est : estimator
+        It is trained in place. Where the stream's rows get wider, the model does too.
+    stream : Stream
+    folder : path, optional
+        Where checkpoints go. Without it none are written.
+    every : int, default=100,000
+        Rows from one checkpoint to the next, rounded up to whole blocks.
+    keep : int, default=3
+        Checkpoints to keep.
+    resume : bool, default=False
+        Go on from the latest checkpoint, if there is one: the model and the stream continue where they were.
+    labels : callable, optional
+        Applied to every block of targets.
+    stop : callable, optional
+        Asked after every block; True ends the run, after a checkpoint.
+    progress : callable, optional
+        Called with the :class:`Run` after every block.
+    notes : dict, optional
+        Kept in the checkpoints; a run can only go on from one with the same notes.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import FeatureRegressor, streams
+    >>> from kernelstream.checkpoint import train
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 1))
+    >>> run = train(FeatureRegressor(random_state=0), streams.Arrays(X, np.sin(X[:, 0])))
+    >>> run.rows, run.value < 0.05
+    (3000, True)
+    """
+    if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
+        raise ValueError(f"every must be an integer >= 1, got {every!r}")
+    kept = Checkpoints(folder, keep) if folder is not None else None
+    if resume and kept is None:
+        raise ValueError("resume=True needs the folder of the checkpoints")
+    task = "classification" if is_classifier(est) else "regression"
+    run = Run(est, metric="mistake_rate" if task == "classification" else "mse")
+    total = 0.0
+    found = kept.latest() if kept is not None and resume else None
+    if found is not None:
+        total = _go_on(est, stream, run, found, notes)
+    if kept is not None:
+        if kept.files() and not resume:
+            raise ValueError(
+                f"{folder} holds checkpoints of an earlier run: go on from them (resume), or remove them first"
+            )
+        kept.sweep()
+    student = Learner(est, task, None, probability=False)
+    saved = run.rows
+
+    def checkpoint() -> None:
+        if kept is not None:
+            inside = {"position": stream.position, "total": total, "block": stream.block, "notes": notes or {}}
+            kept.save(est, run.rows, inside)
+
+    started = time.perf_counter()
+    while True:
+        if stop is not None and stop():
+            break
+        block = stream.read()
+        if block is None:
+            run.finished = True
+            break
+        X, y = block
+        if y is None:
+            raise ValueError(f"{stream.name} has no target to learn: say which column it is")
+        if labels is not None:
+            y = labels(y)
+        total += _learned(est, student, X, y, task)
+        run.rows, run.skipped, run.value = stream.rows, stream.skipped, total / stream.rows
+        run.seconds = time.perf_counter() - started
+        if run.rows // every > saved // every:
+            checkpoint()
+            saved = run.rows
+        if progress is not None:
+            progress(run)
+    run.skipped = stream.skipped
+    if run.rows > saved or not run.finished:
+        checkpoint()
+    run.seconds = time.perf_counter() - started
+    return run
+
+
+def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> float:
+    """Learn a block; returns the sum of the errors made on it beforehand."""
+    width = getattr(est, "n_features_in_", None)
+    if width is not None and X.shape[1] > width:
+        est.widen(X.shape[1])
+    answer = student.answer_then_learn(X, y)[0]
+    if task == "classification":
+        return float(np.count_nonzero(answer != y))
+    return float(np.sum((answer - y) ** 2))
+
+
+def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None) -> float:
+    """Continue from a checkpoint; returns the sum of errors so far."""
+    model, inside = found
+    now = notes or {}
+    differ = [key for key, value in inside["notes"].items() if now.get(key) != value]
+    wrong = [f"{key}={now.get(key)!r} now, {inside['notes'][key]!r} then" for key in differ]
+    if type(model) is not type(est) or _parameters(model) != _parameters(est):
+        wrong.insert(0, f"{est!r} now, {model!r} then")
+    if inside["block"] != stream.block:
+        wrong.append(f"block={stream.block} now, {inside['block']} then")
+    if wrong:
+        raise ValueError(f"the checkpoint is of another run: {'; '.join(wrong)}")
+    if hasattr(model, "state_"):
+        est.state_ = model.state_
+    if hasattr(model, "feature_names_in_"):
+        est.feature_names_in_ = model.feature_names_in_
+    stream.seek(inside["position"])
+    run.rows = run.resumed = stream.rows
+    run.skipped = stream.skipped
+    run.value = inside["total"] / max(stream.rows, 1)
+    return inside["total"]
+
+
+def _parameters(est: Any) -> bytes:
+    """The parameters in a form that can be compared; a generator changes when it is used and is left out."""
+    blank = clone(est)
+    for name, value in blank.get_params().items():
+        if isinstance(value, (np.random.Generator, np.random.RandomState)):
+            blank.set_params(**{name: None})
+    return to_bytes(blank)

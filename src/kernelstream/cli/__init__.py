@@ -1,0 +1,70 @@
+"""The command ``kernelstream``.
+
+A subcommand is one function under ``@command``: it adds its arguments to a parser and returns what runs them. Heavy
+modules are imported inside, so that ``--help`` and ``--version`` are quick.
+
+Exit codes: 0 done, 1 something is wrong with the data, a model or the environment, 2 wrong usage, 130 interrupted
+(after a checkpoint, where there are any).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ._base import COMMANDS, Interrupted, UsageError
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+for _name in ("train", "predict", "evaluate", "info", "lists"):  # the order in which --help shows them
+    importlib.import_module(f"{__name__}.{_name}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser(argv)
+    args = parser.parse_args(argv)
+    try:
+        args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (ValueError, OSError, ImportError) as error:
+        if args.debug:
+            raise
+        print(f"kernelstream: error: {_message(error)}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else FAILED
+    except (Interrupted, KeyboardInterrupt) as stop:
+        print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
+        return INTERRUPTED
+    return OK
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the subcommand that ``argv`` names has its arguments, because some take time to find out."""
+    parser = argparse.ArgumentParser(
+        prog="kernelstream",
+        description="Online kernel learning on streams of rows.",
+        epilog="'kernelstream COMMAND --help' shows the options of a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"kernelstream {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    named = next((word for word in argv if not word.startswith("-")), None)
+    for name, (help, setup) in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+        if name == named:
+            sub.set_defaults(run=setup(sub, argv))
+    return parser
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,0 +1,97 @@
+"""Options of algorithms, made from the registry: whatever a recipe of the zoo takes, the command line takes."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from ._base import UsageError
+from ._values import pair, parameter
+
+DEFAULT = "fogd"
+SEED = 0  # two runs of the same command give the same model
+
+
+def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """Add ``--algorithm`` and the options of the algorithm that ``argv`` names."""
+    from .. import zoo
+
+    group = parser.add_argument_group("learning")
+    group.add_argument(
+        "--algorithm", "-a", default=DEFAULT, metavar="NAME", help=f"one of 'kernelstream list algorithms' ({DEFAULT})"
+    )
+    group.add_argument(
+        "--task", choices=("auto", *zoo.TASKS), default="auto", help="what is learned (default: look at the first rows)"
+    )
+    group.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
+                       help="any other parameter, nested ones as features__sampling=orthogonal")  # fmt: skip
+    name = _named(argv)
+    try:
+        recipe = zoo.get(name)
+    except ValueError as error:
+        parser.error(str(error))
+    group = parser.add_argument_group(f"options of {name}", f"{recipe.summary} {recipe.reference}.")
+    for option, default in options_of(recipe).items():
+        flag = f"--{option.replace('_', '-')}"
+        shown = SEED if option == "random_state" else default
+        try:
+            if isinstance(default, bool):
+                group.add_argument(
+                    flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=f"({shown})"
+                )
+            else:
+                kind: Any = parameter
+                group.add_argument(flag, type=kind, dest=f"param_{option}", metavar="VALUE", help=f"({shown})")
+        except argparse.ArgumentError:  # a name that the command has for something else: --set serves
+            continue
+
+
+def _named(argv: Sequence[str]) -> str:
+    """The algorithm on a command line that has not been parsed yet."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=True)
+    early.add_argument("--algorithm", "-a", default=DEFAULT)
+    known, _ = early.parse_known_args([word for word in argv if word not in ("-h", "--help")])
+    return known.algorithm
+
+
+def options_of(recipe: Any) -> dict[str, Any]:
+    """Parameters and defaults of a recipe, then those of its estimator that it hands through."""
+    signature = inspect.signature(recipe.build).parameters
+    options = {name: signature[name].default for name in recipe.parameters}
+    if "common" not in signature:
+        return options
+    made = recipe.build(task=recipe.tasks[0])
+    for name, default in made.get_params(deep=False).items():
+        if name in options or not (default is None or isinstance(default, (bool, int, float, str))):
+            continue
+        try:
+            recipe.build(task=recipe.tasks[0], **{name: default})
+        except (TypeError, ValueError):  # the recipe sets it by itself
+            continue
+        options[name] = default
+    return options
+
+
+def build(args: argparse.Namespace, task: str) -> Any:
+    """The estimator of the command line."""
+    from .. import zoo
+
+    params = {
+        key.removeprefix("param_"): given
+        for key, given in vars(args).items()
+        if key.startswith("param_") and given is not None
+    }
+    if "random_state" in options_of(zoo.get(args.algorithm)):
+        params.setdefault("random_state", SEED)
+    try:
+        est = zoo.make(args.algorithm, task, **params)
+        for name, text in args.assignments:
+            est.set_params(**{name: parameter(text)})
+        check = getattr(est, "_check_parameters", None)
+        if check is not None:
+            check()
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        raise UsageError(f"{args.algorithm}: {error}") from None
+    return est

@@ -1,0 +1,87 @@
+"""What subcommands are made of."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Run = Callable[[argparse.Namespace], Any]
+Setup = Callable[[argparse.ArgumentParser, Sequence[str]], Run]
+
+COMMANDS: dict[str, tuple[str, Setup]] = {}
+
+
+class UsageError(ValueError):
+    """Something is wrong with the command line rather than with the data."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop, and everything worth keeping has been kept."""
+
+
+def command(name: str, help: str) -> Callable[[Setup], Setup]:
+    """Decorator: enter a subcommand."""
+
+    def enter(setup: Setup) -> Setup:
+        COMMANDS[name] = (help, setup)
+        return setup
+
+    return enter
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, as ``1000``, ``1_000`` or ``1,000``."""
+    value = int(text.replace("_", "").replace(",", ""))
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def print_json(content: Any) -> None:
+    """Standard output as JSON; numbers that JSON lacks become null."""
+    print(json.dumps(_jsonable(content), indent=1))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _jsonable(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
+    """Columns on a terminal as wide as it is; elsewhere one plain line per row, for `grep` and the like."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        print(f"# {title}")
+        for row in rows:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        return
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(headings[1:]), pad_edge=False)
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if heading in right else "left", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def size_text(n: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"

@@ -1,0 +1,165 @@
+"""Options that say how data are read, shared by all commands that read some."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from typing import Any
+
+from ._base import UsageError, positive
+from ._values import listed, pair
+
+DATASET = "dataset:"
+_OPTIONS = (
+    *("format", "target", "header", "delimiter", "drop", "hashed", "one_hot", "missing"),
+    *("n_features", "zero_based", "dtype", "on_error", "block"),
+)
+
+
+def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
+    """Add the positional argument ``data`` and the options of readers."""
+    parser.add_argument(
+        "data", nargs=files, metavar="DATA",
+        help="files (LIBSVM, CSV, TSV, Parquet, Feather, npz, npy), '-' for standard input, or dataset:NAME",
+    )  # fmt: skip
+    group = parser.add_argument_group("reading")
+    add = group.add_argument
+    add(
+        "--format",
+        choices=("libsvm", "csv", "arrow", "arrays"),
+        help="of the files; told by name and content otherwise",
+    )
+    add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
+    add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: look)")
+    add("--delimiter", help="of a CSV (default: look); 'tab' for a tab")
+    add("--drop", type=listed, metavar="A,B", help="columns to leave out")
+    add(
+        "--hashed",
+        type=listed,
+        metavar="A,B:4096",
+        help="columns of categories to hash, into 1024 columns each or as many as given",
+    )
+    add("--one-hot", type=pair, action="append", metavar="A=X,Y,Z", help="a column of categories, and its values")
+    add("--missing", type=float, metavar="NUMBER", help="takes the place of empty fields, which are errors otherwise")
+    add("--n-features", type=positive, metavar="N", help="columns of a LIBSVM file (default: grows as they appear)")
+    add("--zero-based", action="store_true", default=None, help="a LIBSVM file numbers its columns from 0")
+    add("--dtype", choices=("float64", "float32"), help="of the rows (float64); float32 is faster")
+    add("--on-error", choices=("raise", "skip", "log"), help="what to do about a row that cannot be read (raise)")
+    add("--block", type=positive, metavar="ROWS", help="rows read at a time (1024)")
+    add("--limit", type=positive, metavar="ROWS", help="stop after so many rows")
+    add("--shuffle", type=int, metavar="SEED", help="shuffle the rows of a dataset:NAME")
+
+
+def reading(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, as readers take them."""
+    options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name, None) is not None}
+    if options.get("delimiter") in ("tab", "\\t"):
+        options["delimiter"] = "\t"
+    if "hashed" in options:
+        buckets = {}
+        for item in options["hashed"]:
+            name, colon, count = item.rpartition(":")
+            buckets[name if colon and count.isdigit() else item] = int(count) if colon and count.isdigit() else 1024
+        options["hashed"] = buckets
+    if "one_hot" in options:
+        options["one_hot"] = {name: listed(values) for name, values in options["one_hot"]}
+    return options
+
+
+def open_data(args: argparse.Namespace, options: dict[str, Any], needs_target: bool = True) -> Any:
+    """The stream of the files on the command line."""
+    from .. import streams
+
+    if not args.data:
+        raise UsageError("which data? name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets')")
+    if args.data[0].startswith(DATASET):
+        stream = _dataset(args, options)
+    else:
+        if args.shuffle is not None:
+            raise UsageError("--shuffle works on a dataset:NAME only: a stream cannot be shuffled")
+        if args.data.count("-") and len(args.data) > 1:
+            raise UsageError("'-' (standard input) cannot be mixed with other files")
+        if args.data[0] == "-" and os.isatty(0):
+            raise UsageError("standard input is a terminal: pipe some data in")
+        if len(args.data) == 1:
+            stream = streams.open(args.data[0], **options)
+        else:
+            stream = streams.Chain(args.data, lambda path: streams.open(path, **options))
+    if needs_target and getattr(inner(stream), "columns", None) is not None and inner(stream).columns.target is None:
+        names = inner(stream).columns.names
+        stream.close()
+        raise UsageError(f"--target: which column of {stream.name} is to be learned? It has {_some(names)}")
+    return _Limited(stream, args.limit) if args.limit else stream
+
+
+def inner(stream: Any) -> Any:
+    """The reader of the current file."""
+    return getattr(stream, "now", stream)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+
+
+def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    import numpy as np
+
+    from .. import datasets, streams
+
+    if len(args.data) > 1:
+        raise UsageError("one dataset:NAME at a time")
+    useless = [f"--{key.replace('_', '-')}" for key in options if key not in ("block", "dtype", "on_error")]
+    if useless:
+        raise UsageError(f"{', '.join(useless)}: a dataset:NAME is read as it is")
+    X, y = datasets.load(args.data[0].removeprefix(DATASET), return_X_y=True)
+    if args.shuffle is not None:
+        order = np.random.default_rng(args.shuffle).permutation(X.shape[0])
+        X, y = X[order], y[order]
+    if "dtype" in options:
+        X = X.astype(options["dtype"])
+    stream = streams.Arrays(X, y, options.get("block", 1024), on_error=options.get("on_error", "raise"))
+    stream.name = args.data[0]
+    return stream
+
+
+class _Limited:
+    """The first rows of a stream."""
+
+    def __init__(self, stream: Any, limit: int):
+        self.stream, self.limit = stream, limit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def read(self) -> Any:
+        left = self.limit - self.stream.rows
+        if left <= 0:
+            return None
+        if left < self.stream.block:
+            block = self.stream._next(left)
+            if block is not None:
+                self.stream.rows += block[0].shape[0]
+            return block
+        return self.stream.read()
+
+    def __iter__(self) -> Any:
+        while (block := self.read()) is not None:
+            yield block
+
+    @property
+    def fraction(self) -> float:
+        return min(1.0, max(self.stream.rows / self.limit, self.stream.fraction or 0.0))
+
+
+def fingerprint(paths: list[str]) -> list[Any]:
+    """Enough of files to tell whether they are the same ones, wherever they are now."""
+    found = []
+    for path in paths:
+        if path == "-" or path.startswith(DATASET):
+            found.append(path)
+            continue
+        with open(path, "rb") as file:
+            start = file.read(4096)
+        found.append(hashlib.sha256(start).hexdigest()[:16])
+    return found

@@ -1,0 +1,70 @@
+"""What the targets of a stream are: labels or numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MANY = 30  # more different whole numbers than this, among the first rows, are hardly labels
+
+
+class Peeked:
+    """A stream whose first block has been looked at."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+        self.first = stream.read()
+        self.held = self.first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def read(self) -> Any:
+        block, self.held = self.held, None
+        return self.stream.read() if block is None else block
+
+    def seek(self, position: Any) -> None:
+        self.held = None
+        self.stream.seek(position)
+
+    def __iter__(self) -> Any:
+        while (block := self.read()) is not None:
+            yield block
+
+
+def find_task(y: np.ndarray) -> str:
+    """The task that the first targets suggest.
+
+    >>> find_task(np.array([0.0, 1.0, 1.0])), find_task(np.array([0.5, 1.0])), find_task(np.array(["a", "b", "c"]))
+    ('binary', 'regression', 'multiclass')
+    """
+    different = len(np.unique(y))
+    if y.dtype.kind == "f" and not (y == np.round(y)).all():
+        return "regression"
+    if y.dtype.kind in "iuf" and different > MANY:
+        return "regression"
+    return "binary" if different <= 2 else "multiclass"
+
+
+def as_labels(y: np.ndarray) -> np.ndarray:
+    """Whole numbers as integers, so that labels look as they did in the file."""
+    if y.dtype.kind == "f":
+        whole = y.astype(np.int64)
+        if not (whole == y).all():
+            odd = y[whole != y][0]
+            raise ValueError(f"the target {odd:g} is not a label: --task regression learns numbers")
+        return whole
+    return y
+
+
+def as_numbers(y: np.ndarray) -> np.ndarray:
+    """Targets of regression."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"the target {y[0]!s} is not a number: --task binary or multiclass learns labels")
+    return y.astype(np.float64)
+
+
+def targets_for(task: str) -> Any:
+    """How the targets of a task are read."""
+    return as_numbers if task == "regression" else as_labels

@@ -1,0 +1,267 @@
+"""``evaluate`` and ``bench``: how good, how fast."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._algorithms import add_algorithm, build
+from ._base import Run, UsageError, command, positive, print_json, print_table, size_text
+from ._reading import add_reading, open_data, reading
+from ._targets import Peeked, find_task, targets_for
+from ._values import listed
+
+EXAMPLES = """examples:
+  kernelstream evaluate test.csv --model prices.ks            held-out data, the model stays as it is
+  kernelstream evaluate stream.csv --target y -a nogd         prequential: predict each row, then learn it
+"""
+
+
+@command("evaluate", "measure a model on held-out data, or an algorithm prequentially")
+def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument(
+        "--model", "-m", metavar="FILE", help="evaluate this model as it is; without it, an algorithm as it learns"
+    )
+    parser.add_argument(
+        "--curve", metavar="FILE", help="write the running error of a prequential run (CSV, or a picture by its suffix)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
+    add_reading(parser)
+    add_algorithm(parser, argv)
+    return lambda args: _held_out(args) if args.model else _prequential(args)
+
+
+def _held_out(args: argparse.Namespace) -> None:
+    from sklearn.base import is_classifier
+
+    from .. import model_io
+    from .predict import fitted, open_model_data
+
+    if args.curve:
+        raise UsageError("--curve is for prequential runs: without --model")
+    est, notes = model_io.read(args.model)
+    stream = open_model_data(args, notes, needs_target=True)
+    tally = _Labels(est) if is_classifier(est) else _Numbers(est)
+    read = targets_for("multiclass" if is_classifier(est) else "regression")
+    for X, y in stream:
+        if y is None:
+            raise UsageError(f"--target: {stream.name} has no column to compare with")
+        tally.add(fitted(est, X), read(y))
+    if not stream.rows:
+        raise ValueError(f"{stream.name} has no rows")
+    _show(
+        args, {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
+    )
+
+
+class _Labels:
+    """Mistakes, and the log loss where there are probabilities."""
+
+    def __init__(self, est: Any):
+        self.est, self.n, self.wrong, self.log = est, 0, 0, 0.0
+
+    def add(self, X: Any, y: np.ndarray) -> None:
+        self.n += len(y)
+        self.wrong += int(np.count_nonzero(self.est.predict(X) != y))
+        if hasattr(self.est, "predict_proba"):
+            p, classes = self.est.predict_proba(X), self.est.classes_
+            at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+            truth = np.where(classes[at] == y, p[np.arange(len(y)), at], 0.0)
+            self.log -= float(np.log(np.maximum(truth, np.finfo(float).eps)).sum())
+
+    def result(self) -> dict[str, float]:
+        rate = self.wrong / self.n
+        more = {"log_loss": self.log / self.n} if hasattr(self.est, "predict_proba") else {}
+        return {"mistake_rate": rate, "accuracy": 1 - rate, **more}
+
+
+class _Numbers:
+    """Squared and absolute errors, and the share of variance explained."""
+
+    def __init__(self, est: Any):
+        self.est, self.n, self.squares, self.absolute = est, 0, 0.0, 0.0
+        self.mean = self.m2 = 0.0
+
+    def add(self, X: Any, y: np.ndarray) -> None:
+        error = self.est.predict(X) - y
+        self.squares += float(error @ error)
+        self.absolute += float(np.abs(error).sum())
+        # moments of the targets, block by block (Chan, Golub, LeVeque 1983)
+        n, mean = len(y), float(y.mean())
+        delta = mean - self.mean
+        self.m2 += float(((y - mean) ** 2).sum()) + delta**2 * self.n * n / (self.n + n)
+        self.mean += delta * n / (self.n + n)
+        self.n += n
+
+    def result(self) -> dict[str, float]:
+        mse = self.squares / self.n
+        r2 = 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
+        return {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
+
+
+def _prequential(args: argparse.Namespace) -> None:
+    from ..evaluate import prequential
+    from ._progress import wish
+
+    stream = Peeked(open_data(args, reading(args)))
+    if stream.first is None:
+        raise ValueError(f"{stream.name} has no rows")
+    task = find_task(stream.first[1]) if args.task == "auto" else args.task
+    est = build(args, task)
+    result = prequential(
+        est,
+        _blocks(est, stream, task),
+        block_size=stream.block,
+        name=args.algorithm,
+        n_rows=stream.n_rows,
+        progress=wish(args),
+    )
+    if args.curve:
+        _write_curve(args.curve, result)
+    about = {
+        "algorithm": args.algorithm,
+        "task": task,
+        "data": args.data,
+        "rows": result.n_rows,
+        "skipped": stream.skipped,
+    }
+    about |= {
+        **result.metrics,
+        "seconds": result.seconds,
+        "rows_per_second": result.rows_per_second,
+        "model_bytes": result.model_bytes,
+    }
+    _show(args, about)
+
+
+def _blocks(est: Any, stream: Any, task: str) -> Any:
+    """Blocks for an evaluation; where rows get wider, the model does too."""
+    read = targets_for(task)
+    for X, y in stream:
+        width = getattr(est, "n_features_in_", None)
+        if width is not None and X.shape[1] > width:
+            est.widen(X.shape[1])
+        yield X, read(y)
+
+
+def _write_curve(path: str, result: Any) -> None:
+    if path.lower().endswith((".png", ".svg", ".pdf")):
+        from .. import plots
+
+        plots.curves(result, path)
+        return
+    name, curve = next(iter(result.curves.items()))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"rows,{name}\n")
+        file.writelines(
+            f"{rows},{value!r}\n" for rows, value in zip(curve.rows.tolist(), curve.value.tolist(), strict=True)
+        )
+
+
+def _show(args: argparse.Namespace, result: dict[str, Any]) -> None:
+    if args.json:
+        print_json(result)
+        return
+    skip = ("data", "algorithm", "model", "skipped")
+    for key, value in result.items():
+        if key in skip and not (key == "skipped" and value):
+            continue
+        shown = f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+        if key == "model_bytes":
+            shown = size_text(value)
+        print(f"{key.replace('_', ' '):16} {shown}")
+
+
+@command("bench", "compare algorithms on the same rows: error, speed, size")
+def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.add_argument("--algorithms", type=listed, metavar="A,B,C", help="which (default: all that serve the task)")
+    parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto")
+    parser.add_argument(
+        "--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
+    add_reading(parser)
+    return _run_bench
+
+
+def _run_bench(args: argparse.Namespace) -> None:
+    from .. import drift, zoo
+    from ..evaluate import prequential
+    from ._progress import wish
+
+    if args.data == ["-"]:
+        raise UsageError("bench reads its data once for every algorithm: standard input can be read only once")
+
+    def rows() -> Any:
+        if args.data:
+            return open_data(args, reading(args))
+        return _Plain(drift.generate(args.rows, block=1000, random_state=0), args.rows)
+
+    first = Peeked(rows()).first
+    if first is None:
+        raise ValueError(f"{' '.join(args.data)} has no rows")
+    task = find_task(first[1]) if args.task == "auto" else args.task
+    names = args.algorithms or zoo.names(task)
+    makers = {name: zoo.get(name) for name in names}
+    results: list[dict[str, Any]] = []
+    for name in makers:
+        try:
+            est = zoo.make(name, task)
+            if "random_state" in est.get_params():
+                est.set_params(random_state=0)
+            stream = rows()
+            result = prequential(
+                est,
+                _blocks(est, stream, task),
+                block_size=stream.block,
+                name=name,
+                n_rows=stream.n_rows,
+                progress=wish(args),
+            )
+        except ValueError as error:
+            if args.algorithms:
+                raise
+            print(f"kernelstream: {name}: {error}", file=sys.stderr)
+            continue
+        results.append(
+            {
+                "algorithm": name,
+                **result.metrics,
+                "rows_per_second": result.rows_per_second,
+                "model_bytes": result.model_bytes,
+            }
+        )
+    metric = "mse" if task == "regression" else "mistake_rate"
+    results.sort(key=lambda found: found[metric])
+    if args.json:
+        print_json({"task": task, "rows": result.n_rows, "results": results})
+        return
+    table = [
+        (r["algorithm"], f"{r[metric]:.4g}", f"{r['rows_per_second']:,.0f}", size_text(r["model_bytes"]))
+        for r in results
+    ]
+    headings = ("algorithm", metric.replace("_", " "), "rows/s", "model")
+    print_table(f"{task}, {result.n_rows:,} rows", headings, table, right=headings[1:])
+
+
+class _Plain:
+    """Generated blocks as a stream."""
+
+    skipped, block = 0, 1024
+
+    def __init__(self, blocks: Any, n_rows: int):
+        self.blocks, self.n_rows, self.name = iter(blocks), n_rows, "drifting stream"
+
+    def read(self) -> Any:
+        return next(self.blocks, None)
+
+    def __iter__(self) -> Any:
+        return self.blocks

@@ -1,0 +1,68 @@
+"""``info``: what is in a model file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ._base import Run, command, print_json, size_text
+
+
+@command("info", "show what a model file holds")
+def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.add_argument("model", metavar="MODEL", help="model file or checkpoint")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(args: argparse.Namespace) -> None:
+        from .. import model_io
+
+        about = model_io.describe(args.model)
+        state = about.pop("state")
+        about = {"file": args.model, "bytes": os.path.getsize(args.model), **about}
+        if "classes" in state:
+            about["classes"] = state["classes"].tolist()
+        if args.json:
+            print_json(about)
+            return
+        for key, value in _lines(about, state):
+            print(f"{key:14} {value}")
+
+    return run
+
+
+def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
+    versions = f"format {about['format_version']}, kernelstream {about['library_version']}"
+    yield "file", f"{about['file']}, {size_text(about['bytes'])}, {versions}"
+    yield "estimator", about["class"].removeprefix("estimators.")
+    for name, value in about["parameters"].items():
+        if value is not None:
+            yield f"  {name}", " ".join(str(value).split())
+    if not state:
+        yield "state", "none: it has not learned anything"
+        return
+    notes = about["notes"]
+    notes = notes.get("notes", notes) if "position" in notes else notes
+    for name in ("task", "algorithm"):
+        if name in notes:
+            yield name, notes[name]
+    yield (
+        "rows learned",
+        f"{notes.get('rows', state.get('t', 0)):,}" + ("" if notes.get("finished", True) else " (interrupted)"),
+    )
+    if "position" in about["notes"]:
+        yield "checkpoint", f"after row {about['notes']['position']['rows']:,}"
+    yield "features", f"{state.get('n_features', '?')} ({state.get('dtype', '?')})"
+    if about["feature_names"] or notes.get("reader", {}).get("features"):
+        names = about["feature_names"] or notes["reader"]["features"]
+        yield "  columns", ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    if notes.get("reader", {}).get("target") is not None:
+        yield "  target", notes["reader"]["target"]
+    if "classes" in about:
+        shown = about["classes"]
+        yield "classes", ", ".join(map(str, shown[:12])) + (f", ... ({len(shown)})" if len(shown) > 12 else "")
+    yield "arrays", ""
+    for name, entry in about["entries"].items():
+        if isinstance(entry, dict) and "shape" in entry:
+            yield f"  {name}", f"{' x '.join(map(str, entry['shape'])) or 'scalar'} {entry['dtype']}"

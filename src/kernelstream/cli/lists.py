@@ -1,0 +1,76 @@
+"""``demo``, ``list`` and ``datasets``: what there is."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from ._base import Run, UsageError, command, positive, print_json, print_table
+
+
+@command("demo", "run a few learners over a real data set and a drifting stream")
+def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
+    parser.add_argument("--rows", type=positive, help="rows of the drifting stream (200,000)")
+
+    def run(args: argparse.Namespace) -> None:
+        from .. import demo
+
+        demo.run(args.out, args.rows)
+
+    return run
+
+
+@command("list", "list algorithms, kernels and losses")
+def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    sections = ("algorithms", "kernels", "losses")
+    parser.add_argument("what", nargs="*", metavar="what", help=f"any of {', '.join(sections)}; all by default")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(args: argparse.Namespace) -> None:
+        from .. import kernels, losses, zoo
+
+        listings = {
+            "algorithms": lambda: [(name, zoo.get(name).summary) for name in zoo.names()],
+            "kernels": lambda: [(name, _summary(kernels.get(name))) for name in kernels.names()],
+            "losses": lambda: [(name, _summary(losses.get(name))) for name in losses.names()],
+        }
+        for what in args.what:
+            if what not in listings:
+                raise UsageError(f"there is no list of {what!r}: choose from {', '.join(sections)}")
+        if args.json:
+            print_json({what: dict(listings[what]()) for what in args.what or sections})
+            return
+        for what in args.what or sections:
+            print_table(what, ("name", ""), listings[what]())
+
+    return run
+
+
+@command("datasets", "list the data sets that can be loaded now")
+def _datasets(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(args: argparse.Namespace) -> None:
+        from .. import datasets
+
+        found = {name: datasets.info(name) for name in datasets.names()}
+        if args.json:
+            print_json(found)
+            return
+        rows = []
+        for name, about in found.items():
+            storage = "sparse" if about["sparse"] else "dense"
+            rows.append((name, about["task"], f"{about['rows']:,}", f"{about['columns']:,}", storage))
+        print_table("data sets", ("name", "task", "rows", "columns", "storage"), rows, right=("rows", "columns"))
+        if datasets.folder() is None:
+            print("Set KERNELSTREAM_DATA to a folder of NAME.npz files to add your own.")
+
+    return run
+
+
+def _summary(component: Any) -> str:
+    """First sentence of a class's documentation, without markup."""
+    lines = (type(component).__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(lines.split()).replace("``", "").replace("\\", "")

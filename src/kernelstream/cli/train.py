@@ -1,0 +1,172 @@
+"""``train``: a model from a stream of rows, with checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ._algorithms import add_algorithm, build
+from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text
+from ._reading import add_reading, fingerprint, open_data, reading
+from ._targets import Peeked, find_task, targets_for
+
+EXAMPLES = """examples:
+  kernelstream train prices.csv --target price --drop id --model prices.ks
+  zcat clicks.gz | kernelstream train - --algorithm fogd --gamma 0.1 --model clicks.ks
+  kernelstream train big.svm --model big.ks --checkpoint big.run --every 1_000_000 --resume
+"""
+
+
+@command("train", "learn a model from files or standard input, in one pass")
+def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
+    parser.add_argument(
+        "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"
+    )
+    group = parser.add_argument_group("checkpoints")
+    group.add_argument("--checkpoint", metavar="FOLDER", help="where checkpoints go")
+    group.add_argument("--every", type=positive, default=100_000, metavar="ROWS", help="from one to the next (100,000)")
+    group.add_argument("--keep", type=positive, default=3, metavar="N", help="how many to keep (3)")
+    group.add_argument("--resume", action="store_true", help="go on from the latest one, if there is one")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no remarks")
+    add_reading(parser)
+    add_algorithm(parser, argv)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    from .. import checkpoint, model_io
+
+    if args.model is None and args.checkpoint is None:
+        raise UsageError("--model: where is the model to go?")
+    if args.resume and args.checkpoint is None:
+        raise UsageError("--resume needs --checkpoint, the folder to go on from")
+    if args.resume and args.start:
+        raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
+    if args.model is not None and not os.path.isdir(os.path.dirname(args.model) or "."):
+        raise UsageError(f"--model: there is no folder {os.path.dirname(args.model)}")
+    logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING)
+    warnings.simplefilter("once", RuntimeWarning)
+    started, notes = (model_io.read(args.start)) if args.start else (None, {})
+    options = {**notes.get("reader", {}), **reading(args)}
+    stream = Peeked(open_data(args, options))
+    if stream.first is None:
+        raise ValueError(f"{stream.name} has no rows")
+    found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
+    task = _task(args, stream, found, notes)
+    est = build(args, task) if started is None else started
+    notes = {
+        "task": task,
+        "algorithm": args.algorithm,
+        "reader": kept(options, stream.stream),
+        "data": fingerprint(args.data),
+    }
+    if found is not None and not args.quiet:
+        print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
+    from ._progress import StreamProgress, wish
+
+    bar = StreamProgress(wish(args), stream, args.algorithm, "mistakes" if task != "regression" else "mse")
+    with _asked_to_stop() as asked:
+        try:
+            run = checkpoint.train(
+                est,
+                stream,
+                args.checkpoint,
+                every=args.every,
+                keep=args.keep,
+                resume=args.resume,
+                labels=targets_for(task),
+                stop=lambda: bool(asked),
+                progress=lambda run: bar.update(run.rows, run.value),
+                notes=notes,
+            )
+        finally:
+            bar.close(stream.rows, float("nan"))
+    stream.close()
+    notes |= {"rows": run.rows, "finished": run.finished}
+    whole = run.finished or args.checkpoint is None
+    if args.model is not None and whole and run.rows:
+        model_io.save(est, args.model, notes)
+    _report(args, run, est, task, whole)
+    if not run.finished:
+        where = f"the checkpoint is in {args.checkpoint}" if args.checkpoint else f"{args.model} holds what was learned"
+        raise Interrupted(f"stopped after {run.rows:,} rows; {where}")
+
+
+def _task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
+    known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
+    if args.task != "auto":
+        return args.task
+    if known is not None:
+        return known
+    y = stream.first[1]
+    if y is None:
+        raise UsageError(f"--target: {stream.name} has no column to learn")
+    task = find_task(y)
+    if not args.quiet and not args.json:
+        print(f"task: {task}, by the first {len(y):,} targets (--task says otherwise)", file=sys.stderr)
+    return task
+
+
+def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
+    """Options that a reader of other data for the same model needs."""
+    from ._reading import inner
+
+    columns = getattr(inner(stream), "columns", None)
+    if columns is None:
+        return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
+    names = [columns.names[j] for j in columns.features]
+    keep = {key: value for key, value in options.items() if key not in ("drop", "on_error", "block", "n_features")}
+    target = None if columns.target is None else columns.names[columns.target]
+    return {**keep, "features": names, "target": target}
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """A list that is no longer empty once the user pressed control-C; a second time stops at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:
+    from ..evaluate import model_bytes
+
+    seconds = max(run.seconds, 1e-9)
+    new = run.rows - run.resumed
+    if args.json:
+        about = {"algorithm": args.algorithm, "task": task, "finished": run.finished}
+        about |= {"rows": run.rows, "skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
+        about |= {"seconds": run.seconds, "rows_per_second": new / seconds}
+        about |= {"model": args.model if whole else None, "model_bytes": model_bytes(est)}
+        print_json(about | {"features": getattr(est, "n_features_in_", None)})
+        return
+    if args.quiet:
+        return
+    words = run.metric.replace("_", " ")
+    line = f"{new:,} rows in {run.seconds:.1f} s ({new / seconds:,.0f} rows/s), {words} {run.value:.4g}"
+    if run.skipped:
+        line += f", {run.skipped:,} bad rows left out"
+    if args.model is not None and whole:
+        line += f"; {args.model} ({size_text(os.path.getsize(args.model))})"
+    print(line)

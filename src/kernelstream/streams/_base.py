@@ -1,0 +1,135 @@
+"""What every reader is: blocks of rows in one pass, from any position."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+logger = logging.getLogger("kernelstream.streams")
+
+BLOCK = 1024
+POLICIES = ("raise", "skip", "log")
+
+Block = tuple[Any, Any]  # rows (n, d), dense or CSR, and targets (n,) or None
+Position = dict[str, Any]
+
+
+class BadRowError(ValueError):
+    """A row that cannot be read.
+
+    Attributes
+    ----------
+    file : str
+    line : int
+        Line (of a text) or row (of a table), counted from 1.
+    reason : str
+    """
+
+    def __init__(self, file: str, line: int, reason: str, unit: str = "line"):
+        super().__init__(f"{file}, {unit} {line}: {reason}")
+        self.file, self.line, self.reason = file, line, reason
+
+
+class Stream:
+    """Rows of a source, block by block, in one pass and bounded memory; iterate over it to get pairs (X, y).
+
+    Blocks have ``block`` rows, the last one fewer, however the source stores them: reading again, or going on from a
+    ``position``, cuts the rows at the same places.
+
+    Attributes
+    ----------
+    name : str
+        Where the rows come from, for messages.
+    rows : int
+        Rows given so far.
+    skipped : int
+        Rows left out so far because they could not be read (``on_error`` "skip" or "log").
+    n_rows : int or None
+        Rows in all, where that is known.
+    n_features : int or None
+        Width of the rows; it may grow where the source does not say it beforehand.
+    feature_names : list of str or None
+    """
+
+    unit = "line"
+    n_rows: int | None = None
+    n_features: int | None = None
+    feature_names: list[str] | None = None
+
+    def __init__(self, name: str, block: int = BLOCK, on_error: str = "raise"):
+        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
+            raise ValueError(f"block must be an integer >= 1, got {block!r}")
+        if on_error not in POLICIES:
+            raise ValueError(f"on_error must be one of {', '.join(POLICIES)}, got {on_error!r}")
+        self.name, self.block, self.on_error = name, int(block), on_error
+        self.rows = self.skipped = 0
+
+    # ---------------------------------------------------------------- for readers
+    def _next(self, n: int) -> Block | None:
+        """The next n rows, fewer only at the end; None when there are none left."""
+        raise NotImplementedError
+
+    def _where(self) -> Position:
+        """What :meth:`_seek` needs, as plain numbers and strings."""
+        raise NotImplementedError
+
+    def _seek(self, position: Position) -> None:
+        raise NotImplementedError
+
+    def _bad(self, line: int, reason: str) -> None:
+        """Deal with a row that cannot be read."""
+        if self.on_error == "raise":
+            raise BadRowError(self.name, line, reason, self.unit)
+        self.skipped += 1
+        if self.on_error == "log":
+            logger.warning("%s, %s %d: %s", self.name, self.unit, line, reason)
+
+    # ---------------------------------------------------------------- for users
+    def read(self) -> Block | None:
+        """The next block (X, y), or None at the end."""
+        block = self._next(self.block)
+        if block is not None:
+            self.rows += block[0].shape[0]
+        return block
+
+    def __iter__(self) -> Iterator[Block]:
+        while (block := self.read()) is not None:
+            yield block
+
+    @property
+    def position(self) -> Position:
+        """Where the next block starts: a small dict of numbers and strings that :meth:`seek` takes, now or later."""
+        return {"rows": self.rows, "skipped": self.skipped, **self._where()}
+
+    def seek(self, position: Position) -> None:
+        """Go to a position of this stream, or of another one over the same source."""
+        self._seek(position)
+        self.rows, self.skipped = position["rows"], position["skipped"]
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of the source that has been read, where its size is known."""
+        return None if self.n_rows is None else min(1.0, (self.rows + self.skipped) / max(self.n_rows, 1))
+
+    def close(self) -> None:
+        """Close the files; a stream is also a context manager."""
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}, {self.rows} rows read>"
+
+
+def check_dtype(dtype: Any) -> np.dtype:
+    """float32 or float64."""
+    found = np.dtype(dtype)
+    if found not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    return found

@@ -1,0 +1,213 @@
+"""Bytes of files and pipes, packed or not, and the lines in them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import sys
+from typing import Any
+
+CHUNK = 1 << 20
+LONGEST = 1 << 28  # no line of a table is a quarter of a gigabyte long
+
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def name_of(source: Any) -> str:
+    """A name for messages."""
+    if source == "-":
+        return "standard input"
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    return str(getattr(source, "name", None) or type(source).__name__)
+
+
+class Bytes:
+    """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
+
+    How it is packed (gzip, bzip2, zstd) is told by its first bytes, not by its name.
+    """
+
+    def __init__(self, source: Any):
+        self.name = name_of(source)
+        self.own = isinstance(source, (str, os.PathLike)) and source != "-"
+        if self.own:
+            self.raw: Any = open(source, "rb")  # noqa: SIM115 (closed by close)
+            self.size: int | None = os.fstat(self.raw.fileno()).st_size or None  # a pipe or device has none
+        else:
+            self.raw = sys.stdin.buffer if source == "-" else source
+            self.size = None
+            if not hasattr(self.raw, "peek"):
+                self.raw = io.BufferedReader(self.raw) if isinstance(self.raw, io.RawIOBase) else _Peekable(self.raw)
+        magic = self.raw.peek(4)[:4]
+        self.packing = next((kind for start, kind in _PACKED.items() if magic.startswith(start)), None)
+        self.file = _unpacked(self.raw, self.packing, self.name)
+        self.offset = 0  # in the unpacked content
+
+    def read(self, n: int) -> bytes:
+        """Up to n bytes; none at the end."""
+        try:
+            data = self.file.read(n)
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise ValueError(f"{self.name}: the {self.packing} file is truncated or damaged: {error}") from None
+        except OSError as error:
+            if self.packing is None:
+                raise
+            raise ValueError(f"{self.name}: the {self.packing} file is damaged: {error}") from None
+        except Exception as error:  # zstd has its own class of errors
+            if self.packing != "zstd":
+                raise
+            raise ValueError(f"{self.name}: the zstd file is damaged: {error}") from None
+        self.offset += len(data)
+        return data
+
+    def skip_to(self, offset: int) -> None:
+        """Go to an offset of the unpacked content: backwards only in a plain file, else by reading on."""
+        if self.own and self.packing is None and self.size is not None:
+            if offset > self.size:
+                raise ValueError(f"{self.name} has {self.size} bytes, fewer than the position to go on from ({offset})")
+            self.file.seek(offset)
+            self.offset = offset
+            return
+        if offset < self.offset:
+            if not self.own:
+                raise ValueError(f"{self.name} cannot be read again from an earlier position")
+            self.raw.seek(0)
+            self.file = _unpacked(self.raw, self.packing, self.name)
+            self.offset = 0
+        while self.offset < offset:
+            if not self.read(min(CHUNK, offset - self.offset)):
+                raise ValueError(f"{self.name} ends before the position to go on from ({self.offset} < {offset} bytes)")
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of a file that was read, packed bytes for a packed one."""
+        if not self.size:
+            return None
+        return min(1.0, (self.offset if self.packing is None else self.raw.tell()) / self.size)
+
+    def close(self) -> None:
+        if self.own:
+            self.raw.close()
+
+
+class _Peekable:
+    """A binary file object without ``peek``: one that cannot be a raw file."""
+
+    def __init__(self, file: Any):
+        self.file, self.held = file, b""
+
+    def peek(self, n: int) -> bytes:
+        while len(self.held) < n and (more := self.file.read(n - len(self.held))):
+            self.held += more
+        return self.held
+
+    def read(self, n: int = -1) -> bytes:
+        if not self.held:
+            return self.file.read(n)
+        taken, self.held = (self.held, b"") if n < 0 else (self.held[:n], self.held[n:])
+        return taken + (self.file.read() if n < 0 else b"")
+
+    def readable(self) -> bool:
+        return True
+
+
+def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
+    if packing == "gzip":
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    if packing == "bzip2":
+        return bz2.BZ2File(raw, "rb")
+    if packing == "zstd":
+        try:
+            from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
+
+            return zstd.ZstdFile(raw, "rb")
+        except ImportError:
+            pass
+        try:
+            import zstandard
+        except ImportError:
+            raise ImportError(f"{name} is packed with zstd: pip install 'kernelstream[zstd]' to read it") from None
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
+    return raw
+
+
+class Text:
+    """The lines of a source, in a buffer that parsers work on directly.
+
+    Attributes
+    ----------
+    buffer : bytes
+        Content from ``start`` on has not been used yet; after :meth:`fill` it ends with a newline or a partial line.
+    line : int
+        Lines used so far.
+    """
+
+    def __init__(self, source: Any, chunk: int = CHUNK):
+        self.bytes = Bytes(source)
+        self.buffer, self.start, self.line, self.chunk = b"", 0, 0, chunk
+        self.ended = False
+        self.added = 0  # 1 when the buffer ends with a newline that the source lacks
+
+    @property
+    def offset(self) -> int:
+        """Where the unused content starts, in the unpacked source."""
+        return self.bytes.offset - max(len(self.buffer) - self.start - self.added, 0)
+
+    def fill(self) -> bool:
+        """Make sure that there is an unused, complete line; False at the end of the source."""
+        if self.buffer.find(b"\n", self.start) >= 0:
+            return True
+        parts, size = [self.buffer[self.start :]], len(self.buffer) - self.start
+        while not self.ended:
+            more = self.bytes.read(self.chunk)
+            if not more:
+                self.ended = True
+                break
+            parts.append(more)
+            size += len(more)
+            if b"\n" in more:
+                break
+            if size > LONGEST:
+                raise ValueError(
+                    f"{self.bytes.name}, line {self.line + 1}: longer than {LONGEST >> 20} MiB: this is not a text file"
+                )
+        self.buffer, self.start = b"".join(parts), 0
+        if self.ended and self.buffer and not self.buffer.endswith(b"\n"):
+            self.buffer += b"\n"
+            self.added = 1
+        return bool(self.buffer)
+
+    def use(self, consumed: int, lines: int) -> None:
+        """Mark bytes and lines as used."""
+        self.start += consumed
+        self.line += lines
+
+    def readline(self) -> bytes:
+        """The next line, with its end; empty at the end of the source."""
+        if not self.fill():
+            return b""
+        stop = self.buffer.index(b"\n", self.start) + 1
+        line = self.buffer[self.start : stop]
+        self.use(len(line), 1)
+        return line
+
+    def where(self) -> dict[str, int]:
+        return {"byte": self.offset, "line": self.line}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        target = position["byte"]
+        begin = self.bytes.offset - (len(self.buffer) - self.added)
+        if begin <= target <= self.bytes.offset:
+            self.start = target - begin
+        else:
+            self.buffer, self.start, self.ended, self.added = b"", 0, False, 0
+            self.bytes.skip_to(target)
+        self.line = position["line"]
+
+    def peek(self, n: int = 1 << 16) -> bytes:
+        """Unused content at the current place, without using it: at least one line unless the source has ended."""
+        self.fill()
+        return self.buffer[self.start : self.start + n]

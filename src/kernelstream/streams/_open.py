@@ -1,0 +1,109 @@
+"""The stream of a source, by what the source is."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from typing import Any
+
+from ._base import Stream
+from ._bytes import Text, name_of
+from .arrays import Arrays
+from .csv import CSV
+from .iterators import Blocks
+from .libsvm import LibSVM
+from .tables import Arrow, Frame
+
+FORMATS: dict[str, type[Stream]] = {"libsvm": LibSVM, "csv": CSV, "arrow": Arrow, "arrays": Arrays}
+
+_BY_NAME = {
+    ".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npy": "arrays",
+    ".npz": "arrays", ".parquet": "arrow", ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+_BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
+_PACKED = (".gz", ".bz2", ".zst")
+# A label and at least one index:value, or nothing but a label.
+_LIBSVM = re.compile(rb"\s*[^\s,;|:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?$")
+
+
+def open(source: Any, format: str | None = None, **options: Any) -> Stream:
+    """Open a file, a pipe, a frame, a pair of arrays or an iterable as a stream of blocks.
+
+    Parameters
+    ----------
+    source : path, "-", binary file, data frame, (X, y), or iterable of pairs (X, y)
+        "-" is standard input.
+    format : {"libsvm", "csv", "arrow", "arrays"}, optional
+        Of a file; by default it is told by the name, then by the first bytes.
+    **options
+        Of the reader: see :class:`LibSVM`, :class:`CSV`, :class:`Arrow`, :class:`Arrays`, :class:`Frame`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from kernelstream import streams
+    >>> streams.open(io.BytesIO(b"1 1:0.5\\n"))
+    <LibSVM 'BytesIO', 0 rows read>
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if isinstance(source, Stream):
+        return source
+    if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+        return _in_memory(source, options)
+    if format is None:
+        format = _BY_NAME.get(_suffix(name_of(source)))
+    kind, text = FORMATS.get(format or ""), None
+    if kind is None or kind in (LibSVM, CSV):
+        text = Text(source)
+        first = text.peek()
+        if kind is None:
+            kind = FORMATS[_told(first, text.bytes.name)]
+        if kind in (LibSVM, CSV):
+            source = text
+        else:
+            text.bytes.close()
+    return kind(source, **_fitting(kind, options))
+
+
+def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
+    if isinstance(source, tuple) and len(source) == 2:
+        return Arrays(*source, **_fitting(Arrays, options))
+    if hasattr(source, "columns") or hasattr(source, "column_names"):
+        return Frame(source, **options)
+    if hasattr(source, "shape"):
+        return Arrays(source, **_fitting(Arrays, options))
+    return Blocks(source, **_fitting(Blocks, options))
+
+
+def _suffix(name: str) -> str:
+    stem, suffix = os.path.splitext(name.lower())
+    return os.path.splitext(stem)[1] if suffix in _PACKED else suffix
+
+
+def _told(first: bytes, name: str) -> str:
+    """The format of a file, from its first bytes."""
+    for magic, format in _BINARY.items():
+        if first.startswith(magic):
+            return format
+    if not first:
+        raise ValueError(f"{name} is empty")
+    if b"\0" in first[:4096]:
+        raise ValueError(f"{name} is in no format that can be read: give format= one of {', '.join(FORMATS)}")
+    lines = [line for line in first.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
+    return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
+
+
+def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
+    """Options of the reader: what it has no use for is an error, unless it was not set."""
+    known = inspect.signature(kind.__init__).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        known = {**known, **inspect.signature(CSV.__init__).parameters}  # type: ignore[assignment]
+        known = {key: value for key, value in known.items() if key not in ("header", "delimiter", "labels")}  # type: ignore[assignment]
+    if kind is Arrays and "target" in options:
+        options = {("y" if key == "target" else key): value for key, value in options.items()}
+    for key, value in options.items():
+        if key not in known and value is not None:
+            raise ValueError(f"{key!r} is no option of {kind.__name__} streams")
+    return {key: value for key, value in options.items() if key in known}

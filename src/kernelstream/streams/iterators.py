@@ -1,0 +1,137 @@
+"""Whatever Python can iterate over: blocks (X, y), or single rows (x, y), as dicts or sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._base import BLOCK, Block, Position, Stream
+
+
+class Blocks(Stream):
+    """An iterable of pairs (X, y), X with any number of rows, cut again into blocks of equal length.
+
+    Parameters
+    ----------
+    blocks : iterable
+        Pairs of rows (n, d), dense or CSR, and targets (n,) or None. An iterable that can be started again (a list,
+        say) allows :meth:`seek` backwards.
+    block : int, default=1024
+        Rows per block.
+    n_rows : int, optional
+        Rows in all, if known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.streams import Blocks
+    >>> [len(y) for X, y in Blocks([(np.ones((3, 2)), np.ones(3))] * 4, block=5)]
+    [5, 5, 2]
+    """
+
+    unit = "row"
+
+    def __init__(self, blocks: Iterable[Any], block: int = BLOCK, *, n_rows: int | None = None):
+        super().__init__(getattr(blocks, "name", None) or type(blocks).__name__, block)
+        self.blocks, self.n_rows = blocks, n_rows
+        self.source = iter(blocks)
+        self.held: list[Block] = []
+        self.n_held = 0
+
+    def _next(self, n: int) -> Block | None:
+        while self.n_held < n:
+            pair = next(self.source, None)
+            if pair is None:
+                break
+            block = _pair(pair)
+            if self.n_features is not None and block[0].shape[1] != self.n_features:
+                raise ValueError(
+                    f"{self.name}: a block has {block[0].shape[1]} columns, the first had {self.n_features}"
+                )
+            self.n_features = int(block[0].shape[1])
+            if block[0].shape[0]:
+                self.held.append(block)
+                self.n_held += block[0].shape[0]
+        if not self.held:
+            return None
+        taken = min(n, self.n_held)
+        X, y = _joined(self.held)
+        self.held = [(X[taken:], None if y is None else y[taken:])] if taken < self.n_held else []
+        self.n_held -= taken
+        return X[:taken], None if y is None else y[:taken]
+
+    def _where(self) -> Position:
+        return {}
+
+    def _seek(self, position: Position) -> None:
+        todo = position["rows"] - self.rows
+        if todo < 0:
+            if self.source is self.blocks:
+                raise ValueError(f"{self.name} cannot be read again from an earlier position")
+            self.source, self.held, self.n_held, self.rows = iter(self.blocks), [], 0, 0
+            todo = position["rows"]
+        while todo:
+            block = self._next(min(todo, self.block))
+            if block is None:
+                raise ValueError(f"{self.name} ends before the position to go on from")
+            todo -= block[0].shape[0]
+
+
+def rows(pairs: Iterable[Any], block: int = BLOCK, dtype: Any = np.float64) -> Blocks:
+    """A stream of single rows: pairs (x, y) with x a sequence of numbers, or a dict from column to number.
+
+    The columns of dicts are those of the first row, in its order; a later row may lack some (0), but not add any.
+
+    Examples
+    --------
+    >>> from kernelstream import streams
+    >>> X, y = streams.rows([({"a": 1, "b": 2}, "yes"), ({"b": 3}, "no")]).read()
+    >>> X.tolist(), y.tolist()
+    ([[1.0, 2.0], [0.0, 3.0]], ['yes', 'no'])
+    """
+    return Blocks(_Rows(pairs, block, dtype), block)
+
+
+class _Rows:
+    def __init__(self, pairs: Iterable[Any], block: int, dtype: Any):
+        self.pairs, self.block, self.dtype = pairs, block, dtype
+        self.name = type(pairs).__name__
+        self.columns: list[Any] | None = None
+
+    def __iter__(self) -> Any:
+        source = iter(self.pairs)
+        while some := list(islice(source, self.block)):
+            yield np.array([self._row(x) for x, _ in some], self.dtype), np.array([y for _, y in some])
+
+    def _row(self, x: Any) -> Any:
+        if not isinstance(x, dict):
+            return x
+        if self.columns is None:
+            self.columns = list(x)
+        if len(x) > len(self.columns) or any(key not in self.columns for key in x):
+            new = [key for key in x if key not in self.columns]
+            raise ValueError(f"{self.name}: a row has columns that the first had not: {new[:5]}")
+        return [x.get(key, 0.0) for key in self.columns]
+
+
+def _pair(pair: Any) -> Block:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"an iterable must give pairs (X, y), not {type(pair).__name__}")
+    X = pair[0].tocsr() if sp.issparse(pair[0]) else np.asarray(pair[0])
+    y = None if pair[1] is None else np.asarray(pair[1])
+    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
+        raise ValueError(f"a block has X of shape {X.shape} and y of shape {None if y is None else y.shape}")
+    return X, y
+
+
+def _joined(held: list[Block]) -> Block:
+    if len(held) == 1:
+        return held[0]
+    Xs = [X for X, _ in held]
+    sparse = sp.issparse(Xs[0])
+    X = sp.vstack(Xs, format="csr") if sparse else np.concatenate(Xs)
+    return X, None if held[0][1] is None else np.concatenate([y for _, y in held])

@@ -1,0 +1,107 @@
+"""LIBSVM / SVMlight text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._bytes import Text
+from ._parsers import REASONS, parse_libsvm
+
+
+class LibSVM(Stream):
+    """Rows ``label index:value index:value ...`` of a text, as CSR blocks.
+
+    Indices must ascend within a row. A text may have comments (``# ...``), empty lines and ``qid:n``, which is ignored.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+        "-" is standard input. Content packed with gzip, bzip2 or zstd is unpacked on the way.
+    block : int, default=1024
+        Rows per block.
+    n_features : int, optional
+        Width of the rows; an index beyond it makes a bad row. Without it the width grows when new features appear.
+    zero_based : bool, default=False
+        Whether the first feature has index 0; the format's own convention is 1.
+    dtype : float64 or float32
+    on_error : {"raise", "skip", "log"}
+        What to do about a row that cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from kernelstream.streams import LibSVM
+    >>> X, y = LibSVM(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1 # a comment\\n")).read()
+    >>> X.toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        block: int = BLOCK,
+        *,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        dtype: Any = np.float64,
+        on_error: str = "raise",
+    ):
+        if n_features is not None and (isinstance(n_features, bool) or not 1 <= int(n_features) < 2**31 - 1):
+            raise ValueError(f"n_features must be an integer >= 1, got {n_features!r}")
+        self.dtype = check_dtype(dtype)
+        self.text = source if isinstance(source, Text) else Text(source)
+        super().__init__(self.text.bytes.name, block, on_error)
+        self.zero_based, self.limit = bool(zero_based), int(n_features or 0)
+        self.n_features = int(n_features or 0)
+
+    def _next(self, n: int) -> Block | None:
+        parts = []
+        text, wanted, single = self.text, n, self.dtype == np.float32
+        while wanted and text.fill():
+            parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, self.limit, single)
+            labels, _, _, _, width, lines, consumed, bad = parsed
+            if self.on_error == "skip":
+                self.skipped += len(bad)
+            else:
+                for line, _, column, reason in bad:
+                    self._bad(text.line + line + 1, f"{REASONS[reason]} (column {column + 1})")
+            text.use(consumed, lines)
+            self.n_features = max(self.n_features or 0, width)
+            if len(labels):
+                parts.append(parsed)
+                wanted -= len(labels)
+        return _joined(parts, self.n_features or 1) if parts else None
+
+    def _where(self) -> Position:
+        return {**self.text.where(), "width": self.n_features}
+
+    def _seek(self, position: Position) -> None:
+        self.text.seek(position)
+        self.n_features = max(self.limit, position["width"])
+
+    @property
+    def fraction(self) -> float | None:
+        return self.text.bytes.fraction
+
+    def close(self) -> None:
+        self.text.bytes.close()
+
+
+def _joined(parts: list[Any], width: int) -> Block:
+    """The rows of all parts as one CSR block."""
+    if len(parts) == 1:
+        labels, indptr, indices, values = parts[0][:4]
+    else:
+        labels, indices, values = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
+        ends, offset = [np.zeros(1, np.int32)], 0
+        for part in parts:
+            ends.append(part[1][1:] + np.int32(offset))
+            offset += len(part[2])
+        indptr = np.concatenate(ends)
+    X = sp.csr_array((values, indices, indptr), shape=(len(labels), width))
+    X.has_canonical_format = True  # the parser insists on ascending indices
+    return X, labels

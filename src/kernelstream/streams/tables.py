@@ -1,0 +1,312 @@
+"""Tables with typed columns: Parquet, Arrow and Feather files, and data frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._columns import Columns
+
+
+class Table(Stream):
+    """What tables share: typed columns, of which one may be the target and some categories.
+
+    Parameters
+    ----------
+    target : str, int or None
+        Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
+    features, drop, hashed, one_hot, missing, dtype, on_error
+        See :class:`CSV`.
+    """
+
+    unit = "row"
+
+    def _begin(self, names: Sequence[str], target: Any, options: dict[str, Any]) -> None:
+        self.dtype = check_dtype(options.pop("dtype", np.float64))
+        self.missing = options.pop("missing", None)
+        self.columns = Columns(names, target, where=self.name, **options)
+        self.n_features, self.feature_names = self.columns.width, self.columns.feature_names
+        self.pieces: Iterator[Any] | None = None
+        self.piece: Any = None  # columns that are being cut
+        self.at = 0  # row of the table where the unused part of the piece starts
+
+    # ---------------------------------------------------------------- for readers
+    def _pieces(self, start: int) -> Iterator[Any]:
+        """Parts of the table from row ``start`` on, of any length."""
+        raise NotImplementedError
+
+    def _length(self, piece: Any) -> int:
+        raise NotImplementedError
+
+    def _slice(self, piece: Any, start: int, n: int) -> Any:
+        raise NotImplementedError
+
+    def _column(self, piece: Any, j: int) -> np.ndarray:
+        """A column as float64, NaN where it is missing, or as strings, None where it is missing."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- blocks
+    def _next(self, n: int) -> Block | None:
+        parts: list[tuple[dict[int, np.ndarray], int]] = []
+        wanted = n
+        while wanted:
+            if self.piece is None:
+                if self.pieces is None:
+                    self.pieces = self._pieces(self.at)
+                self.piece = next(self.pieces, None)
+                if self.piece is None:
+                    break
+            size = min(wanted, self._length(self.piece))
+            taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
+            self.piece = self._slice(self.piece, size, left) if left else None
+            columns, good = self._good(taken, size)
+            self.at += size
+            if good:
+                parts.append((columns, good))
+                wanted -= good
+        if not parts:
+            return None
+        rows = n - wanted
+        joined = {j: np.concatenate([columns[j] for columns, _ in parts]) for j in parts[0][0]}
+        numbers = {j: column for j, column in joined.items() if column.dtype.kind == "f"}
+        texts: dict[int, Any] = {j: column for j, column in joined.items() if column.dtype.kind != "f"}
+        X = self.columns.encode(numbers, texts, rows, self.dtype)
+        target = self.columns.target
+        if target is None:
+            return X, None
+        return X, numbers[target] if target in numbers else np.array(texts[target], dtype=str)
+
+    def _good(self, taken: Any, size: int) -> tuple[dict[int, np.ndarray], int]:
+        """Columns of the rows that can be used."""
+        columns: dict[int, np.ndarray] = {}
+        wrong: dict[int, str] = {}
+        largest = float(np.finfo(self.dtype).max)
+        used = [*self.columns.features, *([] if self.columns.target is None else [self.columns.target])]
+        for j in used:
+            name, is_target = self.columns.names[j], j == self.columns.target
+            column = self._column(taken, j)
+            if j in self.columns.textual:
+                column = _as_text(column)
+                odd = {row: "is missing" for row, text in enumerate(column) if text is None}
+                for row, text in enumerate(column):
+                    reason = None if text is None else self.columns.check_text(j, text)
+                    if reason:
+                        odd[row] = reason.removeprefix(f"column {name!r}")
+            elif column.dtype.kind == "f":
+                if self.missing is not None and not is_target:
+                    column = np.where(np.isnan(column), self.missing, column)
+                bad = np.flatnonzero(~(np.abs(column) <= largest))
+                odd = {int(row): "is missing" if np.isnan(column[row]) else "is not finite" for row in bad}
+            elif is_target:
+                odd = {row: "is missing" for row, text in enumerate(column) if text is None}
+            else:
+                raise ValueError(
+                    f"{self.name}: column {name!r} holds no numbers; leave it out (drop=[{name!r}]) or declare it as "
+                    f"categories (hashed=[{name!r}], or one_hot)"
+                )
+            columns[j] = column
+            for row, reason in odd.items():
+                joint = "" if reason.startswith(":") else " "
+                wrong.setdefault(row, f"column {name!r}{' (the target)' * is_target}{joint}{reason}")
+        for row in sorted(wrong):
+            self._bad(self.at + row + 1, wrong[row])
+        if wrong:
+            keep = np.array([row not in wrong for row in range(size)])
+            columns = {j: column[keep] for j, column in columns.items()}
+        return columns, size - len(wrong)
+
+    def _where(self) -> Position:
+        return {"at": self.at}
+
+    def _seek(self, position: Position) -> None:
+        self.at = position["at"]
+        self.pieces = self.piece = None
+
+
+class Arrow(Table):
+    """Rows of a Parquet, Feather or Arrow file, read a record batch at a time.
+
+    Parameters
+    ----------
+    source : path
+        How it is stored is told by its first bytes.
+    target : str, int or None
+        Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
+    block : int, default=1024
+        Rows per block.
+    on_error : {"raise", "skip", "log"}
+        What to do about a row with a missing or infinite value.
+    **options
+        ``features``, ``drop``, ``hashed``, ``one_hot``, ``missing``, ``dtype`` as for :class:`CSV`.
+    """
+
+    def __init__(self, source: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+        super().__init__(os.fspath(source), block, on_error)
+        try:
+            import pyarrow
+        except ImportError:
+            raise ImportError(f"{self.name}: pip install 'kernelstream[parquet]' to read such files") from None
+        self.pyarrow = pyarrow
+        with open(source, "rb") as file:
+            magic = file.read(6)
+        try:
+            self._open(source, magic)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"{self.name} is not a Parquet, Feather or Arrow file: {error}") from None
+        self._begin(self.schema.names, target, options)
+
+    def _open(self, source: Any, magic: bytes) -> None:
+        self.parquet: Any = None
+        self.source = source
+        if magic.startswith(b"PAR1"):
+            import pyarrow.parquet
+
+            self.parquet = pyarrow.parquet.ParquetFile(source, memory_map=True)
+            self.schema = self.parquet.schema_arrow
+            self.n_rows = self.parquet.metadata.num_rows
+            return
+        import pyarrow.ipc
+
+        self.streamed = not magic.startswith(b"ARROW1")
+        with self._ipc() as reader:
+            self.schema = reader.schema
+
+    def _ipc(self) -> Any:
+        source = self.pyarrow.memory_map(os.fspath(self.source))
+        return self.pyarrow.ipc.open_stream(source) if self.streamed else self.pyarrow.ipc.open_file(source)
+
+    def _pieces(self, start: int) -> Iterator[Any]:
+        used = [self.columns.names[j] for j in (*self.columns.features, self.columns.target) if j is not None]
+        if self.parquet is not None:
+            meta, first = self.parquet.metadata, 0
+            while first < meta.num_row_groups and meta.row_group(first).num_rows <= start:
+                start -= meta.row_group(first).num_rows
+                first += 1
+            groups = list(range(first, meta.num_row_groups))
+            batches = self.parquet.iter_batches(max(self.block, 1 << 14), row_groups=groups, columns=used)
+        else:
+            reader = self._ipc()
+            batches = reader if self.streamed else map(reader.get_batch, range(reader.num_record_batches))
+        for batch in batches:
+            if start < batch.num_rows:
+                yield batch.slice(start)
+                start = 0
+            else:
+                start -= batch.num_rows
+
+    def _length(self, piece: Any) -> int:
+        return piece.num_rows
+
+    def _slice(self, piece: Any, start: int, n: int) -> Any:
+        return piece.slice(start, n)
+
+    def _column(self, piece: Any, j: int) -> np.ndarray:
+        column = piece.column(self.columns.names[j])
+        types = self.pyarrow.types
+        kind = column.type
+        if types.is_boolean(kind):
+            column, kind = column.cast("int8"), None
+        if kind is None or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+            return column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+        return _as_text(np.array(column.to_pylist(), dtype=object))
+
+
+class Frame(Table):
+    """Rows of a data frame (pandas, polars, pyarrow, or any other that narwhals knows), or of an iterable of them.
+
+    Parameters
+    ----------
+    frames : data frame, or iterable of data frames
+        An iterable, such as ``pandas.read_csv(..., chunksize=...)``, is read one frame at a time.
+    target : str, int or None
+        Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
+    block : int, default=1024
+        Rows per block.
+    on_error : {"raise", "skip", "log"}
+        What to do about a row with a missing or infinite value.
+    **options
+        ``features``, ``drop``, ``hashed``, ``one_hot``, ``missing``, ``dtype`` as for :class:`CSV`.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from kernelstream.streams import Frame
+    >>> X, y = Frame(pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}), target="b").read()
+    >>> X.tolist(), y.tolist()
+    ([[1.0], [2.0]], ['x', 'y'])
+    """
+
+    def __init__(self, frames: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+        super().__init__("data frame", block, on_error)
+        try:
+            import narwhals
+        except ImportError:
+            raise ImportError("pip install 'kernelstream[frames]' to read data frames") from None
+        self.narwhals = narwhals
+        whole = narwhals.from_native(frames, eager_only=True, pass_through=True)
+        self.whole = whole if isinstance(whole, narwhals.DataFrame) else None
+        self.rest: Iterator[Any] | None = None
+        if self.whole is None:
+            self.rest = iter(frames)
+            try:
+                first = next(self.rest)
+            except StopIteration:
+                raise ValueError("there is no data frame to read") from None
+            self.first: Any = self._frame(first)
+            names = self.first.columns
+        else:
+            self.n_rows, names = len(self.whole), self.whole.columns
+        self._begin([str(name) for name in names], target, options)
+
+    def _frame(self, frame: Any) -> Any:
+        try:
+            return self.narwhals.from_native(frame, eager_only=True)
+        except TypeError:
+            raise ValueError(f"{type(frame).__name__} is not a data frame") from None
+
+    def _pieces(self, start: int) -> Iterator[Any]:
+        if self.whole is not None:
+            yield self.whole[start:]
+            return
+        if self.first is None:
+            raise ValueError("an iterable of data frames can be read only once")
+        piece, self.first = self.first, None
+        while piece is not None:
+            if start < len(piece):
+                yield piece[start:]
+            start = max(0, start - len(piece))
+            piece = next(self.rest, None)  # type: ignore[arg-type]
+            piece = None if piece is None else self._frame(piece)
+
+    def _length(self, piece: Any) -> int:
+        return len(piece)
+
+    def _slice(self, piece: Any, start: int, n: int) -> Any:
+        return piece[start : start + n]
+
+    def _column(self, piece: Any, j: int) -> np.ndarray:
+        name = piece.columns[j]
+        if str(name) != self.columns.names[j]:
+            raise ValueError(f"a data frame has the column {name!r} where the first had {self.columns.names[j]!r}")
+        column = piece[name]
+        kind = column.dtype
+        if kind.is_numeric() or kind == self.narwhals.Boolean:
+            return np.array(
+                [np.nan if value is None else value for value in column.to_list()]
+                if column.is_null().any()
+                else column.to_numpy(),
+                dtype=np.float64,
+            )
+        return _as_text(np.array(column.to_list(), dtype=object))
+
+
+def _as_text(column: np.ndarray) -> np.ndarray:
+    """Strings, None where missing."""
+    if column.dtype.kind == "f":
+        return np.array([None if np.isnan(v) else f"{v:g}" for v in column], dtype=object)
+    missing = [value is None or value != value for value in column]  # NaN differs from itself
+    return np.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], dtype=object)
