@@ -1,4 +1,4 @@
-"""Threads: how many may be used, and a block of work prepared while the one before is consumed.
+"""Threads: how many may be used, a block of work prepared while the one before is consumed, and work side by side.
 
 The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else the cores this process may use;
 :func:`set_num_threads` overrides both.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +19,8 @@ from .._cores import get_num_threads as get_num_threads
 from .._cores import set_num_threads as set_num_threads
 
 _pool: ThreadPoolExecutor | None = None
+_crew: ThreadPoolExecutor | None = None
+_inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
 def cuts(n: int, block: int) -> list[slice]:
@@ -37,7 +40,7 @@ def one_blas_thread() -> Any:
 
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
     """``(item, work(item))`` in order; if ``threaded``, the next item's work runs while this one's is consumed."""
-    if len(items) < 4:
+    if len(items) < 4 or getattr(_inside, "each", False):
         for item in items:
             yield item, work(item)
         return
@@ -55,15 +58,43 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
             yield item, done
 
 
+def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used."""
+    global _crew
+    count = min(get_num_threads(), len(items))
+    if count < 2:
+        for item in items:
+            work(item)
+        return
+
+    def run(first: int) -> None:
+        _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
+        try:
+            for item in items[first::count]:
+                work(item)
+        finally:
+            _inside.each = False
+
+    if _crew is None or _crew._max_workers < count - 1:
+        _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
+    with one_blas_thread():
+        others = [_crew.submit(run, first) for first in range(1, count)]
+        run(0)
+        for other in others:
+            other.result()
+
+
 def _the_pool() -> ThreadPoolExecutor:
     global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(1, thread_name_prefix="kernelstream")
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_forget_pool)
     return _pool
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+def _forget_pools() -> None:
+    global _pool, _crew
+    _pool = _crew = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)  # threads do not survive a fork

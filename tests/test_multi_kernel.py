@@ -1,0 +1,179 @@
+"""Online multiple kernel learning against a naive program, closed forms and the contract of all learners."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    MultiKernelClassifier,
+    MultiKernelRegressor,
+    NystroemClassifier,
+    OnlineRidge,
+    OnlineRidgeClassifier,
+    RRFClassifier,
+    RRFRegressor,
+    updates,
+)
+from kernelstream.estimators._hedge import STREAM
+from kernelstream.features import RandomFourier
+from kernelstream.random import uniforms
+from kernelstream.testing import check_streaming
+
+X2, y2 = make_moons(260, noise=0.2, random_state=0)
+X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
+ENGINES = ["python", "native"]
+WIDTHS = (0.01, 1.0, 100.0)
+
+
+def fogd(gammas=WIDTHS, eta=0.5, loss="hinge"):
+    return [FeatureClassifier(RandomFourier(gamma=g, n_components=25), loss, updates.OGD(eta)) for g in gammas]
+
+
+def regressors(gammas=WIDTHS):
+    return [FeatureRegressor(RandomFourier(gamma=g, n_components=25)) for g in gammas]
+
+
+def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
+    """Ten lines: algorithm 15 of the thesis in plain numpy, with the conventions of SPEC section 9; scores, weights."""
+    maps = [RandomFourier(gamma=g, n_components=25, random_state=seed).fit(X) for g in gammas]
+    Z = [m.transform(X) for m in maps]
+    m, w, theta, scores = len(maps), [np.zeros(50) for _ in maps], np.full(len(maps), 1 / len(maps)), []
+    u = uniforms(seed, 0, len(y) * m, STREAM).reshape(len(y), m)
+    for t in range(len(y)):
+        f = np.array([w[i] @ Z[i][t] for i in range(m)])
+        scores.append(theta @ np.sign(f))
+        p = np.ones(m) if delta is None else (1 - delta) * theta / theta.max() + delta
+        for i in range(m):
+            if y[t] * f[i] < 1 and u[t, i] < p[i]:
+                w[i] = w[i] + eta * y[t] * Z[i][t]
+        theta = theta * discount ** (y[t] * f <= 0)
+        theta = (1 - share) * theta / theta.sum() + share / m
+    return np.array(scores), theta
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("share", [0.0, 0.02])
+@pytest.mark.parametrize("delta", [None, 0.001, 0.3])
+def test_equals_the_naive_program(engine, share, delta):
+    X, y = np.tile(X2, (3, 1)), np.tile(2 * y2 - 1, 3)
+    how = {} if delta is None else {"updates": "stochastic", "smoothing": delta}
+    est = MultiKernelClassifier(fogd(), share=share, discount=0.9, **how, engine=engine, random_state=0)
+    scores = est.learn(X, y)
+    expected, theta = naive(X, y, WIDTHS, 0.5, 0.9, share, delta)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
+    np.testing.assert_allclose(est.weights_, theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_learners_are_those_that_learn_alone(engine):
+    est = MultiKernelClassifier(fogd(), engine=engine, random_state=3).fit(X2, y2)
+    for member, alone in zip(est.learners_, fogd(), strict=True):
+        alone.set_params(engine=engine, random_state=3).fit(X2, y2)
+        np.testing.assert_allclose(member.decision_function(X2), alone.decision_function(X2), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_multiclass_votes(engine):
+    """Each learner votes for its best class; its mistakes are those of its own predictions."""
+    est = MultiKernelClassifier(fogd(), discount=0.8, engine=engine, random_state=0)
+    got = est.learn(X4, y4, classes=np.unique(y4))
+    alone = [m.set_params(random_state=0, engine=engine).learn(X4, y4, classes=np.unique(y4)) for m in fogd()]
+    theta = np.full(3, 1 / 3)
+    for t in range(len(y4)):
+        votes = np.zeros(4)
+        for w, F in zip(theta, alone, strict=True):
+            best = np.flatnonzero(F[t] == F[t].max())
+            if len(best) == 1:
+                votes[best[0]] += w
+        np.testing.assert_allclose(got[t], votes, atol=1e-9)
+        wrong = np.array([not np.all(F[t][y4[t]] > np.delete(F[t], y4[t])) for F in alone])
+        theta = theta * 0.8**wrong
+        theta /= theta.sum()
+    np.testing.assert_allclose(est.weights_, theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_regression_hedge(engine):
+    est = MultiKernelRegressor(regressors(), discount=0.7, engine=engine, random_state=0)
+    got = est.learn(X2, yr)
+    F = np.array([m.set_params(random_state=0, engine=engine).learn(X2, yr) for m in regressors()])
+    theta, low, high = np.full(3, 1 / 3), None, None
+    for t, y in enumerate(yr):
+        f = F[:, t] if t == 0 else np.clip(F[:, t], low, high)
+        np.testing.assert_allclose(got[t], theta @ f, rtol=1e-9)
+        low, high = (y, y) if t == 0 else (min(low, y), max(high, y))
+        if high > low:
+            theta = theta * 0.7 ** (((f - y) / (high - low)) ** 2)
+            theta /= theta.sum()
+    np.testing.assert_allclose(est.weights_, theta, rtol=1e-9)
+
+
+def test_regret_of_the_average_is_bounded():
+    """Squared loss within 2 R^2 log m of the best learner's, on any sequence: here one made to be hard."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((1500, 2))
+    y = np.clip(rng.standard_cauchy(1500), -1, 1)
+    y[:2] = -1, 1
+    est = MultiKernelRegressor(regressors(), random_state=0)
+    loss = np.sum((est.learn(X, y) - y) ** 2)
+    best = min(np.sum((np.clip(m.set_params(random_state=0).learn(X, y), -1, 1) - y) ** 2) for m in regressors())
+    assert loss <= best + 2 * 2**2 * np.log(3) + 2 * 4  # two rows pass before the range is known
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_uniform_and_scores(engine):
+    alone = np.array([m.set_params(random_state=0, engine=engine).learn(X2, y2) for m in fogd()])
+    uniform = MultiKernelClassifier(fogd(), "uniform", engine=engine, random_state=0)
+    np.testing.assert_allclose(uniform.learn(X2, y2), np.sign(alone).mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(uniform.weights_, 1 / 3)
+    added = MultiKernelClassifier(fogd(), "uniform", vote="score", engine=engine, random_state=0)
+    np.testing.assert_allclose(added.learn(X2, y2), alone.mean(axis=0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_silent_learner_has_no_vote_and_no_excuse(engine):
+    silent = OnlineRidgeClassifier(lam=1e300)  # scores 0, or as good as
+    loud = FeatureClassifier(RandomFourier(gamma=1.0, n_components=25))
+    X, y = np.ones((50, 2)), np.ones(50)
+    est = MultiKernelClassifier([silent, loud], engine=engine, random_state=0)
+    scores = est.learn(X, y, classes=[-1, 1])
+    assert scores[0] == 0 and (scores[1:] > 0).all()
+    np.testing.assert_allclose(est.weights_[1] / est.weights_[0], 0.99**-49 if scores[1] == 0.5 else 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nothing_underflows(engine):
+    """As after 10^7 mistakes: weights far below the smallest double, still in order and still able to come back."""
+    est = MultiKernelClassifier(fogd(), engine=engine, random_state=0).fit(X2, y2)
+    state = est.state_
+    state["log_theta"] = np.array([-1e5, 0.0, -1.01e5])
+    est.state_ = state
+    assert est.weights_.tolist() == [0.0, 1.0, 0.0]
+    est.learn(X2, y2)
+    change = est.state_["log_theta"] - est.state_["log_theta"].max()
+    assert np.isfinite(change).all() and change[2] < change[0] < -9e4
+    state["log_theta"] = np.array([-1e5, -1e5, -1e5])  # a common factor means nothing
+    est.state_ = state
+    np.testing.assert_allclose(est.weights_, 1 / 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_history_is_thinned(engine):
+    X, y = np.tile(X2, (10, 1)), np.tile(y2, 10)
+    est = MultiKernelClassifier(fogd(), engine=engine, random_state=0)
+    seen = {}
+    for t in range(1, len(y) + 1, 97):
+        est.learn(X[t - 1 : t + 96], y[t - 1 : t + 96])
+        seen[est.state_["t"]] = est.weights_
+    rows, weights = est.weights_history_
+    assert len(rows) == len(weights) <= 256 and len(rows) > 128
+    assert len(set(np.diff(rows))) == 1 and rows[0] == np.diff(rows)[0]
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-6)
+    for t, theta in seen.items():
+        if t in rows:
+            np.testing.assert_allclose(weights[rows == t][0], theta, rtol=1e-6)
