@@ -207,7 +207,10 @@ void bind_products(nb::module_& m) {
 
 }  // namespace
 
+void bind_binning_solvers(nb::module_& m);
+
 void bind_binning(nb::module_& m) {
+    bind_binning_solvers(m);
     bind_cells<float>(m);
     bind_cells<double>(m);
     m.def("bin_slots", &slots, "keys"_a.noconvert(), "starts"_a.noconvert());

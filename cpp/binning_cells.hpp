@@ -26,6 +26,9 @@ template <> struct Cell<float> {
     static KS_INLINE std::uint32_t index(float x, float offset, float inverse) {
         return bit_cast<std::uint32_t>(std::fma(x - offset, inverse, Math<float>::round));
     }
+    static KS_INLINE double place(float x, float offset, float inverse) {
+        return double(x - offset) * double(inverse);  // exact
+    }
 };
 
 // double: no sum follows the product, so no compiler fuses it, and the product is rounded as the formula reads.
@@ -34,13 +37,14 @@ template <> struct Cell<double> {
     static KS_INLINE std::uint32_t index(double x, double offset, double inverse) {
         return std::uint32_t(std::int32_t(std::rint((x - offset) * inverse)));
     }
+    static KS_INLINE double place(double x, double offset, double inverse) { return (x - offset) * inverse; }
 };
 
 template <class T>
 struct Grids {
     std::size_t d, R;
     const T *inverse, *offset;  // (R, d)
-    const T* limit;             // (d,): coordinates are clipped to +-limit, so that an index always fits 22 bits
+    const T* limit;             // (d,): up to +-limit an index has at most 22 bits in every grid, which `index` needs
     const std::uint32_t *A, *B; // (d,)
 };
 
@@ -57,9 +61,11 @@ struct SparseRows {
     const I *indices, *indptr;
 };
 
+// The index, plus bias, of a coordinate beyond the limit.
 template <class T>
-KS_INLINE T clip(T x, T limit) {
-    return std::min(std::max(x, -limit), limit);
+std::uint32_t far_index(T x, T offset, T inverse) {
+    const double place = std::min(std::max(Cell<T>::place(x, offset, inverse), -0x1p62), 0x1p62);
+    return std::uint32_t(std::int64_t(std::rint(place))) + Cell<T>::bias;
 }
 
 constexpr std::size_t kChunk = 2048;  // rows whose coordinates stay in the second-level cache while the grids pass
@@ -169,8 +175,18 @@ class Hasher {
     KS_INLINE void add(std::size_t j, T x, std::size_t lane) {
         if (x == T(0)) return;
         const std::size_t at = j * R;
-        add_coordinate<T>(R, clip(x, g.limit[j]), &by_row.offset[at], &by_row.inverse[at], &by_row.zero[at], g.A[j],
-                          g.B[j], &row_a[lane * R], &row_b[lane * R]);
+        if (std::abs(x) > g.limit[j]) return add_far(j, x, lane);
+        add_coordinate<T>(R, x, &by_row.offset[at], &by_row.inverse[at], &by_row.zero[at], g.A[j], g.B[j],
+                          &row_a[lane * R], &row_b[lane * R]);
+    }
+
+    void add_far(std::size_t j, T x, std::size_t lane) {
+        for (std::size_t r = 0; r < R; ++r) {
+            const std::size_t at = j * R + r;
+            const std::uint32_t step = far_index<T>(x, by_row.offset[at], by_row.inverse[at]) - by_row.zero[at];
+            row_a[lane * R + r] += g.A[j] * step;
+            row_b[lane * R + r] += g.B[j] * step;
+        }
     }
 
     // Adds the coordinates that add_row(row, lane) enters, for rows [at, at + m); kTile rows at a time, a cache line each.
@@ -207,7 +223,7 @@ class Hasher {
         for (std::size_t i = 0; i < tiles * kTile && !full.empty(); ++i) {
             const T* row = from + std::min(i, m - 1) * d;
             T* tile = X.data() + i / kTile * full.size() * kTile + i % kTile;
-            for (std::size_t k = 0; k < full.size(); ++k) tile[k * kTile] = clip(row[full[k]], g.limit[full[k]]);
+            for (std::size_t k = 0; k < full.size(); ++k) tile[k * kTile] = row[full[k]];
         }
         for (std::size_t r = 0; r < R; ++r) {
             collect(r);
@@ -220,16 +236,16 @@ class Hasher {
             });
     }
 
-    // Columns that vary are `holed` where it is less work to go from entry to entry, else `full`.
+    // Columns that vary are `holed` where it is less work to go from entry to entry, or where one is far, else `full`.
     void split(const T* from, std::size_t m) {
         const std::size_t d = g.d;
         low.assign(from, from + d), high = low, filled.assign(d, 0);
         for (std::size_t i = 0; i < m; ++i) count_row(d, from + i * d, low.data(), high.data(), filled.data());
         full.clear(), holed.clear();
         for (std::uint32_t j = 0; j < d; ++j) {
-            low[j] = clip(low[j], g.limit[j]), high[j] = clip(high[j], g.limit[j]);
-            if (m < 4 * kTile ? filled[j] > 0 : (low[j] != high[j] && filled[j] * 3 < m)) holed.push_back(j);
-            else full.push_back(j);
+            const bool few = m < 4 * kTile ? filled[j] > 0 : (low[j] != high[j] && filled[j] * 3 < m);
+            const bool far = low[j] < -g.limit[j] || high[j] > g.limit[j];
+            (few || far ? holed : full).push_back(j);
         }
     }
 

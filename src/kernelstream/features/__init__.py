@@ -13,6 +13,7 @@ from typing import Any
 
 from kernelstream import kernels
 from kernelstream.features._base import FeatureMap, Mapping
+from kernelstream.features.binning import RandomBinning
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
 from kernelstream.features.nystroem import Nystroem
@@ -24,6 +25,7 @@ __all__ = [
     "FeatureMap",
     "Mapping",
     "Nystroem",
+    "RandomBinning",
     "RandomFeatures",
     "RandomFourier",
     "RawFeatures",

@@ -102,6 +102,11 @@ class Laplacian(FourierKernel, CoordinateKernel):
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
         return np.tan(np.pi * (U - 0.5)) * self.gamma
 
+    def pitches(self, rng: np.random.Generator, d: int, R: int) -> np.ndarray:
+        """Pitches of ``R`` random binning grids, (d, R): Gamma(2, 1/gamma), the sum of two exponential numbers."""
+        self.validate()
+        return -np.log1p(-rng.random((R, d, 2))).sum(axis=2).T / self.gamma
+
 
 @register
 class Cauchy(FourierKernel, CoordinateKernel):

@@ -1,0 +1,52 @@
+"""Batch solvers of linear models on features that are too many to form a Gram matrix of.
+
+A solver is a holder of parameters with one method, ``solve(problem)``.
+
+>>> from kernelstream import solvers
+>>> solvers.get("cg")
+ConjugateGradient()
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from ._problem import DenseMatrix, Problem, Solution, Solver
+from .cg import ConjugateGradient
+from .coordinate_descent import CoordinateDescent
+from .newton_cg import NewtonCG
+from .online import Online
+
+__all__ = [
+    "ConjugateGradient",
+    "CoordinateDescent",
+    "DenseMatrix",
+    "NewtonCG",
+    "Online",
+    "Problem",
+    "Solution",
+    "Solver",
+    "get",
+    "names",
+]
+
+_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (ConjugateGradient, NewtonCG, CoordinateDescent, Online)}
+
+
+def names() -> list[str]:
+    """Names that :func:`get` understands."""
+    return sorted(_SOLVERS)
+
+
+def get(spec: Any) -> Solver:
+    """Solver from a name (default parameters) or an object."""
+    if isinstance(spec, Solver):
+        return spec
+    if isinstance(spec, str) and spec in _SOLVERS:
+        return _SOLVERS[spec]()
+    if not isinstance(spec, str):
+        raise ValueError(f"solver must be a name or a Solver object, got {spec!r}")
+    close = difflib.get_close_matches(spec, _SOLVERS, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown solver {spec!r}{hint} Known: {', '.join(names())}")

@@ -1,0 +1,101 @@
+"""What a solver gets and gives."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..losses import Loss
+
+
+class DenseMatrix:
+    """Dense features Z (n, P) with the products that solvers use; ``CellMatrix`` has the same."""
+
+    def __init__(self, Z: np.ndarray):
+        self.Z = Z
+        self.shape = Z.shape
+
+    def dot(self, V: np.ndarray) -> np.ndarray:
+        """``Z V``, (P, C) -> (n, C) float64."""
+        return (self.Z @ V).astype(np.float64, copy=False)
+
+    def tdot(self, U: np.ndarray) -> np.ndarray:
+        """``Z'U``, (n, C) -> (P, C)."""
+        return self.Z.T @ U
+
+    def squares(self, A: np.ndarray) -> np.ndarray:
+        """``sum_i A_ic z_ij^2``, (n, C) -> (P, C)."""
+        return np.square(self.Z).T @ A
+
+
+@dataclass
+class Problem:
+    r"""Minimise ``sum_i a_i l(y_ic, (Z w_c)_i) + penalty(w_c)`` for every output c.
+
+    The penalty is ``lam/2 ||w||^2``, or ``lam |w|_1`` for coordinate descent.
+    """
+
+    Z: Any  # (n, D), with dot, tdot and squares
+    Y: np.ndarray  # (n, C) float64: targets, or -1 and +1
+    loss: Loss
+    lam: float
+    ops: Any  # an engine
+    weight: np.ndarray | None = None  # (n,), the factors a_i
+    start: np.ndarray | None = None  # (D, C), weights to begin with
+    dtype: Any = np.float64  # of the weights
+    threads: int = 1
+    seed: int = 0
+    report: Callable[[int, float], None] = field(default=lambda iteration, value: None)
+
+    def column(self, c: int) -> Problem:
+        """The problem of one output."""
+        start = None if self.start is None else np.ascontiguousarray(self.start[:, c : c + 1])
+        return Problem(**{**self.__dict__, "Y": np.ascontiguousarray(self.Y[:, c : c + 1]), "start": start})
+
+    def objective(self, F: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+        """Objective of every output at scores F (n, C), with its penalty (C,)."""
+        values = self.loss.value(self.Y, F)
+        return (values if self.weight is None else values * self.weight[:, None]).sum(axis=0) + penalty
+
+
+@dataclass
+class Solution:
+    """Weights (D, C), and how they came about."""
+
+    W: np.ndarray
+    history: list[float]
+    n_iter: int
+    converged: bool
+
+
+class Solver(BaseEstimator):
+    """Base of the solvers: parameters, the losses they serve, and ``solve``."""
+
+    name: ClassVar[str] = ""
+    losses: ClassVar[tuple[str, ...]] = ()
+    tol: float
+    max_iter: int
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
+            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+
+    def serves(self, loss: Loss) -> None:
+        """Raise ValueError for a loss this solver cannot minimise."""
+        if loss.name not in self.losses:
+            raise ValueError(f"solver {self.name!r} serves the losses {', '.join(self.losses)}, not {loss.name!r}")
+        if loss.name == "squared" and getattr(loss, "epsilon", 0.0):
+            raise ValueError(f"solver {self.name!r} serves the squared loss without a dead zone, got {loss!r}")
+
+    def solve(self, problem: Problem) -> Solution:
+        """The weights that minimise the problem."""
+        raise NotImplementedError
