@@ -12,6 +12,7 @@ from .. import _core
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update, unwrap
+from . import _binning_native
 from ._expansion_native import Expansion as Expansion
 from ._expansion_native import budget_pass as budget_pass
 from ._expansion_native import expansion_pass as expansion_pass
@@ -25,6 +26,7 @@ from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fas
 from ._workspace import workspace as workspace
 
 NAME = "native"
+binning = _binning_native  # cells of random binning and the solvers on them
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
 THREADED = True  # whether a second thread may prepare the next block
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import TINY, Update, unwrap
+from . import _binning_python
 from ._expansion_python import Expansion as Expansion
 from ._expansion_python import budget_pass as budget_pass
 from ._expansion_python import expansion_pass as expansion_pass
@@ -27,6 +28,7 @@ from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
 
 NAME = "python"
+binning = _binning_python  # cells of random binning and the solvers on them
 BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
 THREADED = False  # whether a second thread may prepare the next block
 
