@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 something is wrong with the data, a model or the environme
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -28,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(argv)
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        _reject(parser, args, unknown)
     try:
         args.run(args)
         sys.stdout.flush()
@@ -60,8 +63,18 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     for name, (help, setup) in COMMANDS.items():
         sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         if name == named:
-            sub.set_defaults(run=setup(sub, argv))
+            sub.set_defaults(run=setup(sub, argv), parser=sub)
     return parser
+
+
+def _reject(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: Sequence[str]) -> None:
+    """End with an error about arguments that a command does not have."""
+    sub = getattr(args, "parser", parser)
+    known = [option for action in sub._actions for option in action.option_strings]
+    word = unknown[0].split("=", 1)[0]
+    close = difflib.get_close_matches(word, known, n=1) if word.startswith("-") else []
+    hint = f": did you mean {close[0]}?" if close else ""
+    sub.error(f"unknown argument {word}{hint}")
 
 
 def _message(error: Exception) -> str:

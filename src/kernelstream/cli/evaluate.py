@@ -25,6 +25,7 @@ EXAMPLES = """examples:
 def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
+    parser.usage = "kernelstream evaluate DATA [DATA ...] [--model FILE | --algorithm NAME] [options]"
     parser.add_argument(
         "--model", "-m", metavar="FILE", help="evaluate this model as it is; without it, an algorithm as it learns"
     )
@@ -181,6 +182,7 @@ def _show(args: argparse.Namespace, result: dict[str, Any]) -> None:
 
 @command("bench", "compare algorithms on the same rows: error, speed, size")
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.usage = "kernelstream bench [DATA ...] [--algorithms A,B,C] [options]"
     parser.add_argument("--algorithms", type=listed, metavar="A,B,C", help="which (default: all that serve the task)")
     parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto")
     parser.add_argument(

@@ -23,6 +23,7 @@ EXAMPLES = """examples:
 def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
+    parser.usage = "kernelstream predict MODEL DATA [DATA ...] [--out FILE] [options]"
     parser.add_argument("model", metavar="MODEL", help="file that 'kernelstream train' wrote")
     parser.add_argument("--out", "-o", metavar="FILE", help="where predictions go (standard output)")
     parser.add_argument(

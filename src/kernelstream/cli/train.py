@@ -28,6 +28,7 @@ EXAMPLES = """examples:
 def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
+    parser.usage = "kernelstream train DATA [DATA ...] --model FILE [--algorithm NAME] [options]"
     parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
     parser.add_argument(
         "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"
@@ -114,7 +115,7 @@ def _task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str,
         raise UsageError(f"--target: {stream.name} has no column to learn")
     task = find_task(y)
     if not args.quiet and not args.json:
-        print(f"task: {task}, by the first {len(y):,} targets (--task says otherwise)", file=sys.stderr)
+        print(f"task: {task}, by the first {len(y):,} targets (--task overrides)", file=sys.stderr)
     return task
 
 

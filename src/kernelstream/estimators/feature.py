@@ -16,6 +16,7 @@ from ..updates import AdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
+from ._state import pad_columns
 
 MAP = "map_"  # prefix of the map's entries in the state
 
@@ -119,6 +120,8 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(
                 f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
+        if MAP + "landmarks" in state:
+            state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
 
     def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
         if state["warm_rows"] and not state["warm_count"]:

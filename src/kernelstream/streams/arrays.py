@@ -140,6 +140,8 @@ def _opened(path: Any, name: str) -> tuple[Any, Any]:
             entries = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     except zipfile.BadZipFile as error:
         raise ValueError(f"{name} is damaged: {error}") from None
+    if "kernelstream.json" in entries:
+        raise ValueError(f"{name} is a model, not data")
     lacking = "it must hold X (and y), or X_data, X_indices, X_indptr and X_shape"
     for names in (("X_data", "X_indices", "X_indptr", "X_shape"), ("data", "indices", "indptr", "shape")):
         if all(entry in entries for entry in names):

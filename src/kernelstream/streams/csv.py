@@ -256,10 +256,10 @@ class CSV(Stream):
         name, found = self.columns.names[field], fields[field].strip(_SPACES)
         what = f"column {name!r}" + (" (the target)" if field == self.columns.target else "")
         if code == 4:
-            return f"{what} is missing (missing=NUMBER fills such fields)"
+            return f"{what} is missing (the option missing fills such fields)"
         if code == 3:
             return f"{what}: {found[:40]!r} is not finite"
-        hint = "" if field == self.columns.target else f" (categories are declared: hashed=[{name!r}], or one_hot)"
+        hint = "" if field == self.columns.target else " (if it holds categories, declare it: hashed or one_hot)"
         return f"{what}: {found[:40]!r} is not a number{hint}"
 
     def _first_target_is_number(self) -> bool:

@@ -105,8 +105,8 @@ class Table(Stream):
                 odd = {row: "is missing" for row, text in enumerate(column) if text is None}
             else:
                 raise ValueError(
-                    f"{self.name}: column {name!r} holds no numbers; leave it out (drop=[{name!r}]) or declare it as "
-                    f"categories (hashed=[{name!r}], or one_hot)"
+                    f"{self.name}: column {name!r} holds no numbers: drop it, or declare it as categories "
+                    f"(hashed or one_hot)"
                 )
             columns[j] = column
             for row, reason in odd.items():

@@ -1,0 +1,89 @@
+"""Kills a training process again and again and lets another one go on, until all kills are used up.
+
+Arguments: a folder, kills, a seed. Every run that gets to its end must leave the same model file as one that was never
+disturbed. Run by test_checkpoint.py in a process of its own: it forks before any thread has been started.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def child(argv):
+    """Run a command in a forked process; returns its process id."""
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            from kernelstream import cli
+
+            code = cli.main(argv)
+        finally:
+            os._exit(code)
+    return pid
+
+
+def wait(pid, seconds=None):
+    """Exit status of a process, or None when it takes longer; without a limit, until it ends."""
+    until = None if seconds is None else time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(pid, 0 if until is None else os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            return None
+        time.sleep(0.0005)
+
+
+def main(folder, kills, seed):
+    import kernelstream.cli.train  # noqa: F401  (so that the forked processes start quickly)
+    from kernelstream import checkpoint, model_io, streams, zoo  # noqa: F401
+
+    rng = random.Random(seed)
+    home = Path(folder)
+    train = ["train", str(home / "data.svm"), "--block", "256", "--n-components", "40", "--on-error", "skip", "--quiet"]
+    plain = home / "plain.ks"
+    started = time.monotonic()
+    assert wait(child([*train, "--model", str(plain)])) == 0
+    whole = time.monotonic() - started
+    killed = runs = resumed = 0
+    while killed < kills:
+        model, kept = home / "model.ks", home / "kept"
+        shutil.rmtree(kept, ignore_errors=True)
+        model.unlink(missing_ok=True)
+        command = [
+            *train,
+            "--model",
+            str(model),
+            "--checkpoint",
+            str(kept),
+            "--every",
+            "512",
+            "--keep",
+            "2",
+            "--resume",
+        ]
+        while True:
+            pid = child(command)
+            status = wait(pid, rng.uniform(0, 1.5 * whole) if killed < kills else None)
+            if status is not None:
+                assert status == 0, f"exit status {status}"
+                break
+            os.kill(pid, signal.SIGKILL)
+            assert wait(pid) == -signal.SIGKILL
+            killed += 1
+            resumed += any(kept.glob("checkpoint-*.ks"))
+        assert model.read_bytes() == plain.read_bytes(), "the resumed run ended with another model"
+        assert not list(kept.glob("*.tmp"))
+        runs += 1
+    print(killed, runs, resumed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
