@@ -1,26 +1,35 @@
 """Estimators: scikit-learn's contract, plus ``learn``."""
 
 from .arow import AROWClassifier, NewtonClassifier
+from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
+from .kernel_awv import KernelAWV, KernelAWVClassifier
 from .learned import RRFClassifier, RRFRegressor
 from .nystroem import NystroemClassifier, NystroemRegressor
+from .pros_n_kons import ProsNKons, ProsNKonsClassifier
 from .ridge import OnlineRidge, OnlineRidgeClassifier
 
 __all__ = [
     "AROWClassifier",
+    "BinningClassifier",
+    "BinningRegressor",
     "BudgetClassifier",
     "BudgetRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
     "MultiKernelClassifier",
     "MultiKernelRegressor",
+    "KernelAWV",
+    "KernelAWVClassifier",
     "NewtonClassifier",
     "NystroemClassifier",
     "NystroemRegressor",
     "OnlineRidge",
     "OnlineRidgeClassifier",
+    "ProsNKons",
+    "ProsNKonsClassifier",
     "RRFClassifier",
     "RRFRegressor",
 ]

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
 
 from .. import second_order
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule
 from ._base import State
+from ._regressor import StreamRegressor
 from .feature import MAP, FeatureEstimator, feature_blocks
 
 
@@ -120,3 +123,70 @@ class SecondOrderEstimator(FeatureEstimator):
             raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
         if not isinstance(self.intercept, (bool, np.bool_)):
             raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
+
+
+class ManyTargets(StreamRegressor):
+    """Regression of one or several targets, y (n,) or (n, k)."""
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, (n,) or (n, k)."""
+        return self._public(self._scores(X))
+
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            try:
+                y = np.ascontiguousarray(y, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+            assert_all_finite(y, input_name="y")
+            outputs = y.shape[1]
+        else:
+            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
+            outputs = 1
+        if fresh:
+            return y, outputs
+        if outputs != self._state["n_outputs"]:
+            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
+        return y, None
+
+    def _declare(self, state: State, declared: Any) -> None:
+        state["n_outputs"] = declared
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
+
+    def _run(self, X, y, weight):
+        return self._public(self._advance(X, y, weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded labels (n,) as ±1 for every output, (n, outputs)."""
+    if state["n_outputs"] == 1:
+        return y[:, None]
+    return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)
+
+
+def follow(T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a change of outputs T: which are new (C,), where the others come from (C,), and with which sign (C,)."""
+    return (T == 0).all(axis=1), np.abs(T).argmax(axis=1), np.sign(T.sum(axis=1))
+
+
+def mix_matrices(state: State, T: np.ndarray, forgetting: float = 1.0) -> None:
+    """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they know."""
+    fresh, source, sign = follow(T)
+    second_order.flush(state, forgetting)
+    state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])
+    state["b"] = sign[:, None] * state["b"][source]
+    state["yy"] = np.where(fresh, 0.0, state["yy"][source])
+    for name in ("window_c", "window_b"):
+        state[name] = np.zeros((len(state["window"]), len(T)))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d
 
 from .. import engine as engines
 from .. import second_order
@@ -14,8 +12,7 @@ from ..features import FeatureMap
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
-from ._regressor import StreamRegressor
-from ._second_order import SecondOrderEstimator
+from ._second_order import ManyTargets, SecondOrderEstimator, follow, one_against_rest
 from .feature import MAP
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
@@ -135,7 +132,7 @@ class RidgeEstimator(SecondOrderEstimator):
             raise ValueError(f"the models have {mine['n_outputs']} and {theirs['n_outputs']} outputs")
 
 
-class OnlineRidge(StreamRegressor, RidgeEstimator):
+class OnlineRidge(ManyTargets, RidgeEstimator):
     r"""Ridge regression after every row, exactly, in constant memory.
 
     .. math:: \hat y_t = z_t'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
@@ -236,7 +233,7 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
         -------
         array, or a pair of arrays of the same shape
         """
-        mean = self._public(self._scores(X))
+        mean = super().predict(X)
         return (mean, self._public(self._deviation(X))) if return_std else mean
 
     def _deviation(self, X: Any) -> np.ndarray:
@@ -260,42 +257,6 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
                 variance = (theta * (variance + (P - mean[:, None]) ** 2)).sum(axis=1, keepdims=True)
             std[rows] = np.sqrt(variance[:, 0])
         return std
-
-    # ---------------------------------------------------------------- several targets
-    def _public(self, scores: np.ndarray) -> np.ndarray:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _check_target(self, y, classes, n, weight, fresh):
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] > 1:
-            try:
-                y = np.ascontiguousarray(y, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
-            assert_all_finite(y, input_name="y")
-            outputs = y.shape[1]
-        else:
-            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
-            outputs = 1
-        if fresh:
-            return y, outputs
-        if outputs != self._state["n_outputs"]:
-            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
-        return y, None
-
-    def _declare(self, state: State, declared: Any) -> None:
-        state["n_outputs"] = declared
-
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
-
-    def _run(self, X, y, weight):
-        return self._public(self._advance(X, y, weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
@@ -357,8 +318,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
         second_order.flush(state, self.forgetting)
-        fresh = np.logical_not(T.any(axis=1))
-        source, sign = np.abs(T).argmax(axis=1), np.sign(T.sum(axis=1))
+        fresh, source, sign = follow(T)
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
         state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
         state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
@@ -376,10 +336,3 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
                     raise ValueError(f"the other model knows the label {label!r}, which this one's classes lack")
                 self._add_class(state, label, trained=True)
         mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
-
-
-def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
-    """Encoded labels (n,) as ±1 for every output, (n, outputs)."""
-    if state["n_outputs"] == 1:
-        return y[:, None]
-    return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)

@@ -11,6 +11,19 @@
 
 from ._metrics import METRICS, Metric
 from ._prequential import prequential
+from ._regret import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
 from ._result import Curve, Result, model_bytes
 
-__all__ = ["METRICS", "Curve", "Metric", "Result", "model_bytes", "prequential"]
+__all__ = [
+    "METRICS",
+    "Curve",
+    "Metric",
+    "Result",
+    "best_in_hindsight",
+    "effective_dimension",
+    "greedy_adversary",
+    "model_bytes",
+    "prequential",
+    "regret",
+    "regret_bound",
+]

@@ -4,7 +4,7 @@ The mathematics is in three small files: what a row does (:mod:`.rules`), what i
 the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`).
 """
 
-from . import experts
+from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
 from .statistics import factor, flush, start, totals, widen
@@ -15,6 +15,7 @@ __all__ = [
     "Newton",
     "RowRecursion",
     "Rule",
+    "diagonal",
     "experts",
     "factor",
     "flush",

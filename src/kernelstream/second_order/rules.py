@@ -72,7 +72,7 @@ class Newton(Rule):
     def step(self, y: Any, f: Any, s: float, weight: float) -> tuple[float, Any]:
         inside = min(max(float(f), -self.bound), self.bound)
         slope = float(self.loss.gradient(float(y), inside))
-        c = self.curvature * weight * slope**2
+        c = self.curvature * weight * slope**2  # weight l is less exp-concave than l by the same factor
         beyond = (float(f) - inside) / s if f != inside else 0.0
         return c, c * inside - beyond - weight * slope
 

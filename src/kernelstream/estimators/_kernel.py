@@ -1,0 +1,45 @@
+"""What learners share that work with a kernel itself: its parameters, and a bandwidth taken from the first rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..features import Nystroem
+from ..kernels import Kernel
+from ..rows import Rows
+from ._base import WARM_UP, State, StreamEstimator
+from .feature import MAP
+
+
+class KernelEstimator(StreamEstimator):
+    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth lies in the state."""
+
+    kernel: Any
+    gamma: Any
+
+    @property
+    def _map(self) -> Nystroem:
+        """A map of the same kernel, which knows how its parameters are found."""
+        return self._cached("map", lambda: Nystroem(self.kernel, 1, self.gamma))
+
+    def _kernel(self, state: State) -> Kernel:
+        def resolve() -> Kernel:
+            return self._map.resolved({key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)})
+
+        return self._cached("kernel", resolve)
+
+    def _begin(self, state: State) -> None:
+        if not self._map.kernel_needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if self._map.kernel_needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        for key in [key for key in state if key.startswith(MAP)]:
+            del state[key]
+        state |= {MAP + key: value for key, value in self._map.kernel_entries(X).items()}
+
+    def _check_rows(self, X: Rows) -> None:
+        if self._map.restricted:
+            self._map.check(X)

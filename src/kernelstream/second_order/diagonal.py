@@ -1,0 +1,36 @@
+"""The recursion with a diagonal A: the cost of a first-order step, and a step size of its own for every feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .rules import Rule
+
+
+def learn(
+    engine: Any, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, A: np.ndarray, w: np.ndarray, rule: Rule
+) -> np.ndarray:
+    """``s = sum z_i²/A_i``, ``w_i += tau z_i/A_i``, ``A_i += c z_i²``; returns the scores before each update, (n, k).
+
+    Z (n, r), y (n, k), weight (n,) or None; A and w (k, r) are updated in place. ``tau`` and ``c`` as in
+    :mod:`.rules`.
+    """
+    F = np.empty(y.shape)
+    if engine.NAME != "python":
+        from .. import _core
+
+        _core.diagonal_pass(Z, y, weight, A, w, F, *rule.native())
+        return F
+    for i, z in enumerate(Z):
+        for o in range(len(w)):
+            s, f = float((z * z / A[o]).sum()), float(w[o] @ z)
+            F[i, o] = f
+            importance = 1.0 if weight is None else float(weight[i])
+            if importance == 0.0:
+                continue
+            c, beta = rule.step(float(y[i, o]), f, s, importance)
+            w[o] += (beta - c * f) / (1 + c * s) * z / A[o]
+            A[o] += c * z * z
+    return F
