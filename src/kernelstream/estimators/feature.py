@@ -124,7 +124,8 @@ class FeatureEstimator(StreamEstimator):
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
 
     def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
+        untrained = state["warm_rows"] and not state["warm_count"]
+        if untrained or not hasattr(self, "update"):  # a family with another recursion has other entries
             return {}
         update, average = unwrap(self._update)
         outputs, dtype = state["n_outputs"], state["dtype"]
