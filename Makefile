@@ -21,6 +21,9 @@ endif
 # Two builds at once would share a build folder.
 LOCK := $(if $(shell command -v flock),flock $(VENV)/.lock)
 
+# Tests run in this many processes, each with one BLAS thread.
+JOBS ?= 2
+
 .PHONY: demo test lint build purecheck clean
 
 demo: $(RUN)
@@ -28,7 +31,8 @@ demo: $(RUN)
 
 test: build
 	$(MAKE) --no-print-directory lint purecheck
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --doctest-modules tests src/kernelstream $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
+	    --doctest-modules tests src/kernelstream $(PYTEST_ARGS)
 
 lint: $(DEPS)
 	$(BIN)/ruff check .

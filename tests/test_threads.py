@@ -67,6 +67,7 @@ def test_bad_counts(count):
 
 
 def test_environment(monkeypatch):
+    monkeypatch.delenv("KERNELSTREAM_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.get_num_threads() == 3
     monkeypatch.setenv("KERNELSTREAM_NUM_THREADS", "5")
