@@ -6,7 +6,8 @@ labels are added by :mod:`._classifier`, targets by :mod:`._regressor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -173,30 +174,40 @@ class StreamEstimator(BaseEstimator):
 
     # ---------------------------------------------------------------- learning
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> np.ndarray:
+        with self._all_or_nothing():
+            scores = self._run(*self._admit(X, y, classes, sample_weight, fresh))
+        self._warm_caches()
+        return scores
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error inside leaves the attributes as they were."""
         before = dict(self.__dict__)
-        fresh = fresh or self.__dict__.get("_state") is None
         try:
-            if fresh:
-                self._check_parameters()
-                engines.get(self.engine)
-            X = self._check_X(X, reset=fresh)
-            check_consistent_length(X, y, sample_weight)
-            weight = None
-            if sample_weight is not None:
-                weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-                weight = np.ascontiguousarray(weight)
-            y, declared = self._check_target(y, classes, X.shape[0], weight, fresh)
-            if fresh:
-                self._start(X, declared)
-            elif declared is not None:
-                self._declare(self._state, declared)
-            scores = self._run(X, y, weight)
+            yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        self._warm_caches()
-        return scores
+
+    def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
+        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``."""
+        fresh = fresh or self.__dict__.get("_state") is None
+        if fresh:
+            self._check_parameters()
+            engines.get(self.engine)
+        X = self._check_X(X, reset=fresh)
+        check_consistent_length(X, y, sample_weight)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = np.ascontiguousarray(weight)
+        y, declared = self._check_target(y, classes, X.shape[0], weight, fresh)
+        if fresh:
+            self._start(X, declared)
+        elif declared is not None:
+            self._declare(self._state, declared)
+        return X, y, weight
 
     def _check_X(self, X: Any, reset: bool) -> Rows:
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
