@@ -20,7 +20,7 @@ def _default_threads():
 def test_prefetch_keeps_the_order(count):
     threads.set_num_threads(count)
     items = list(range(20))
-    assert [pair for pair in threads.prefetch(lambda i: i * i, items, True)] == [(i, i * i) for i in items]
+    assert list(threads.prefetch(lambda i: i * i, items, True)) == [(i, i * i) for i in items]
 
 
 def test_prefetch_works_ahead_by_one():
