@@ -1,0 +1,138 @@
+"""River adapters: River's own checks, and the same model as without River."""
+
+import random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("river")
+
+from river import checks, compose, datasets, evaluate, metrics, preprocessing
+
+from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier
+from kernelstream.features import RandomFourier
+from kernelstream.river import StreamClassifier, StreamRegressor
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((400, 5))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+target = np.sin(2 * X[:, 0])
+NAMES = ["b", "a", "e", "d", "c"]
+DICTS = [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]
+BY_NAME = X[:, np.argsort(NAMES)]  # columns are given in the order of the names
+
+
+def each_check(model):
+    skipped = model._unit_test_skips()
+    assert not skipped
+    return [
+        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}")
+        for check in checks.yield_checks(model)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "check"),
+    [
+        *each_check(StreamClassifier()),
+        *each_check(StreamRegressor()),
+        *each_check(StreamClassifier(NystroemClassifier(loss="logistic"), seed=3)),
+    ],
+)
+def test_river_checks(model, check):
+    check(model.clone())
+
+
+def test_the_same_model_as_without_river():
+    small = RandomFourier(n_components=50)
+    est = FeatureClassifier(small, "logistic", random_state=3).partial_fit(BY_NAME, y)
+    one, many = (
+        StreamClassifier(FeatureClassifier(small, "logistic"), seed=3),
+        StreamClassifier(FeatureClassifier(small, "logistic"), seed=3),
+    )
+    for x, label in zip(DICTS, y.tolist(), strict=True):
+        one.learn_one(x, label)
+    many.learn_many(DICTS, y)
+    for model in (one, many):
+        np.testing.assert_allclose(model.estimator.state_["w"], est.state_["w"], rtol=1e-8)
+        assert [model.predict_one(x) for x in DICTS[:50]] == est.predict(BY_NAME[:50]).tolist()
+        p = np.array([list(model.predict_proba_one(x).values()) for x in DICTS[:50]])
+        np.testing.assert_allclose(p, est.predict_proba(BY_NAME[:50]), rtol=1e-8)
+    assert one.feature_names == sorted(NAMES)
+    reg = StreamRegressor(FeatureRegressor(small), seed=3)
+    reg.learn_many(DICTS, target)
+    truth = FeatureRegressor(small, random_state=3).partial_fit(BY_NAME, target)
+    np.testing.assert_allclose(reg.predict_many(DICTS), truth.predict(BY_NAME), rtol=1e-8)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    frames = pytest.importorskip(library)
+    frame, labels = frames.DataFrame({n: X[:, i] for i, n in enumerate(NAMES)}), frames.Series(["no", "yes"] * 200)
+    model = StreamClassifier(seed=0)
+    assert len(model.predict_many(frame)) == 0
+    model.learn_many(frame, labels)
+    predicted, p = model.predict_many(frame), model.predict_proba_many(frame)
+    assert type(predicted).__module__.startswith(library)
+    assert list(predicted) == [model.predict_one(x) for x in DICTS]
+    np.testing.assert_allclose(np.asarray(p["yes"])[:20], [model.predict_proba_one(x)["yes"] for x in DICTS[:20]])
+    reg = StreamRegressor(seed=0)
+    assert list(reg.predict_many(frame)) == [0.0] * 400
+    reg.learn_many(frame, frames.Series(target))
+    np.testing.assert_allclose(list(reg.predict_many(frame)), [reg.predict_one(x) for x in DICTS])
+
+
+def test_features_that_come_and_go():
+    model = StreamClassifier(FeatureClassifier(RandomFourier(gamma=0.5), "logistic"), seed=0)
+    wide = FeatureClassifier(RandomFourier(gamma=0.5), "logistic", random_state=0)
+    rows = np.zeros((400, 3))
+    for i, x in enumerate(DICTS):
+        part = {"b": x["b"]} if i < 100 else {"d": x["d"], "b": x["b"]} if i < 200 else {"a": x["a"], "d": x["d"]}
+        for name, value in part.items():
+            rows[i, ["b", "d", "a"].index(name)] = value  # columns in the order of appearance
+        model.learn_one(part, int(y[i]))
+    wide.partial_fit(rows, y)
+    assert model.feature_names == ["b", "d", "a"]
+    np.testing.assert_allclose(model.estimator.state_["w"], wide.state_["w"], rtol=1e-7, atol=1e-12)
+    assert model.predict_one({}) in (0, 1)
+    assert model.predict_one({"never seen": 3.0}) == model.predict_one({})
+
+
+def test_bad_rows():
+    model = StreamClassifier(seed=0)
+    model.learn_one({"a": 1.0, "b": 2.0}, True)
+    before = model.estimator.state_["t"]
+    for value, reason in (
+        ("red", "'a' is 'red', not a number"),
+        (float("nan"), "'a' is nan"),
+        (None, "not a number"),
+    ):
+        with pytest.raises(ValueError, match=f"feature {reason}" if reason.startswith("'a'") else reason):
+            model.learn_one({"a": value, "b": 1.0}, True)
+    assert model.estimator.state_["t"] == before
+    with pytest.raises(NotImplementedError):
+        StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1})
+    hinge = StreamClassifier(FeatureClassifier(), seed=0)
+    hinge.learn_many(DICTS, y)
+    assert hinge.predict_one(DICTS[0]) in (0, 1)
+    assert hinge.model.__dict__.keys() == FeatureClassifier().__dict__.keys()  # the parameter itself is not trained
+
+
+def test_in_a_river_pipeline():
+    model = compose.Pipeline(preprocessing.StandardScaler(), StreamClassifier(seed=1))
+    metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    assert metric.get() > 0.85
+    model = preprocessing.StandardScaler() | StreamRegressor(seed=1)
+    metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    assert metric.get() < 1.0
+
+
+def test_order_of_features_means_nothing():
+    shuffled = random.Random(0)
+    a, b = StreamRegressor(seed=0), StreamRegressor(seed=0)
+    for x, value in zip(DICTS, target.tolist(), strict=True):
+        items = list(x.items())
+        shuffled.shuffle(items)
+        a.learn_one(x, value)
+        b.learn_one(dict(items), value)
+    np.testing.assert_array_equal(a.estimator.state_["w"], b.estimator.state_["w"])
