@@ -27,12 +27,15 @@ void check_codes(const Loss& loss, std::size_t m, std::size_t C, const double* y
 // ---- Gaussian blocks ------------------------------------------------------------------------------------------------
 
 template <class T>
-void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, double gamma, Strided<T> K) {
+void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, double gamma, Strided<T> K,
+                          bool unit_diagonal) {
     const std::size_t m = X.shape(0), d = X.shape(1), n = K.shape(1);
     require(xn.shape(0) == m && K.shape(0) == m && S.shape(1) == d && S.shape(0) >= n && sn.shape(0) >= n, "block shapes differ");
     const std::size_t stride = row_stride(K);
+    std::vector<T> buffer(n);
     nb::gil_scoped_release release;
-    gaussian_dense<T>(m, n, d, X.data(), xn.data(), S.data(), sn.data(), Gaussian<T>{gamma}, K.data(), stride);
+    gaussian_dense<T>(m, n, d, X.data(), xn.data(), S.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(), K.data(), stride);
+    for (std::size_t i = 0; unit_diagonal && i < std::min(m, n); ++i) K.data()[i * stride + i] = T(1);
 }
 
 template <class T> using Tiles = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
@@ -59,10 +62,22 @@ void bound_gaussian_csr(Vector<const T> data, Vector<const I> indices, Vector<co
     require(xn.shape(0) == m && K.shape(0) == m, "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(K);
-    std::vector<T> dense(d);
+    std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
     gaussian_csr<T, I>(m, n, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma},
-                       dense.data(), K.data(), stride);
+                       buffer.data(), K.data(), stride);
+}
+
+template <class T, class I>
+void bound_gaussian_csr_among(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const T> xn, Tiles<T> tiles,
+                              double gamma, Matrix<T> G) {
+    const std::size_t d = tiles.shape(1), m = csr_rows(data, indices, indptr, d), room = tiles.shape(0) * tiles.shape(2);
+    require(xn.shape(0) == m && G.shape(0) == m && G.shape(1) == m, "block shapes differ");
+    require(tiles.shape(2) == csr_tile_width<T> && room >= m, "tiles do not fit");
+    std::vector<T> buffer(d + room), norms(room);
+    nb::gil_scoped_release release;
+    gaussian_csr_among<T, I>(m, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma},
+                             buffer.data(), G.data());
 }
 
 template <class T, class I>
@@ -72,20 +87,25 @@ void bound_gaussian_csr_scores(Vector<const T> data, Vector<const I> indices, Ve
     require(xn.shape(0) == m && F.shape(0) == m && F.shape(1) == C, "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(alpha);
-    std::vector<T> dense(d);
+    std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
     gaussian_csr_scores<T, I>(m, n, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma},
-                              dense.data(), int(C), alpha.data(), stride, F.data());
+                              buffer.data(), int(C), alpha.data(), stride, F.data());
 }
 
 template <class T, class I>
-void bound_csr_to_tiles(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const std::int64_t> rows,
-                        Vector<const std::int64_t> slots, Tiles<T> tiles) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(data, indices, indptr, d), size = tiles.shape(0) * tiles.shape(2);
-    require(rows.shape(0) == slots.shape(0) && tiles.shape(2) == csr_tile_width<T>, "rows and slots differ");
+void bound_csr_to_slots(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const std::int64_t> rows,
+                        Vector<const std::int64_t> slots, Maybe<Matrix<T>> support, Maybe<Tiles<T>> tiles) {
+    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0, m = csr_rows(data, indices, indptr, d);
+    require(rows.shape(0) == slots.shape(0), "rows and slots differ");
+    require(!tiles || tiles->shape(2) == csr_tile_width<T>, "tiles have another width");
+    require(!support || support->shape(1) == d, "support vectors have another width");
+    const Csr<T, I> X{data.data(), indices.data(), indptr.data()};
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
-        require(rows.data()[k] >= 0 && std::size_t(rows.data()[k]) < m && slots.data()[k] >= 0 && std::size_t(slots.data()[k]) < size, "slot out of range");
-        csr_to_tile<T, I>({data.data(), indices.data(), indptr.data()}, rows.data()[k], d, tiles.data(), slots.data()[k]);
+        const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
+        require(i < m && (!tiles || j < tiles->shape(0) * tiles->shape(2)) && (!support || j < support->shape(0)), "slot out of range");
+        if (tiles) csr_to_tile<T, I>(X, i, d, tiles->data(), j);
+        if (support) csr_to_row<T, I>(X, i, d, support->data() + j * d);
     }
 }
 
@@ -159,10 +179,12 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
 template <class T, class I>
 void bind_sparse(nb::module_& m) {
     const auto plain = nb::arg().noconvert();
+    const auto maybe = nb::arg().none().noconvert();
     m.def("csr_norms", &bound_csr_norms<T, I>, plain, plain, plain, nb::arg(), plain);
     m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, plain, plain, nb::arg(), plain);
+    m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, plain, plain, nb::arg(), plain);
     m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, plain, plain, nb::arg(), plain, plain);
-    m.def("csr_to_tiles", &bound_csr_to_tiles<T, I>, plain, plain, plain, plain, plain, plain);
+    m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, plain, plain, maybe, maybe);
 }
 
 template <class T>
@@ -172,7 +194,7 @@ void bind(nb::module_& m) {
     const auto value = nb::arg();
     bind_sparse<T, std::int32_t>(m);
     bind_sparse<T, std::int64_t>(m);
-    m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain);
+    m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain, value);
     m.def("expansion_pass", &bound_expansion_pass<T>, plain, plain, maybe, plain, maybe, maybe, plain, maybe, value, value, plain, plain,
           plain, value, value, value, value, value, value);
     m.def("budget_pass", &bound_budget_pass<T>, plain, plain, plain, maybe, maybe, plain, plain, plain, value, plain, maybe, maybe, maybe,

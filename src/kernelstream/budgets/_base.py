@@ -133,7 +133,7 @@ class SupportSet:
         self.support[slot] = dense(self.X[row.i : row.i + 1])[0]
         self.alpha[:, slot] = coefficient / self.scale
         self.diag[slot] = row.k_xx
-        self.K[row.i + 1 :, slot] = self.G[row.i + 1 :, row.i]
+        self.K[row.i + 1 :, slot] = self.G[row.i, row.i + 1 :]
         if "budget_gram" in self.state:
             self.enter(slot, row.k, row.k_xx)
 

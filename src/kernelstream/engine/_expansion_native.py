@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..budgets import Budget, Growing, Merge
+from ..budgets import Budget, Merge
 from ..budgets.projection import refresh
 from ..kernels import Gaussian, Kernel
 from ..losses import Loss
@@ -84,23 +84,19 @@ class Expansion:
         return K
 
     def among(self, X: Any) -> np.ndarray:
-        """G (m, m): kernel values of the block's rows with each other."""
+        """G (m, m): kernel values of the block's rows with each other, on and above the diagonal."""
         m = X.shape[0]
         if not self._fits(X):
             return np.ascontiguousarray(self.kernel.pairwise(X, X))
         G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
         if isinstance(X, SparseRows):
-            tiles = tiles_for(m, X.shape[1], G.dtype)
-            every = np.arange(m)
-            _core.csr_to_tiles(*X.csr, every, every, tiles)
-            norms = np.zeros(tiles.shape[0] * tiles.shape[2], G.dtype)
-            norms[:m] = X.norms
-            _core.gaussian_csr(*X.csr, X.norms, tiles, norms, self._gamma, G)
+            width = tile_width(G.dtype)
+            tiles = workspace("tiles", (-(-m // width), X.shape[1], width), G.dtype)
+            _core.gaussian_csr_among(*X.csr, X.norms, tiles, self._gamma, G)
         else:
             norms = squared_norms(X)
             np.matmul(X, X.T, out=G)
-            _core.gaussian_dense(X, norms, X, norms, self._gamma, G)
-        np.fill_diagonal(G, 1.0)
+            _core.gaussian_dense(X, norms, X, norms, self._gamma, G, True)
         return G
 
     def scores(self, X: Any, state: State, alpha: np.ndarray) -> np.ndarray:
@@ -131,9 +127,7 @@ class Expansion:
     def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
         """Rows ``rows`` of the block become the support vectors ``slots``."""
         if isinstance(X, SparseRows):
-            state["support"][slots] = X.X[X.rows.start + rows].toarray()
-            if self.tiles is not None:
-                _core.csr_to_tiles(*X.csr, rows, slots, self._tiles(state))
+            _core.csr_to_slots(*X.csr, rows, slots, state["support"], self._tiles(state))
             self._norms(state)[slots] = X.norms[rows]
         else:
             state["support"][slots] = X[rows].toarray() if sp.issparse(X) else X[rows]
@@ -161,7 +155,7 @@ class Expansion:
 
     def _dense(self, X: np.ndarray, S: np.ndarray, norms: np.ndarray, K: np.ndarray) -> None:
         np.matmul(X, S.T, out=K)
-        _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K)
+        _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
 
     def _norms(self, state: State) -> np.ndarray:
         """||s||^2 of the support vectors, padded to whole tiles."""
@@ -198,10 +192,20 @@ def tile_width(dtype: Any) -> int:
     return _core.FLOAT_TILE if np.dtype(dtype) == np.float32 else _core.DOUBLE_TILE
 
 
-def tiles_for(n: int, d: int, dtype: Any) -> np.ndarray:
-    """Room for n vectors of width d; what is there before is of no interest."""
-    width = tile_width(dtype)
-    return workspace("tiles", (-(-n // width), d, width), dtype)
+@dataclass(slots=True)
+class Rule:
+    """What the passes do to a row: the parts, and the names and parameters of their C++ twins."""
+
+    loss: Loss
+    update: Update
+    strategy: Budget | None
+    twins: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
+        """Made once, used for many blocks."""
+        twin = ("", []) if strategy is None else strategy.native()
+        return cls(loss, update, strategy, (*loss.native(), *update.native(), *twin))
 
 
 def expansion_pass(
@@ -209,14 +213,12 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    loss: Loss,
-    update: Update,
+    rule: Rule,
     memory: np.ndarray,
     center: np.ndarray | None,
     t: int,
     room: int,
     *,
-    growing: Growing | None = None,
     u: np.ndarray | None = None,
     M: np.ndarray | None = None,
     stop: bool = True,
@@ -225,9 +227,8 @@ def expansion_pass(
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
-    twin = ("", []) if growing is None else growing.native()
     consumed, q = _core.expansion_pass(
-        F, G, M, y, weight, u, memory, center, t, stop, joined, coefficients, decay, *loss.native(), *update.native(), *twin
+        F, G, M, y, weight, u, memory, center, t, stop, joined, coefficients, decay, *rule.twins
     )
     return consumed, joined[:q], coefficients[:q], decay
 
@@ -240,27 +241,25 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    loss: Loss,
-    update: Update,
-    budget: Budget,
+    rule: Rule,
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
-    if not _core.has_budget(budget.name) or (isinstance(budget, Merge) and not expansion.gaussian):
-        return _by_specification(expansion, X, Z, y, weight, u, state, loss, update, budget)
+    merges = isinstance(rule.strategy, Merge)
+    if not _core.has_budget(rule.twins[-2]) or (merges and not expansion.gaussian):
+        return _by_specification(expansion, X, Z, y, weight, u, state, rule)
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
     scores = np.empty((m, len(state["alpha"])))
     owner = np.full(K.shape[1], -1, np.int64)
-    twins = (*loss.native(), *update.native(), *budget.native())
     while start < m:
         start, state["t"], state["n_support"], blends = _core.budget_pass(
             K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],
             state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_scores"), Z, state.get("budget_w"),
-            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *twins, scores,
+            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,
         )  # fmt: skip
         if "budget_inverse" in state and state["budget_memory"][0] >= 100:
             refresh(state)
-    if isinstance(budget, Merge):
+    if merges:
         _blend(expansion, X, state, np.reshape(blends, (-1, 4)))
     else:
         slots = np.flatnonzero(owner >= 0)

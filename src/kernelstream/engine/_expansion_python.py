@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..budgets import Budget, Growing, Row, SupportSet
+from ..budgets import Budget, Row, SupportSet
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows
@@ -36,7 +36,7 @@ class Expansion:
         return K
 
     def among(self, X: Rows) -> np.ndarray:
-        """G (m, m): kernel values of the block's rows with each other."""
+        """G (m, m): kernel values of the block's rows with each other, of which the part on and above the diagonal is used."""
         return np.ascontiguousarray(self.kernel.pairwise(X, X))
 
     def scores(self, X: Rows, state: State, alpha: np.ndarray) -> np.ndarray:
@@ -54,6 +54,19 @@ class Expansion:
         state["diag"][start:stop] = self.kernel.diag(rows)
 
 
+class Rule(NamedTuple):
+    """What the passes do to a row."""
+
+    loss: Loss
+    update: Update
+    strategy: Any = None  # a Budget; for expansion_pass a Growing one, or None: every row that acts joins
+
+    @classmethod
+    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
+        """Made once, used for many blocks."""
+        return cls(loss, update, strategy)
+
+
 def budget_pass(
     expansion: Expansion,
     X: Rows,
@@ -62,9 +75,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    loss: Loss,
-    update: Update,
-    budget: Budget,
+    rule: Rule,
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -85,6 +96,7 @@ def budget_pass(
         ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``, ``memory``, ``t``,
         ``center``, and the entries of the strategy. Updated in place.
     """
+    loss, update, budget = rule.loss, rule.update, rule.strategy
     K, G = expansion.columns(X, state), expansion.among(X)
     S = SupportSet(state, expansion.kernel, X, K, G, Z)
     memory, center = state["memory"], state.get("center")
@@ -125,14 +137,12 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    loss: Loss,
-    update: Update,
+    rule: Rule,
     memory: np.ndarray,
     center: np.ndarray | None,
     t: int,
     room: int,
     *,
-    growing: Growing | None = None,
     u: np.ndarray | None = None,
     M: np.ndarray | None = None,
     stop: bool = True,
@@ -153,9 +163,10 @@ def expansion_pass(
         Rows learned before the block.
     room : int
         How many rows may join.
-    growing : Growing, optional
-        Decides with which coefficient a row joins; without it, with ``tau``. ``u`` (m,) are its random numbers, the j-th for the
-        j-th row of positive weight.
+    rule : Rule
+        Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
+    u : (m,), optional
+        Random numbers of the strategy, the j-th for the j-th row of positive weight.
     M : (m, C), optional
         ``sum_j alpha_j t_j k(s_j, x)`` at the start of the block, t_j the row at which s_j joined: the scores returned are then those
         of the mean of all functions so far, ``f - M/T``.
@@ -171,6 +182,7 @@ def expansion_pass(
     decay : (C,)
         Factors for the coefficients held before the block.
     """
+    loss, update, growing = rule.loss, rule.update, rule.strategy
     first, outputs = t, F.shape[1]
     joined: list[int] = []
     coefficients: list[np.ndarray] = []

@@ -13,7 +13,9 @@ from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update, unwrap
 from . import _binning_native
+from ._blocks_native import fourier_scores as fourier_scores
 from ._expansion_native import Expansion as Expansion
+from ._expansion_native import Rule as Rule
 from ._expansion_native import budget_pass as budget_pass
 from ._expansion_native import expansion_pass as expansion_pass
 from ._multi_native import combine as combine
@@ -21,6 +23,7 @@ from ._multi_native import family_pass as family_pass
 from ._multi_native import hedge_pass as hedge_pass
 from ._multi_native import start_hedge as start_hedge
 from ._multi_native import theta as theta
+from ._philox_native import normals as normals
 from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
 from ._workspace import workspace as workspace

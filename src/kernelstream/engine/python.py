@@ -15,7 +15,9 @@ from ..losses import Loss
 from ..rows import Rows
 from ..updates import TINY, Update, unwrap
 from . import _binning_python
+from ._blocks_python import fourier_scores as fourier_scores
 from ._expansion_python import Expansion as Expansion
+from ._expansion_python import Rule as Rule
 from ._expansion_python import budget_pass as budget_pass
 from ._expansion_python import expansion_pass as expansion_pass
 from ._multi_python import Hedge as Hedge
@@ -26,6 +28,7 @@ from ._multi_python import start_hedge as start_hedge
 from ._multi_python import theta as theta
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
+from .philox import normals as normals
 
 NAME = "python"
 binning = _binning_python  # cells of random binning and the solvers on them

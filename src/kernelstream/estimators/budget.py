@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets, losses, updates
-from ..budgets import Budget, Growing
+from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
 from ..features._base import KernelMap
@@ -72,10 +72,8 @@ class BudgetEstimator(StreamEstimator):
     def _expansion(self, state: State) -> Any:
         return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
 
-    def _features(self, state: State, X: Rows) -> np.ndarray | None:
+    def _features(self, state: State, X: Rows) -> np.ndarray:
         """Random features of rows, for the strategies that keep some."""
-        if "budget_w" not in state:
-            return None
 
         def build() -> Mapping:
             strategy: Any = self._strategy
@@ -147,21 +145,23 @@ class BudgetEstimator(StreamEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = X.astype(state["support"].dtype, copy=False)
         expansion, strategy = self._expansion(state), self._strategy
-        learn = self._grow if isinstance(strategy, Growing) else self._learn_block
-        n = X.shape[0]
+        n, first = X.shape[0], state["t"]
+        chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
         for rows in threads.cuts(n, expansion.block):
+            block = expansion.cut(X, rows)
             part = None if weight is None else weight[rows]
-            u = uniforms(state["seed"], state["t"], rows.stop - rows.start, STREAM) if strategy.random else None
-            scores[rows] = learn(state, expansion, expansion.cut(X, rows), y[rows], part, u)
+            u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
+            if strategy.grows:
+                scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
+            else:
+                Z = self._features(state, X[rows]) if "budget_w" in state else None
+                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
         return scores
 
-    def _learn_block(
-        self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
-    ) -> np.ndarray:
-        return self._ops.budget_pass(
-            expansion, X, self._features(state, X), y, weight, u, state, self._loss_now(state), self._update, self._strategy
-        )
+    def _rule(self, state: State) -> Any:
+        make = self._ops.Rule.of
+        return self._cached(("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy))
 
     # ---------------------------------------------------------------- support sets that only grow
     def _grow(
@@ -178,9 +178,8 @@ class BudgetEstimator(StreamEstimator):
             F = expansion.scores(X, state, alpha) * state["scale"]
         room = len(y) if self.budget is None else self.budget - n
         _, joined, coefficients, decay = self._ops.expansion_pass(
-            F, expansion.among(X), y, weight, self._loss_now(state), self._update, state["memory"], state.get("center"),
-            t, room, growing=strategy, u=u, M=M, stop=False,
-        )  # fmt: skip
+            F, expansion.among(X), y, weight, self._rule(state), state["memory"], state.get("center"), t, room, u=u, M=M, stop=False
+        )
         counted = np.ones(len(y), bool) if weight is None else weight > 0
         state["t"] += int(np.count_nonzero(counted))
         shrink(state, decay)
