@@ -1,0 +1,371 @@
+"""What the doubly stochastic learners share: automatic choices, rows that wait for their batch, several passes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+
+from .. import kernels
+from ..features._base import BANDWIDTHS, positive_int
+from ..kernels import Kernel
+from ..losses import Loss
+from ..random import generator
+from ..rows import Rows, concat, dense, drop, pack, unpack
+from ..updates import check_auto, positive
+from ._base import WARM_UP, State, StreamEstimator, _rows_until
+from ._doubly_blocks import FeatureBlocks
+from ._doubly_choice import CHOICE_ROWS, choose
+from ._doubly_descent import ORDERS, Descent
+from ._state import pad_columns
+
+KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
+WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
+LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
+SHUFFLE = ORDERS - 1  # stream of the order in which fit takes its rows
+
+
+class DoublyStep(BaseEstimator):
+    r"""Step sizes of a doubly stochastic learner, ``gamma_t = eta theta0 / (theta0 + t)``.
+
+    Parameters
+    ----------
+    eta : float or "auto", default="auto"
+        The first step. "auto" is c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows,
+        with the c that does best on held-out rows: of 1/4 and 1 for losses whose curvature decides (squared, squared
+        hinge), of 2, 8 and 32 for the others (times the deviation of the target in regression).
+    theta0 : float, default=100.0
+        Iterations after which the step has halved.
+    average : bool, default=True
+        Predict with the average of the iterates, the t-th entering with weight 4/(t + 3).
+    precondition : float, default=0.0
+        If positive, a gradient is divided by the feature covariance of its batch plus ``precondition`` times the
+        covariance's largest eigenvalue: directions of small variance are learned up to 1/precondition times faster.
+
+    Examples
+    --------
+    >>> from kernelstream.estimators import DoublyStep
+    >>> DoublyStep(eta=2.0, theta0=10.0)
+    DoublyStep(eta=2.0, theta0=10.0)
+    """
+
+    def __init__(
+        self, eta: float | str = "auto", theta0: float = 100.0, average: bool = True, precondition: float = 0.0
+    ):
+        self.eta = eta
+        self.theta0 = theta0
+        self.average = average
+        self.precondition = precondition
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        check_auto(self.eta)
+        positive("theta0", self.theta0)
+        positive("precondition", self.precondition, zero=True)
+        if not isinstance(self.average, (bool, np.bool_)):
+            raise ValueError(f"average must be True or False, got {self.average!r}")
+
+
+@dataclass
+class BlockTags(Tags):
+    """scikit-learn's tags, and how many rows a learner takes in before it changes."""
+
+    rows_per_update: int = 1
+
+
+class DoublyEstimator(StreamEstimator):
+    """The contract of a streaming estimator for a learner whose unit is a batch of rows.
+
+    Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
+    """
+
+    kernel: Any
+    gamma: Any
+    lam: Any
+    step: Any
+    batch_size: int
+    block_size: int
+    max_blocks: int | None
+    passes: Any
+    cache_bytes: int
+    center: bool = False
+
+    # ---------------------------------------------------------------- components
+    def _loss_now(self, state: State) -> Loss:
+        raise NotImplementedError
+
+    def _the_step(self) -> DoublyStep:
+        if isinstance(self.step, DoublyStep):
+            return self.step
+        if isinstance(self.step, str) and self.step == "auto":
+            return DoublyStep()
+        raise ValueError(f"step must be 'auto' or a DoublyStep, got {self.step!r}")
+
+    def _kernel_given(self) -> Kernel:
+        """The kernel of the parameters; its bandwidth may still be a rule."""
+        auto = isinstance(self.gamma, str) and self.gamma == "auto"
+        kernel = kernels.get(self.kernel, None if auto else self.gamma)
+        named = isinstance(self.kernel, str) and kernel.bandwidth is not None and "median" in kernel.rules
+        if named and (auto or self.gamma is None):
+            kernel = kernels.get(self.kernel, "median")
+        return kernel
+
+    def _chooses_bandwidth(self) -> bool:
+        """Whether fractions of the median distance compete on held-out rows."""
+        kernel = self._kernel_given()
+        auto = isinstance(self.gamma, str) and self.gamma == "auto" and isinstance(self.kernel, str)
+        return auto and kernel.bandwidth is not None and "median" in kernel.rules
+
+    def _kernel(self, state: State) -> Kernel:
+        kernel = self._kernel_given()
+        found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}
+        return clone(kernel).set_params(**found) if found else kernel
+
+    def _descent(self, state: State) -> Descent:
+        """The recursion for the entries of a state."""
+
+        def build() -> Descent:
+            kernel, step = self._kernel(state), self._the_step()
+            blocks = FeatureBlocks(
+                kernel,
+                state["seed"],
+                state["n_features"],
+                self.block_size,
+                state["dtype"],
+                self._ops,
+                self.cache_bytes,
+            )
+            loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
+            return Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+
+        made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
+        made.loss = self._loss_now(state)  # which a new class changes
+        return made
+
+    def _check_parameters(self) -> None:
+        step = self._the_step()
+        step.check()
+        kernel = self._kernel_given()
+        if not kernel.has_features:
+            raise ValueError(f"{type(kernel).__name__} has no random features, which doubly stochastic gradients need")
+        positive_int("batch_size", self.batch_size)
+        positive_int("block_size", self.block_size)
+        if self.max_blocks is not None:
+            positive_int("max_blocks", self.max_blocks)
+        if self.passes != "auto":
+            positive("passes", self.passes)
+        if self.lam != "auto":
+            positive("lam", self.lam, zero=True)
+        positive("cache_bytes", self.cache_bytes, zero=True)
+        if not isinstance(self.center, (bool, np.bool_)):
+            raise ValueError(f"center must be True or False, got {self.center!r}")
+
+    def _check_rows(self, X: Rows) -> None:
+        kernel = self._cached("kernel given", self._kernel_given)
+        if kernel.domain != "real" or type(kernel).check is not Kernel.check:
+            kernel.check(X)
+
+    # ---------------------------------------------------------------- automatic choices
+    def _warm_up_rows(self) -> int:
+        if self._chooses_bandwidth() or self._the_step().eta == "auto":
+            return CHOICE_ROWS
+        return WARM_UP if self.center or _rules(self._kernel_given()) else 0
+
+    def _begin(self, state: State) -> None:
+        if not self._warm_up_rows():
+            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(CHOICE_ROWS)}
+
+    def _regulariser(self, n: int) -> float:
+        """The paper's 1/(100 n), if none is given."""
+        return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
+
+    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> None:
+        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n."""
+        for key in [key for key in state if key.startswith(KERNEL)]:
+            del state[key]
+        kernel = self._kernel_given()
+        state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
+        state["lam"] = self._regulariser(n)
+        choose(self, state, kernel.resolve(X), X, y, weight)
+
+    def _set_kernel(self, state: State, kernel: Kernel) -> None:
+        """Enter the numbers that the kernel took from rows."""
+        values = kernel.get_params()
+        state |= {KERNEL + name: float(values[name]) for name in _rules(self._kernel_given())}
+
+    # ---------------------------------------------------------------- a stream of batches
+    def _reset(self, state: State) -> None:
+        for name in ("wait_y", "wait_weight"):
+            state.pop(name, None)
+        drop("wait_X", state)
+        state["waiting"] = 0
+        self._descent(state).reset(state, state["n_outputs"])
+
+    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
+        return None  # rows wait with the labels they came with
+
+    @contextlib.contextmanager
+    def _without_scores(self) -> Iterator[None]:
+        """Scores of rows that wait are not asked for."""
+        self._silent = True
+        try:
+            yield
+        finally:
+            self.__dict__.pop("_silent", None)
+
+    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        state, n = self._state, X.shape[0]
+        wanted = not self.__dict__.get("_silent", False)
+        scores = np.zeros((n, state["n_outputs"]))
+        start = 0
+        while start < n:
+            stop = _rows_until(weight, start, n, self.batch_size - state["waiting"])
+            part = slice(start, stop)
+            fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
+            full = state["waiting"] == self.batch_size
+            if full and fresh == stop - start:  # the usual case: they end a batch, whose scores are needed anyway
+                before = self._learn_waiting(wanted)
+                if wanted:
+                    scores[part] = before[-fresh:]
+            else:
+                if wanted:
+                    scores[part] = self._score(state, X[part])
+                if full:
+                    self._learn_waiting(False)
+            start = stop
+        return scores
+
+    def _wait(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to those that wait; returns how many."""
+        state = self._state
+        weight = np.ones(len(y)) if weight is None else weight
+        if not weight.all():
+            counted = weight > 0
+            X, y, weight = X[counted], y[counted], weight[counted]
+        fresh = len(y)
+        if state["waiting"]:
+            X = concat([unpack("wait_X", state), X])
+            y = np.concatenate([state["wait_y"], y])
+            weight = np.concatenate([state["wait_weight"], weight])
+        drop("wait_X", state)
+        if len(y):
+            state |= pack("wait_X", X) | {"wait_y": np.array(y), "wait_weight": np.array(weight), "waiting": len(y)}
+        return fresh
+
+    def _learn_waiting(self, wanted: bool) -> np.ndarray:
+        """One iteration for the rows that wait; returns their scores before it if ``wanted``, (b, C)."""
+        state = self._state
+        X, y, weight = unpack("wait_X", state), state.pop("wait_y"), state.pop("wait_weight")
+        drop("wait_X", state)
+        state["waiting"] = 0
+        descent = self._descent(state)
+        F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
+        weight = self._row_weights(state, y, weight)
+        descent.batch(state, X, self._encode(state, y), weight, F)
+        return shown
+
+    def _renew(self) -> None:
+        state = self._state
+        X, y = unpack("warm_X", state), state["warm_y"]
+        self._forget_rows(state)
+        weight = self._row_weights(state, y, state["warm_weight"])
+        target = self._encode(state, y)
+        self._settle(state, X, target, np.asarray(weight), CHOICE_ROWS)
+        self._forget()
+        self._reset(state)
+        self._descent(state).train(state, X, target, weight, WARM_STEPS, self.batch_size, state["seed"])
+
+    # ---------------------------------------------------------------- fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyEstimator:
+        """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._fit(*self._admit(X, y, None, sample_weight, fresh=True))
+        self._warm_caches()
+        return self
+
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        state = self._state
+        weight = np.ones(len(y)) if weight is None else weight
+        if not weight.all():
+            counted = weight > 0
+            X, y, weight = X[counted], y[counted], weight[counted]
+        n = len(y)
+        if n == 0:
+            raise ValueError("sample_weight is 0 for every row: there is nothing to learn")
+        weight = self._weigh_all(state, y, weight)
+        y = self._encode(state, y)
+        state["lam"] = self._regulariser(n)
+        if self._warm_up_rows():
+            some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+            self._settle(state, X[some], y[some], weight[some], n)
+        state |= {"warm_rows": 0, "warm_count": 0}
+        self._forget()
+        self._reset(state)
+        self._descent(state).train(state, X, y, weight, self._steps(n), self.batch_size, state["seed"])
+
+    def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Enter what all targets say; returns the weights of all rows."""
+        return weight
+
+    def _steps(self, n: int) -> int:
+        """Iterations of fit on n rows."""
+        one = n / min(self.batch_size, n)
+        return max(math.ceil(one), LEAST_STEPS) if self.passes == "auto" else max(1, math.ceil(self.passes * one))
+
+    # ---------------------------------------------------------------- the rest of the contract
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        return self._descent(state).predict(state, X)
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        for name in ("alpha", "mean"):
+            if name in state:
+                state[name] = state[name] @ T.T.astype(state[name].dtype)
+
+    def _widen(self, state: State, d: int) -> None:
+        if not isinstance(self._kernel_given(), kernels.Gaussian):
+            super()._widen(state, d)
+        waiting = unpack("wait_X", state)  # the random numbers of a column do not depend on how many there are
+        if waiting is not None:
+            drop("wait_X", state)
+            if hasattr(waiting, "indptr"):
+                waiting = concat([waiting])
+                waiting.resize(waiting.shape[0], d)
+            else:
+                waiting = pad_columns(dense(waiting), d)
+            state |= pack("wait_X", waiting)
+
+    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
+        if state["warm_rows"] and not state["warm_count"]:
+            return {}
+        blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
+        shape = (blocks, self._descent(state).blocks.width, state["n_outputs"])
+        names = ("alpha", "mean") if self._the_step().average else ("alpha",)
+        return dict.fromkeys(names, (shape, state["dtype"]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._kernel_given().domain == "nonnegative"
+        fields = {name: getattr(tags, name) for name in Tags.__dataclass_fields__}
+        return BlockTags(**fields, rows_per_update=self.batch_size)
+
+
+def _rules(kernel: Kernel) -> list[str]:
+    """Names of the (nested) parameters of a kernel that are still rules."""
+    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]

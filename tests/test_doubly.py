@@ -1,0 +1,400 @@
+"""Doubly stochastic gradients: the recursion against a naive program, and what the two estimators promise."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs, make_moons
+
+import kernelstream
+from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, kernels, losses
+from kernelstream.engine import philox, threads
+from kernelstream.estimators import DoublyStep
+from kernelstream.estimators._doubly_blocks import FeatureBlocks
+from kernelstream.estimators._doubly_descent import Descent, largest_eigenvalue
+from kernelstream.random import generator
+
+X2, y2 = make_moons(260, noise=0.2, random_state=0)
+X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
+SEED = 5
+
+
+def fixed(kind=DoublyStochasticClassifier, **params):
+    """A learner with nothing left to choose, and small."""
+    step = DoublyStep(*params.pop("step", (3.0, 7.0)))
+    common = {"gamma": 0.7, "lam": 0.01, "batch_size": 16, "block_size": 6, "random_state": SEED, "step": step}
+    if kind is DoublyStochasticRegressor:
+        common["center"] = False
+    return kind(**(common | params))
+
+
+def naive_features(X, t, kernel, D):
+    """Block t = 0, 1, … by the formulas."""
+    if isinstance(kernel, kernels.Gaussian):
+        W = philox.normals(SEED, t, np.arange(X.shape[1]), D).astype(float) * np.sqrt(2 * kernel.gamma)
+        return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
+    return kernel.features(X, kernel.draw(generator(SEED, t), X.shape[1], D))
+
+
+def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
+    """The recursion, one line at a time: final weights and their average, lists of (features, C)."""
+    alpha, mean = [], []
+    for t in range(1, len(y) // b + 1):
+        rows = slice((t - 1) * b, t * b)
+        f = np.zeros((b, C))
+        for i, a in enumerate(alpha):
+            f += naive_features(X[rows], i, kernel, D) @ a
+        gamma = eta * theta0 / (theta0 + t)
+        g = loss.gradient(y[rows], f if loss.kind == "multiclass" else f[:, 0]).reshape(b, C)
+        block = t - 1 if max_blocks is None else (t - 1) % max_blocks
+        new = -gamma / b * naive_features(X[rows], block, kernel, D).T @ g
+        alpha = [(1 - gamma * lam) * a for a in alpha]
+        if block == len(alpha):
+            alpha.append(new)
+            mean.append(np.zeros_like(new))
+        else:
+            alpha[block] = alpha[block] + new
+        w = 4 / (t + 3)
+        mean = [(1 - w) * m + w * a for m, a in zip(mean, alpha)]
+    return np.array(alpha), np.array(mean)
+
+
+def codes(loss, y):
+    return y.astype(float) if loss.kind == "multiclass" else np.where(y > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize(
+    "loss, X, y",
+    [(loss, X2, y2) for loss in ("hinge", "squared_hinge", "logistic", "perceptron")]
+    + [(loss, X4, y4) for loss in ("softmax", "crammer_singer", "one_vs_rest")],
+)
+def test_classifier_is_the_recursion(loss, X, y, engine):
+    model = fixed(loss=loss, engine=engine).partial_fit(X, y, classes=np.unique(y))
+    truth = losses.get(loss)
+    C = len(np.unique(y)) if truth.kind == "multiclass" else 1
+    alpha, mean = naive(X, codes(truth, y), truth, C, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01)
+    np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-10 * np.abs(alpha).max())
+    np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-10 * np.abs(mean).max())
+    scores = sum(naive_features(X, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
+    np.testing.assert_allclose(model.decision_function(X).reshape(len(X), C), scores, atol=1e-9)
+    assert model.state_["waiting"] == len(y) % 16
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "epsilon_insensitive", "huber", "quantile"])
+def test_regressor_is_the_recursion(loss):
+    model = fixed(DoublyStochasticRegressor, loss=loss).partial_fit(X2, yr)
+    _, mean = naive(X2, yr, losses.get(loss), 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01)
+    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
+    np.testing.assert_allclose(model.predict(X2), scores[:, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", kernels.names())
+def test_every_kernel_with_features(name):
+    kernel = kernels.get(name)
+    X = np.abs(X4[:64]) / 10
+    kernel = kernel.resolve(X)
+    if not kernel.has_features:
+        with pytest.raises(ValueError, match="no random features"):
+            fixed(kernel=kernel, gamma=None).fit(X, y4[:64])
+        return
+    model = fixed(kernel=kernel, gamma=None, loss="softmax").partial_fit(X, y4[:64], classes=range(4))
+    D = model._descent(model.state_).blocks.draws
+    _, mean = naive(X, y4[:64].astype(float), losses.get("softmax"), 4, kernel, D, 16, 3.0, 7.0, 0.01)
+    scores = sum(naive_features(X, i, kernel, D) @ m for i, m in enumerate(mean))
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9 * max(1, np.abs(scores).max()))
+
+
+@pytest.mark.parametrize("max_blocks", [1, 3])
+def test_max_blocks_refines_in_turn(max_blocks):
+    model = fixed(max_blocks=max_blocks).partial_fit(X2, y2, classes=[0, 1])
+    loss = losses.get("hinge")
+    alpha, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, max_blocks)
+    assert model.state_["alpha"].shape[0] == max_blocks
+    np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-12)
+    np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-12)
+
+
+def test_strong_regulariser_folds_its_factor():
+    model = fixed(lam=0.3).partial_fit(X2, y2, classes=[0, 1])  # 1 - gamma lam is 0.2 at first
+    loss = losses.get("hinge")
+    alpha, _ = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.3)
+    np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-12)
+
+
+def descent(loss="logistic", **params):
+    ops = kernelstream.engine.get("auto")
+    blocks = FeatureBlocks(kernels.Gaussian(0.7), SEED, 2, 6, np.float64, ops, 0)
+    return Descent(blocks, losses.get(loss), **({"eta": 3.0, "theta0": 7.0, "lam": 0.2} | params))
+
+
+@pytest.mark.parametrize("max_blocks", [None, 4])
+def test_kept_scores_are_swept_scores(max_blocks):
+    """40 iterations keep the scores of all rows up to date, 40 times one iteration sweeps; lam is folded twice."""
+    made, states = descent(max_blocks=max_blocks), []
+    y = codes(made.loss, y2)
+    order = np.random.default_rng(0).permutation(len(y2))
+    for n in (len(y2), 80):  # 40 batches of 16 are more than two passes over 260 rows, and over 80
+        state = {"offset": 0.5}
+        made.reset(state, 1)
+        made.train(state, X2[order[:n]], y[order[:n]], None, 40, 16, seed=1)
+        naive_state = {"offset": 0.5}
+        made.reset(naive_state, 1)
+        from kernelstream.estimators._doubly_descent import batches
+
+        for rows in batches(n, 16, 40, 1):
+            part = order[:n][rows]
+            made.batch(naive_state, X2[part], y[part], None, made.iterate(naive_state, X2[part]))
+        np.testing.assert_allclose(state["alpha"] * state["shrink"], naive_state["alpha"] * naive_state["shrink"],
+                                   atol=1e-11)  # fmt: skip
+        states.append(state)
+    assert states[0]["t"] == states[1]["t"] == 40
+
+
+def test_batches_are_passes():
+    from kernelstream.estimators._doubly_descent import batches
+
+    seen = np.concatenate(list(batches(30, 7, 13, 3)))
+    assert len(seen) == 91
+    for k in range(3):
+        assert sorted(seen[30 * k : 30 * (k + 1)]) == list(range(30))
+
+
+def test_precondition_divides_by_the_covariance():
+    made = descent(precondition=0.1, lam=0.0)
+    state = {"offset": 0.0}
+    made.reset(state, 1)
+    X, y = X2[:16], codes(made.loss, y2[:16])
+    F = np.zeros((16, 1))
+    _, delta = made.batch(state, X, y, None, F)
+    Z = naive_features(X, 0, kernels.Gaussian(0.7), 6)
+    covariance = Z.T @ Z / 16
+    top = np.linalg.eigvalsh(covariance).max()
+    gradient = Z.T @ losses.get("logistic").gradient(y, np.zeros(16)) / 16
+    expected = -made.rate(1) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
+    np.testing.assert_allclose(delta[:, 0], expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_largest_eigenvalue():
+    A = np.random.default_rng(0).standard_normal((30, 4))
+    A -= A.mean(0)  # orthogonal to the vector of ones
+    assert largest_eigenvalue(A @ A.T, 200) == pytest.approx(np.linalg.eigvalsh(A @ A.T).max())
+    assert largest_eigenvalue(np.zeros((3, 3))) == 0
+
+
+# -------------------------------------------------------------------- blocks: the same bytes, whatever happens
+def test_features_are_the_same_bytes_everywhere(tmp_path):
+    model = fixed(loss="logistic").partial_fit(X2, y2)
+    first = model._descent(model.state_).blocks.features(X2, 3).tobytes()
+    path = tmp_path / "model.ks"
+    kernelstream.save(model, path)
+    loaded = kernelstream.load(path)
+    assert loaded._descent(loaded.state_).blocks.features(X2, 3).tobytes() == first
+    np.testing.assert_array_equal(loaded.predict_proba(X2), model.predict_proba(X2))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "arc_cosine"])
+def test_cache_changes_nothing(kernel):
+    gamma = None if kernel == "arc_cosine" else 0.7
+    states = []
+    for cache_bytes in (0, 500, 1 << 20):
+        model = fixed(kernel=kernel, gamma=gamma, cache_bytes=cache_bytes).partial_fit(X2, y2)
+        model.predict(X2)
+        blocks = model._descent(model.state_).blocks
+        kept = sum(a.nbytes if isinstance(a, np.ndarray) else sum(b.nbytes for b in a.values())
+                   for a in blocks._kept.values())  # fmt: skip
+        assert kept <= cache_bytes
+        states.append(model.state_)
+    for state in states[1:]:
+        assert state["alpha"].tobytes() == states[0]["alpha"].tobytes()
+
+
+def test_threads_change_nothing():
+    X, y = make_moons(5000, noise=0.2, random_state=1)
+    model = fixed(block_size=64).partial_fit(X, y)
+    before = threads.get_num_threads()
+    try:
+        scores = []
+        for count in (1, 2, 3):
+            threads.set_num_threads(count)
+            scores.append(model.decision_function(X))
+    finally:
+        threads.set_num_threads(before)
+    assert np.array_equal(scores[0], scores[1]) and np.array_equal(scores[0], scores[2])
+
+
+def test_memory_does_not_depend_on_the_width():
+    rng = np.random.default_rng(0)
+    sizes = []
+    for d in (3, 300):
+        model = fixed().partial_fit(rng.standard_normal((64, d)), np.arange(64) % 2)
+        sizes.append(sum(a.nbytes for a in model.state_.values() if isinstance(a, np.ndarray)))
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_sparse_rows_are_dense_rows(engine):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((96, 4000), density=0.002, rng=rng, format="csr")  # wide: only the columns in use are drawn
+    X = sp.csr_array(sp.vstack([X, sp.csr_array((2, 4000))]))  # and rows of zeros
+    y = np.arange(98) % 2
+    models = [fixed(gamma=1.0, engine=engine).partial_fit(rows, y) for rows in (X, X.toarray())]
+    np.testing.assert_allclose(models[0].state_["alpha"], models[1].state_["alpha"], atol=1e-12)
+    for rows in (X, X[-2:], X[:1]):
+        expected = models[1].decision_function(rows.toarray())
+        np.testing.assert_allclose(models[0].decision_function(rows), expected, atol=1e-11)
+
+
+def test_float32_is_float64_with_fewer_digits():
+    one = fixed().partial_fit(X2.astype(np.float32), y2)
+    two = fixed().partial_fit(X2.astype(np.float32).astype(float), y2)
+    assert one.state_["alpha"].dtype == np.float32
+    np.testing.assert_allclose(one.decision_function(X2.astype(np.float32)), two.decision_function(X2), atol=2e-4)
+
+
+def test_wider_rows_keep_the_function():
+    model = fixed().partial_fit(X2[:250], y2[:250])
+    before = model.decision_function(X2)
+    model.widen(5)
+    wide = np.pad(X2, ((0, 0), (0, 3)))
+    np.testing.assert_allclose(model.decision_function(wide), before, atol=1e-12)
+    model.partial_fit(wide[250:], y2[250:])
+    straight = fixed().partial_fit(wide, y2)
+    np.testing.assert_allclose(model.state_["alpha"], straight.state_["alpha"], atol=1e-12)
+    with pytest.raises(ValueError, match="more columns"):
+        fixed(kernel="laplacian").partial_fit(X2, y2).widen(5)
+
+
+# -------------------------------------------------------------------- waiting rows
+def test_predictions_change_with_complete_batches_only():
+    model = fixed().partial_fit(X2[:48], y2[:48], classes=[0, 1])
+    before = model.decision_function(X2)
+    model.partial_fit(X2[48:63], y2[48:63])
+    assert np.array_equal(model.decision_function(X2), before) and model.state_["waiting"] == 15
+    model.partial_fit(X2[63:64], y2[63:64])
+    assert not np.array_equal(model.decision_function(X2), before) and model.state_["waiting"] == 0
+
+
+def test_learn_returns_the_scores_before_each_batch():
+    whole, silent = fixed(), fixed()
+    scores = whole.learn(X2, y2, classes=[0, 1])
+    for start in range(0, 256, 16):
+        rows = slice(start, start + 16)
+        expected = silent.decision_function(X2[rows]) if start else np.zeros(16)
+        np.testing.assert_allclose(scores[rows], expected, atol=1e-12)
+        silent.partial_fit(X2[rows], y2[rows], classes=[0, 1])
+    assert np.array_equal(whole.state_["alpha"], silent.state_["alpha"])
+
+
+# -------------------------------------------------------------------- automatic choices
+def test_defaults_do_well():
+    X, y = make_moons(1500, noise=0.2, random_state=3)
+    model = DoublyStochasticClassifier(random_state=0, passes=10).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.95
+    target = np.sin(3 * X[:, 0]) + 100
+    regressor = DoublyStochasticRegressor(random_state=0, passes=20).fit(X[:1000], target[:1000])
+    assert regressor.score(X[1000:], target[1000:]) > 0.97
+
+
+def test_order_of_the_rows_does_not_matter_to_fit():
+    X, y = make_moons(600, noise=0.2, random_state=3)
+    order = np.argsort(y, kind="stable")  # one class after the other
+    model = DoublyStochasticClassifier(random_state=0, passes=10).fit(X[order], y[order])
+    assert model.score(X, y) > 0.95
+
+
+def test_bandwidth_follows_the_data():
+    """A fast oscillation needs a small fraction of the median distance, a slow one does not."""
+    X = np.random.default_rng(0).uniform(-1, 1, (1500, 1))
+    gammas = []
+    for speed in (2, 25):
+        y = np.sin(speed * X[:, 0])
+        model = DoublyStochasticRegressor(random_state=0, passes=20).fit(X[:1000], y[:1000])
+        assert model.score(X[1000:], y[1000:]) > 0.95
+        gammas.append(model.kernel_.gamma)
+    assert gammas[1] >= 4 * gammas[0]
+
+
+@pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive", "huber", "quantile"])
+def test_steps_follow_the_scale_of_the_target(loss):
+    X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
+    for scale in (1.0, 1000.0):
+        y = scale * np.sin(X[:, 0])
+        model = DoublyStochasticRegressor(loss=loss, random_state=0, passes=40).fit(X[:400], y[:400])
+        assert model.score(X[400:], y[400:]) > 0.8
+
+
+def test_weights_scale_the_step_away():
+    """Weights that are all 1000 must not make the steps 1000 times larger."""
+    plain = DoublyStochasticRegressor(random_state=0, lam=0.0).fit(X2, yr)
+    heavy = DoublyStochasticRegressor(random_state=0, lam=0.0).fit(X2, yr, np.full(len(yr), 1000.0))
+    np.testing.assert_allclose(heavy.predict(X2), plain.predict(X2), rtol=1e-6)
+
+
+def test_balanced_classes():
+    rng = np.random.default_rng(0)
+    y = (rng.random(800) < 0.05).astype(int)
+    X = rng.standard_normal((800, 2)) + y[:, None]
+    plain = DoublyStochasticClassifier(random_state=0, passes=20).fit(X, y)
+    balanced = DoublyStochasticClassifier(random_state=0, passes=20, class_weight="balanced").fit(X, y)
+    assert balanced.predict(X[y == 1]).mean() > plain.predict(X[y == 1]).mean() + 0.2
+
+
+def test_average_can_be_switched_off():
+    model = fixed(step=(3.0, 7.0, False)).partial_fit(X2, y2)
+    assert "mean" not in model.state_
+    loss = losses.get("hinge")
+    alpha, _ = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01)
+    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ a for i, a in enumerate(alpha))
+    np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
+
+
+def test_too_large_steps_are_refused_and_leave_the_model():
+    model = fixed(DoublyStochasticRegressor, loss="squared").fit(X2, yr)
+    before = copy.deepcopy(model.state_)
+    model.set_params(step=DoublyStep(eta=1e300))
+    with pytest.raises(ValueError, match="too large"):
+        model.fit(X2, yr)
+    assert model.state_["alpha"].tobytes() == before["alpha"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"block_size": 2.5}, "block_size"),
+        ({"max_blocks": 0}, "max_blocks"),
+        ({"lam": -1.0}, "lam"),
+        ({"passes": 0}, "passes"),
+        ({"cache_bytes": -1}, "cache_bytes"),
+        ({"step": "fast"}, "step must be"),
+        ({"step": DoublyStep(eta=-1.0)}, "eta"),
+        ({"step": DoublyStep(theta0=0.0)}, "theta0"),
+        ({"step": DoublyStep(precondition=-1.0)}, "precondition"),
+        ({"step": DoublyStep(average="yes")}, "average"),
+        ({"gamma": "wide"}, "gamma"),
+        ({"kernel": "gauss"}, "unknown kernel"),
+        ({"kernel": "chi2", "gamma": "auto"}, "needs x >= 0"),
+        ({"loss": "squared"}, "squared"),
+    ],
+)
+def test_bad_parameters(params, message):
+    model = DoublyStochasticClassifier(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X2 - 5, y2)
+    assert not hasattr(model, "state_")
+
+
+def test_file_with_a_wrong_state():
+    model = fixed().partial_fit(X2, y2)
+    state = dict(model.state_)
+    state["alpha"] = state["alpha"][:-1]
+    broken = fixed()
+    broken.state_ = state
+    file = io.BytesIO()
+    kernelstream.save(broken, file)
+    with pytest.raises(ValueError, match="alpha"):
+        kernelstream.load(file)
