@@ -3,18 +3,22 @@
 
 namespace nb = nanobind;
 
+void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
 void bind_libsvm(nb::module_& m);
 void bind_passes(nb::module_& m);
+void bind_philox(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    bind_cosines(m);
     bind_fourier(m);
     bind_libsvm(m);
     bind_passes(m);
+    bind_philox(m);
     bind_rrf(m);
     bind_second_order(m);
     bind_vecmath(m);

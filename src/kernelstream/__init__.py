@@ -13,6 +13,8 @@ _NAMES = {
     "BinningRegressor": "estimators",
     "BudgetClassifier": "estimators",
     "BudgetRegressor": "estimators",
+    "DoublyStochasticClassifier": "estimators",
+    "DoublyStochasticRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
     "MultiKernelClassifier": "estimators",

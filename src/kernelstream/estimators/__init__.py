@@ -1,8 +1,10 @@
 """Estimators: scikit-learn's contract, plus ``learn``."""
 
+from ._doubly import DoublyStep
 from .arow import AROWClassifier, NewtonClassifier
 from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor
+from .doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
 from .kernel_awv import KernelAWV, KernelAWVClassifier
@@ -17,6 +19,9 @@ __all__ = [
     "BinningRegressor",
     "BudgetClassifier",
     "BudgetRegressor",
+    "DoublyStep",
+    "DoublyStochasticClassifier",
+    "DoublyStochasticRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
     "MultiKernelClassifier",
