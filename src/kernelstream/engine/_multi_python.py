@@ -1,4 +1,4 @@
-"""Many learners over the same rows, in the python engine: their weights, and learners whose features share a product."""
+"""Many learners over the same rows, in the python engine: their weights, and features that share a product."""
 
 from __future__ import annotations
 
@@ -66,11 +66,14 @@ def within(F: np.ndarray, state: State) -> np.ndarray:
 
 
 def ballots(F: np.ndarray) -> np.ndarray:
-    """Votes of learners with scores (m, n, C): the sign of a single score (0 votes for neither class), else 1 for the class with
-    the highest score, or nothing where two share it."""
+    """Votes of learners with scores (m, n, C).
+
+    The sign of a single score, so that 0 votes for neither class; otherwise 1 for the class with the highest score, and
+    nothing where two share it.
+    """
     if F.shape[2] == 1:
         return np.sign(F)
-    top = F == F.max(axis=2, keepdims=True)
+    top = F.max(axis=2, keepdims=True) == F
     return np.where(top.sum(axis=2, keepdims=True) == 1, top, 0.0)
 
 
@@ -147,8 +150,8 @@ def family_pass(
     Parameters
     ----------
     P : (n, D)
-        Projections of the rows on the common frequencies. Learner i takes the cosines and sines of ``stretch_i P``, or of as many
-        of its columns as its weights are for.
+        Projections of the rows on the common frequencies. Learner i takes the cosines and sines of ``stretch_i P``, or
+        of as many of its columns as its weights are for.
     y : (n,) float64
     weights : (m, n) or None
         Factors of the gradients, for every learner its own.

@@ -53,13 +53,13 @@ class FourierFamily:
         return target(self.member, state, y)
 
     def learn(self, P: np.ndarray, y: np.ndarray, weights: np.ndarray | None, F: np.ndarray) -> None:
-        """Learn rows with projections P (n, D) and weights (m, n) of all members; writes the scores F (m, n, C) of these."""
+        """Learn rows with projections P (n, D) and weights (m, n) of all members; writes these members' part of F."""
         own = None if weights is None else weights[self.where]
         F[self.where] = self.ops.family_pass(P, self.stretch, y, own, self.states, self.specs)
 
 
 def find(members: list[Any], outputs: int, ops: Any) -> FourierFamily | None:
-    """The largest set of members with so many outputs whose maps differ in nothing but the width of their Gaussian kernels."""
+    """The largest set of members with so many outputs whose maps differ only in the width of their Gaussians."""
     groups: dict[Any, list[int]] = {}
     for i, member in enumerate(members):
         key = _key(member)

@@ -11,7 +11,7 @@ STREAM = (1 << 62) + 1  # of the random numbers that choose learners; maps count
 
 
 def lots(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int) -> np.ndarray:
-    """Uniform numbers of n rows after row t, (n, learners); a row of weight 0 has none of its own and gets those of the next."""
+    """Uniform numbers of n rows after row t, (n, learners); a row of weight 0 gets those of the next."""
     counted = np.arange(n) if weight is None else np.cumsum(weight > 0) - (weight > 0)
     rows = int(counted[-1]) + 1
     u = uniforms(seed, t * learners, rows * learners, STREAM).reshape(rows, learners)
@@ -23,9 +23,10 @@ def chosen(
 ) -> np.ndarray:
     """Which learners update, (rows, m), for as many of the rows ahead as can be told now: at least one.
 
-    Learner i updates with probability ``(1 - delta) r_i + delta``, ``r_i = theta_i / max theta``. A row of weight w changes r_i by a
-    factor between ``exp(-rate w)`` and ``exp(rate w)``, and fixed share then raises it by at most ``share``. Where the uniform
-    numbers u (n, m) lie outside all that can happen, the choice does not depend on the rows in between.
+    Learner i updates with probability ``(1 - delta) r_i + delta``, ``r_i = theta_i / max theta``. A row of weight w
+    changes r_i by a factor between ``exp(-rate w)`` and ``exp(rate w)``, and fixed share then raises it by at most
+    ``share``. Where the uniform numbers u (n, m) lie outside all that can happen, the choice does not depend on the
+    rows in between.
     """
     n = len(u)
     steps = np.full(n, hedge.rate) if weight is None else hedge.rate * weight

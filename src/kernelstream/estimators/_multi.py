@@ -1,0 +1,361 @@
+"""What learners made of learners share: members in one flat state, blocks of rows, weights, and who updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..engine import threads
+from ..engine.python import Hedge
+from ..rows import Rows
+from . import _capacity, _hedge, _members
+from ._base import State, StreamEstimator, _rows_until
+from ._family import FourierFamily
+from ._family import find as find_family
+
+COMBINATIONS = ("hedge", "uniform")
+UPDATES = ("deterministic", "stochastic")
+CAPACITIES = ("fixed", "shared", "weights")
+ROWS = 1024  # rows whose scores of all learners are held at once
+SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
+AHEAD = 64  # rows for which the stochastic choices are looked at together
+PERIOD = 1000  # rows after which capacity may move
+FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
+
+
+class MultiKernelEstimator(StreamEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    learners: Any
+    combination: str
+    updates: str
+    discount: float
+    smoothing: float
+    share: float
+    capacity: str
+
+    _states: list[State]
+
+    # ---------------------------------------------------------------- components
+    def _pool(self) -> list[Any]:
+        """The learners where none are given."""
+        raise NotImplementedError
+
+    def _hedge(self) -> Hedge:
+        raise NotImplementedError
+
+    def _prototypes(self) -> list[Any]:
+        """Unfitted copies of the learners."""
+        return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
+
+    @property
+    def learners_(self) -> list[Any]:
+        """The learners, fitted; they go on learning with the ensemble."""
+
+        def attach() -> list[Any]:
+            members = self._prototypes()
+            for i, (member, state) in enumerate(zip(members, self._states, strict=True)):
+                if "capacity" in self._state:
+                    _capacity.set_size(member, int(self._state["capacity"][i]))
+                member.state_ = state
+            return members
+
+        return self._cached("learners", attach)
+
+    # ---------------------------------------------------------------- state
+    @property
+    def state_(self) -> State:
+        """Everything learned, flat: the entries of learner i have names that begin with ``m{i}_``."""
+        if self.__dict__.get("_state") is None:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        return _members.flatten(self._state, self._states)
+
+    @state_.setter
+    def state_(self, flat: State) -> None:
+        self._state, self._states = _members.split(flat)
+        self.n_features_in_ = int(self._state["n_features"])
+        self._forget()
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the learners now, (m,); they sum to one."""
+        return self._ops.theta(self._fitted("log_theta"))
+
+    @property
+    def weights_history_(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
+        history, stride = self._fitted("history"), self._state["history_stride"]
+        k = self._state["t"] // stride
+        return stride * np.arange(1, k + 1), history[:k].astype(float)
+
+    def _fitted(self, name: str) -> np.ndarray:
+        state = self.__dict__.get("_state") or {}
+        if name not in state:
+            raise AttributeError(f"{type(self).__name__} has no weights before it has learned a row")
+        return state[name]
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        self._state = state
+        self._states = [_members.start(member, i, state) for i, member in enumerate(self._prototypes())]
+
+    def _warm_up_rows(self) -> int:
+        return max(member._warm_up_rows() for member in self._prototypes())
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        for member in self.learners_:
+            if member._warm_up_rows():
+                member._estimate(member._state, X)
+
+    def _reset(self, state: State) -> None:
+        self._cache.pop("family", None)
+        self._cache.pop("learners", None)
+        if self.capacity != "fixed":
+            sizes = [_capacity.size(member) for member in self._prototypes()]
+            if self.capacity == "shared":
+                state["capacity_total"] = sum(sizes)
+                sizes = [FIRST] * len(sizes)
+            state["capacity"] = np.array(sizes, np.int64)
+        for member in self.learners_:
+            member._state["t"] = 0
+            member._reset(member._state)
+        state |= self._ops.start_hedge(len(self._states), self._hedge())
+
+    def _end_warm_up(self) -> None:
+        super()._end_warm_up()
+        for member in self.learners_:
+            member._end_warm_up()
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        n = X.shape[0]
+        if self.capacity != "weights":
+            return self._learn_rows(state, X, y, weight)
+        parts, start = [], 0
+        while start < n:
+            stop = _rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            rows = slice(start, stop)
+            parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
+            self._follow_weights(state)
+            start = stop
+        return np.concatenate(parts)
+
+    def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        hedge = self._cached("hedge", self._hedge)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, P in self._blocks(X):
+            start = rows.start
+            while start < rows.stop:
+                run = slice(start, start + self._run_length(state, rows.stop - start))
+                counted = None if weight is None else weight[run]
+                own = None if counted is None else np.tile(counted, (len(self._states), 1))
+                if self.updates == "stochastic":
+                    run, own = self._chosen(state, counted, run, hedge)
+                    counted = None if weight is None else weight[run]
+                part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
+                F = self._member_scores(state, X, run, part, y[run], own)
+                scores[run] = self._ops.hedge_pass(F, y[run], counted, state, hedge)
+                start = run.stop
+        return scores
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        ops, hedge = self._ops, self._hedge()
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, P in self._blocks(X):
+            F = self._member_scores(state, X, rows, P)
+            scores[rows] = ops.combine(F, ops.theta(state["log_theta"]), hedge, state)
+        return scores
+
+    def _widen(self, state: State, d: int) -> None:
+        own, states = _members.split(state)
+        for member, part in zip(self.learners_, states, strict=True):
+            member._widen(part, d)
+        state |= _members.flatten(own, states)
+
+    # ---------------------------------------------------------------- rows and members
+    def _family(self) -> FourierFamily | None:
+        """The learners that share a product of rows and frequencies."""
+        return self._cached("family", lambda: find_family(self.learners_, self._state["n_outputs"], self._ops))
+
+    def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Blocks of rows and the projections that many learners use; those of the next are made during this one."""
+        family = self._family()
+        cuts = threads.cuts(X.shape[0], ROWS if self._ops.BLOCK > 1 else 1)
+        if family is None:
+            return ((rows, None) for rows in cuts)
+        if len(cuts) == 1:
+            return iter([(cuts[0], family.project(X, "family"))])
+        # two buffers: one being consumed, one being filled
+        return threads.prefetch(
+            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % 2}"), cuts, self._ops.THREADED
+        )
+
+    def _member_scores(
+        self,
+        state: State,
+        X: Rows,
+        rows: slice,
+        P: np.ndarray | None,
+        y: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Scores of all learners for some rows, (m, n, C).
+
+        With y (n,) they learn the rows, each those to which ``weights`` (m, n) give it more than 0; the scores are then
+        those before each update.
+        """
+        n, outputs = rows.stop - rows.start, state["n_outputs"]
+        F = np.empty((len(self._states), n, outputs))
+        family = self._family()
+        if family is not None and P is not None:
+            if y is None:  # a pass over rows of weight 0 changes nothing
+                family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
+            else:
+                family.learn(P, family.target(state, y), weights, F)
+        others = [i for i in range(len(F)) if family is None or i not in family.where]
+        block = X if n == X.shape[0] or not others else X[rows]
+        members = self.learners_
+
+        def work(i: int) -> None:
+            member = members[i]
+            if self.capacity == "shared" and y is not None:
+                self._make_room(state, i)
+            if y is None:
+                part = member._score(member._state, block)
+            else:
+                own = None if weights is None else weights[i]
+                if self.capacity == "shared" and not self._may_learn(state, i):
+                    own = np.zeros(n)
+                part = member._learn(member._state, block, _members.target(member, state, y), own)
+            F[i] = _members.scores(part, outputs)
+
+        if self._ops.THREADED and n >= SIDE_BY_SIDE:
+            threads.each(work, others)
+        else:
+            for i in others:
+                work(i)
+        return F
+
+    def _chosen(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> tuple[slice, np.ndarray]:
+        """The next of the rows for which it is settled who updates, and their weights (m, n) for each learner."""
+        n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
+        ahead = None if weight is None else weight[:n]
+        u = _hedge.lots(state["seed"], state["t"], ahead, n, len(self._states))
+        chosen = _hedge.chosen(state["log_theta"], u, ahead, self.smoothing, hedge).astype(float)
+        if ahead is not None:
+            chosen *= ahead[: len(chosen), None]
+        return slice(rows.start, rows.start + len(chosen)), np.ascontiguousarray(chosen.T)
+
+    # ---------------------------------------------------------------- capacity
+    def _n_support(self) -> int:
+        return sum(state["n_support"] for state in self._states)
+
+    def _run_length(self, state: State, rows: int) -> int:
+        """Where the budget is shared: how many rows, at most, can be learned at once. They cannot exhaust it."""
+        if self.capacity != "shared":
+            return rows
+        room = state["capacity_total"] - self._n_support()
+        if room == 0:
+            return rows
+        for member, size in zip(self._states, state["capacity"].tolist(), strict=True):
+            rows = min(rows, size - member["n_support"] or size)  # a full one doubles
+        return max(1, min(rows, room // len(self._states)))
+
+    def _make_room(self, state: State, i: int) -> None:
+        """Room for learner i where the budget is shared.
+
+        As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
+        Then all keep what they have: to take a row, a learner must drop one of its own.
+        """
+        member, size = self.learners_[i], int(state["capacity"][i])
+        n, wanted = member._state["n_support"], size
+        if self._n_support() >= state["capacity_total"]:
+            wanted = max(n, _capacity.least(member))
+        elif n == size:
+            wanted = 2 * size
+        if wanted != size:
+            _capacity.resize(member, wanted)
+            state["capacity"][i] = wanted
+
+    def _may_learn(self, state: State, i: int) -> bool:
+        """Whether learner i can take a row: with the shared budget full, only if it has vectors to drop."""
+        own = self._states[i]["n_support"]
+        return self._n_support() < state["capacity_total"] or own >= _capacity.least(self.learners_[i])
+
+    def _follow_weights(self, state: State) -> None:
+        """Every so many rows, the learners get features or support vectors in proportion to their weights."""
+        if state["t"] == 0 or state["t"] % PERIOD:
+            return
+        now, members = state["capacity"], self.learners_
+        total = self._cached("total", lambda: sum(_capacity.size(member) for member in self._prototypes()))
+        sizes = _capacity.shares(self._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
+        if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
+            return
+        for member, n in zip(members, sizes, strict=True):
+            _capacity.resize(member, int(n))
+        state["capacity"] = sizes
+        self._cache.pop("family", None)
+
+    # ---------------------------------------------------------------- checks
+    def _check_rows(self, X: Rows) -> None:
+        for member in self._cached("restricted", self._prototypes):
+            member._check_rows(X)
+
+    def _check_parameters(self) -> None:
+        learners = self.learners
+        if learners is not None:
+            if not isinstance(learners, (list, tuple)) or not learners:
+                raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
+            for learner in learners:
+                _members.check(learner, self)
+        for name, known in {"combination": COMBINATIONS, "updates": UPDATES, "capacity": CAPACITIES}.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        _fraction("discount", self.discount, zero=False, one=True)
+        _fraction("smoothing", self.smoothing, zero=True, one=True)
+        _fraction("share", self.share, zero=True, one=False)
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+        if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
+            raise ValueError("combination='uniform' has no weights that could choose updates, be shared or be followed")
+        self._check_capacity()
+
+    def _check_capacity(self) -> None:
+        if self.capacity == "fixed":
+            return
+        members = self._prototypes()
+        alike = all(map(_capacity.is_budget, members))
+        if self.capacity == "shared" and not (alike and self.updates == "stochastic"):
+            raise ValueError(
+                "capacity='shared' is a common budget of support vectors for stochastic updates: it needs "
+                "updates='stochastic' and budgeted learners that remove or replace vectors"
+            )
+        if self.capacity == "weights" and not (alike or all(map(_capacity.is_fourier, members))):
+            raise ValueError(
+                "capacity='weights' needs learners that can change their size: all on independent Fourier features, or "
+                "all with a budget that removes or replaces support vectors"
+            )
+
+    def _check_state(self) -> None:
+        expected = len(self._pool() if self.learners is None else self.learners)
+        if len(self._states) != expected:
+            raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
+        super()._check_state()
+        if not self._state["warm_rows"] or self._state["warm_count"]:
+            for member in self.learners_:
+                member._check_state()
+
+    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
+        if state["warm_rows"] and not state["warm_count"]:
+            return {}
+        fresh = self._ops.start_hedge(len(self._states), self._hedge())
+        shapes = {k: (v.shape, str(v.dtype)) for k, v in fresh.items() if isinstance(v, np.ndarray)}
+        return shapes | ({} if self.capacity == "fixed" else {"capacity": ((len(self._states),), "int64")})
+
+
+def _fraction(name: str, value: Any, *, zero: bool, one: bool) -> None:
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not ok or not 0 <= value <= 1 or (value == 0 and not zero) or (value == 1 and not one):
+        bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise ValueError(f"{name} must be a number in {bounds}, got {value!r}")
