@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from .. import engine as engines
 from ..random import seed_from
 from ..rows import Rows, concat, drop, pack, unpack
+from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
 from ._state import check_state, widen_rows
 
 State = dict[str, Any]
@@ -26,7 +27,7 @@ State = dict[str, Any]
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
 
-class StreamEstimator(BaseEstimator):
+class StreamEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -128,6 +129,7 @@ class StreamEstimator(BaseEstimator):
                 return scores[:, 0] if scores.shape[1] == 1 else scores
         return self._learn_checked(X, y, classes, sample_weight, fresh=False)
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamEstimator:
         """Forget everything, then learn the rows in order, in one pass.
 
@@ -141,9 +143,18 @@ class StreamEstimator(BaseEstimator):
         -------
         self
         """
-        self._learn_checked(X, y, None, sample_weight, fresh=True)
+        if listens(self):
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            context = self._init_callback_context(max_subtasks=len(cuts(n)))
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            with self._all_or_nothing():
+                learn_in_parts(self, context, *self._admit(X, y, None, sample_weight, fresh=True))
+        else:
+            self._learn_checked(X, y, None, sample_weight, fresh=True)
         self._end_warm_up()
         self._warm_caches()
+        if listens(self):
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
     def widen(self, n_features: int) -> StreamEstimator:
