@@ -31,23 +31,26 @@ class Head:
         self.kappa = np.empty(m)
         self.tau = np.empty((m, len(b)))
 
-    def see(self, Z: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``v`` (r, n), ``u`` (j, n) and scores (n, k) of new rows after the j rows of the window."""
+    def solve(self, Z: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """``V = R^-1 Z'`` in place, (r, n) in Fortran order."""
+        V.T[...] = Z
         if len(Z) == 1:  # a vector: the products would be slower
-            V = blas.dtrsv(self.R, Z[0], lower=1)[:, None]
-        else:
-            V = blas.dtrsm(1.0, self.R, Z.T, lower=1)
+            return blas.dtrsv(self.R, V[:, 0], lower=1, overwrite_x=1)[:, None]
+        return blas.dtrsm(1.0, self.R, V, lower=1, overwrite_b=1)
+
+    def see(self, Z: np.ndarray, V: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """``u`` (j, n) and scores (n, k) of new rows Z, V after the j rows of the window."""
         F = Z @ self.w0.T
         if j:
             U = blas.dgemm(1.0, self.V[:, :j], V, trans_a=1)
-            if len(Z) <= 4:
+            if len(Z) <= 4:  # BLAS would copy M first
                 _core.unit_forward(self.M.T, U.T)
             else:
                 U = blas.dtrsm(1.0, self.M[:j, :j], U, lower=1, diag=1, overwrite_b=1)
             F += U.T @ self.tau[:j]
         else:
             U = np.empty((0, len(Z)), order="F")
-        return V, U, F
+        return U, F
 
     def products(self, V: np.ndarray, U: np.ndarray) -> np.ndarray:
         """``z'P z'`` of new rows given the window, upper triangle of (n, n)."""
@@ -58,10 +61,9 @@ class Head:
             )
         return S.T
 
-    def append(self, j: int, V: np.ndarray, U: np.ndarray, C: np.ndarray, kappa: np.ndarray, tau: np.ndarray) -> None:
+    def append(self, j: int, U: np.ndarray, C: np.ndarray, kappa: np.ndarray, tau: np.ndarray) -> None:
         """Rows that joined the window at position j; C (a, a) are the reduced products among them."""
-        end = j + V.shape[1]
-        self.V[:, j:end] = V
+        end = j + len(C)
         self.M[j:end, :j] = (self.kappa[:j, None] * U).T
         self.M[j:end, j:end] = (kappa[:, None] * C).T
         self.kappa[j:end] = kappa
@@ -90,17 +92,20 @@ class BlockRecursion(RowRecursion):
             rows = slice(start, min(start + BLOCK, n))
             Z, c, beta = state["window"][rows], state["window_c"][rows], state["window_b"][rows]
             for h, head in enumerate(self.head):
-                V, U, F = head.see(Z, start)
+                V = head.solve(Z, head.V[:, rows])
+                U, F = head.see(Z, V, start)
                 C, cs = head.products(V, U), np.ascontiguousarray(c[:, self.matrix[h]])
                 betas = np.ascontiguousarray(beta[:, self.outputs[h]])
                 kappa, tau = np.empty(len(Z)), np.empty_like(F)
                 _core.second_order_pass(
                     C, F, betas, cs, cs.copy(), betas.copy(), kappa, tau, "known", [], "squared", [0.0]
                 )
-                head.append(start, V, U, C, kappa, tau)
+                head.append(start, U, C, kappa, tau)
 
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
+        if len(Z) == 1 and self.heads == 1:
+            return self._one(Z[0], y[0], 1.0 if weight is None else float(weight[0]))
         n, room = len(Z), len(state["window"])
         F = np.empty((n, len(state["ridge"]), y.shape[1]))
         S = np.empty((n, self.heads))
@@ -115,6 +120,39 @@ class BlockRecursion(RowRecursion):
                 self._restart()
         return F, S
 
+    def _one(self, z: np.ndarray, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """A single row: the same steps on vectors, with as few calls as they need."""
+        state, head, rule = self.state, self.head[0], self.rule
+        j = state["n_window"]
+        v = head.V[:, j]
+        v[:] = z
+        v = blas.dtrsv(head.R, v, lower=1, overwrite_x=1)
+        f, s = head.w0 @ z, float(v @ v)
+        if j:
+            u = head.V[:, :j].T @ v
+            _core.unit_forward(head.M.T, u[None])
+            ku = head.kappa[:j] * u
+            f += u @ head.tau[:j]
+            s = max(s - float(ku @ u), 0.0)
+        scale = self.forgetting ** -(j + 1.0)
+        F, S = f[None, None], np.array([[s * scale]])
+        if not weight:
+            return F, S
+        c, beta = rule.step(y if rule.shared else float(y[0]), f if rule.shared else float(f[0]), s, weight * scale)
+        if not (c or np.any(beta)):
+            return F, S
+        head.kappa[j] = c / (1 + c * s)
+        head.tau[j] = (beta - c * f) / (1 + c * s)
+        head.M[j, j] = 1.0
+        if j:
+            head.M[j, :j] = ku
+        state["window"][j], state["window_c"][j], state["window_b"][j] = z, c, beta
+        state["n_window"] = j + 1
+        if j + 1 == len(state["window"]):
+            flush(state, self.forgetting)
+            self._restart()
+        return F, S
+
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state, (n, k) = self.state, y.shape
         j = state["n_window"]
@@ -127,7 +165,8 @@ class BlockRecursion(RowRecursion):
         c, beta = np.empty((len(state["gram"]), n)), np.empty((n, k))
         seen = []
         for h, head in enumerate(self.head):
-            V, U, f = head.see(Z, j)
+            V = head.solve(Z, head.V[:, j : j + n])
+            U, f = head.see(Z, V, j)
             C = head.products(V, U)
             outputs = self.outputs[h]
             kappa, tau, betas = np.empty(n), np.empty_like(f), np.empty_like(f)
@@ -145,14 +184,15 @@ class BlockRecursion(RowRecursion):
             beta[:, outputs] = betas
             F[:, self.ridge[h], outputs] = f
             S[:, h] = C.diagonal() * scale
-            seen.append((V, U, C, kappa, tau))
+            seen.append((U, C, kappa, tau))
         joins = np.flatnonzero(c.any(axis=0) | beta.any(axis=1))
         everyone = len(joins) == n
-        for head, (V, U, C, kappa, tau) in zip(self.head, seen):
-            if not everyone:
-                V, U, C, kappa, tau = V[:, joins], U[:, joins], C[np.ix_(joins, joins)], kappa[joins], tau[joins]
-            head.append(j, V, U, C, kappa, tau)
         end = j + len(joins)
+        for head, (U, C, kappa, tau) in zip(self.head, seen):
+            if not everyone:
+                head.V[:, j:end] = head.V[:, j + joins]
+                U, C, kappa, tau = U[:, joins], C[np.ix_(joins, joins)], kappa[joins], tau[joins]
+            head.append(j, U, C, kappa, tau)
         state["window"][j:end] = Z if everyone else Z[joins]
         state["window_c"][j:end] = c.T[joins]
         state["window_b"][j:end] = beta[joins]
@@ -166,7 +206,8 @@ class BlockRecursion(RowRecursion):
         j = self.state["n_window"]
         S = np.empty((len(Z), self.heads))
         for h, head in enumerate(self.head):
-            V, U, _ = head.see(Z, j)
+            V = head.solve(Z, np.empty((Z.shape[1], len(Z)), order="F"))
+            U, _ = head.see(Z, V, j)
             S[:, h] = np.einsum("ij,ij->j", V, V) - head.kappa[:j] @ U**2
         return F, S * self.forgetting ** -(j + 1.0)
 

@@ -98,9 +98,10 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
     extra = float(state["ridge"][j])
     while True:
         np.fill_diagonal(A, diagonal + extra)
-        R, failed = lapack.dpotrf(A, lower=1, clean=0)
+        R, failed = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return R
+        A = np.array(state["gram"][g].T, order="F")
         extra = max(10 * extra, 1e-15 * float(diagonal.sum()), 1e-300)  # singular to rounding
 
 
