@@ -54,6 +54,7 @@ class Transfer(Budget):
         return super().begin(state, capacity, kernel) | entries
 
     def absorb(self, S: SupportSet, row: Row) -> None:
+        assert S.Z is not None  # the features of the block, which this strategy asks for
         w, z = S.state["budget_w"], S.state["budget_z"]
         r = smallest(S, row) if S.full else S.n
         if r == S.capacity:

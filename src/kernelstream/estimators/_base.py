@@ -381,7 +381,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
     def _ops(self) -> Any:
         return engines.get(self.engine)
 
-    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+    def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
         cache = self.__dict__.setdefault("_cache", {})
         if name not in cache:
             cache[name] = make()

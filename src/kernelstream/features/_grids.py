@@ -60,8 +60,8 @@ def draw(kernel: Any, seed: int, d: int, R: int, dtype: Any, width: np.ndarray |
     offset = (generator(seed, 1).random((R, d)) + 0.5) * pitch
     limit = NEAR * pitch.min(axis=0)
     multipliers = generator(seed, 2).integers(0, 2**32, (2, d), dtype=np.uint32)
-    parts = (np.ascontiguousarray(part, dtype=dtype) for part in (1 / pitch, offset, limit))
-    return Grids(*parts, multipliers)
+    inverse, offset, limit = (np.ascontiguousarray(part, dtype=dtype) for part in (1 / pitch, offset, limit))
+    return Grids(inverse, offset, limit, multipliers)
 
 
 def coarsened(grids: Grids, factors: tuple[int, ...]) -> Grids:

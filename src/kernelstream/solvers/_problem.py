@@ -93,7 +93,7 @@ class Solver(BaseEstimator):
         """Raise ValueError for a loss this solver cannot minimise."""
         if loss.name not in self.losses:
             raise ValueError(f"solver {self.name!r} serves the losses {', '.join(self.losses)}, not {loss.name!r}")
-        if loss.name == "squared" and getattr(loss, "epsilon", 0.0):
+        if loss.name == "squared" and loss.get_params()["epsilon"]:
             raise ValueError(f"solver {self.name!r} serves the squared loss without a dead zone, got {loss!r}")
 
     def solve(self, problem: Problem) -> Solution:
