@@ -1,0 +1,29 @@
+"""The Python of the task pages in docs/ runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {"big_csv": (), "resume": (), "from_svc": (), "from_river": ("river",)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    for needed in PAGES[page]:
+        pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 2
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, f"{page}.md", "exec"), names)
+    assert capsys.readouterr().out.count("\n") >= 2
+
+
+def test_the_index_names_every_page():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert f"({page}.md)" in index
