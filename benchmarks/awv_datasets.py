@@ -2,7 +2,8 @@
 
     python benchmarks/awv_datasets.py [FOLDER] [--sets casp,ijcnn1,cod-rna] [--limit 60]
 
-Rows in a random order, predicted before they are learned, sigma = 1, lambda = 1; inputs scaled to [-1, 1] as in the paper,
+Rows in a random order, predicted before they are learned, sigma = 1, lambda = 1; inputs scaled to [-1, 1] as in the
+paper,
 and ijcnn1 also in its file's own scaling (in [-1, 1]^22 a Gaussian of width 1 sees next to nothing). A learner stops
 after --limit CPU seconds and is recorded so far. Writes awv_SET.png, awv_SET.csv and awv.md to FOLDER (default:
 benchmarks/results). Needs KERNELSTREAM_DATA.
@@ -115,7 +116,7 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     lines = [
         "One pass, each row predicted before it is learned; sigma = 1, lambda = 1, one thread. `*`: stopped after "
-        f"{args.limit:.0f} CPU seconds (kernel ridge, which keeps all rows, after {KEPT} rows): the loss is that of the rows "
+        f"{args.limit:.0f} CPU seconds (kernel ridge, which keeps all rows, after {KEPT} rows): the loss is that of the rows "  # noqa: E501
         "seen.\n"
     ]
     for label in args.sets.split(","):

@@ -1,9 +1,12 @@
-"""Rows per second of AWV on Taylor features against the literal recursion, one thread each, interleaved in one run; CPU time.
+"""Rows per second of AWV on Taylor features against the literal recursion, one thread each, interleaved in one run;
+CPU time.
 
     python benchmarks/second_order.py [--rows 20000] [--degree 2] [--repeat 5]
 
-The literal recursion is the paper's: one row at a time, NumPy, with the same features (each monomial once). Both must give
-the same forecasts. The last line says which fraction of the machine's rate of matrix products (1024 x 1024 GEMM, measured
+The literal recursion is the paper's: one row at a time, NumPy, with the same features (each monomial once). Both must
+give
+the same forecasts. The last line says which fraction of the machine's rate of matrix products (1024 x 1024 GEMM,
+measured
 between the runs) the block form reaches, counting the operations it needs: per row r² to solve with the factor of A,
 r² to add the row to A, r³/(3m) to factor A once per window of m rows, and r m for the products within the window.
 """

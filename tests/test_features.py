@@ -115,7 +115,9 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("name", features.names())
 def test_pandas_output(name):
     pandas = pytest.importorskip("pandas")
-    feature_map = features.get(name, **({"n_components": 8} if name not in ("taylor", "raw") else {})).set_output(transform="pandas")
+    feature_map = features.get(name, **({"n_components": 8} if name not in ("taylor", "raw") else {})).set_output(
+        transform="pandas"
+    )
     frame = feature_map.fit_transform(pandas.DataFrame(REAL, columns=list("abcd"))[:20])
     assert list(frame.columns) == list(feature_map.get_feature_names_out())
 

@@ -1,4 +1,6 @@
-"""Known results of the expansion learners on real files, and a naive program for the other row orders of the same files."""
+"""Known results of the expansion learners on real files, and a naive program for the other row orders of the same
+files.
+"""
 
 import math
 import os
@@ -155,7 +157,9 @@ def test_one_row_a_call():
 
 
 class Naive:
-    """The learners as they are written down: one row at a time, the whole Gram matrix at hand, nothing kept but S and A."""
+    """The learners as they are written down: one row at a time, the whole Gram matrix at hand, nothing kept but S and
+    A.
+    """
 
     def __init__(self, task, algorithm, X, y):
         self.task, self.algorithm, self.y = task, algorithm, y
@@ -182,7 +186,11 @@ class Naive:
     def judge(self, t, f):
         if self.task == "regression":
             gap = self.y[t] - f[0]
-            return abs(gap) > SETTINGS["regression"]["epsilon"], gap, np.array([SETTINGS["regression"]["eta"] * np.sign(gap)])
+            return (
+                abs(gap) > SETTINGS["regression"]["epsilon"],
+                gap,
+                np.array([SETTINGS["regression"]["eta"] * np.sign(gap)]),
+            )
         if self.task == "binary":
             y = 1.0 if self.y[t] > 0 else -1.0
             return (f[0] >= 0) != (y > 0), max(0.0, 1 - y * f[0]), np.array([y])
@@ -286,7 +294,9 @@ class Naive:
         self.S[r], self.A[r] = t, beta[r]
 
 
-@pytest.mark.parametrize("task, name", [("binary", "german"), ("multiclass", "dna"), ("regression", "housing"), ("regression", "mg")])
+@pytest.mark.parametrize(
+    "task, name", [("binary", "german"), ("multiclass", "dna"), ("regression", "housing"), ("regression", "mg")]
+)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_other_orders(task, name, order):
     X, y = rows(name, order)

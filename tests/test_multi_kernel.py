@@ -2,26 +2,18 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
     MultiKernelClassifier,
     MultiKernelRegressor,
-    NystroemClassifier,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-    RRFClassifier,
-    RRFRegressor,
     updates,
 )
 from kernelstream.estimators._hedge import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.random import uniforms
-from kernelstream.testing import check_streaming
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)

@@ -113,7 +113,9 @@ class SupportSet:
         return self.alpha[:, : self.n] * self.scale[:, None]
 
     def shrink(self, factor: Any) -> None:
-        """Multiply f by a number, or each output by its own; the factor is folded into alpha before it leaves a safe range."""
+        """Multiply f by a number, or each output by its own; the factor is folded into alpha before it leaves a safe
+        range.
+        """
         self.scale *= factor
         for c, s in enumerate(self.scale):
             if not 1e-6 < s < 1e6:
@@ -138,7 +140,9 @@ class SupportSet:
             self.enter(slot, row.k, row.k_xx)
 
     def enter(self, slot: int, k: np.ndarray, k_xx: float) -> None:
-        """Write row and column ``slot`` of the Gram matrix of the support vectors: k (n,) with the others, k_xx with itself."""
+        """Write row and column ``slot`` of the Gram matrix of the support vectors: k (n,) with the others, k_xx with
+        itself.
+        """
         gram = self.state["budget_gram"]
         gram[slot, : len(k)] = gram[: len(k), slot] = k
         gram[slot, slot] = k_xx
@@ -182,7 +186,9 @@ class Budget(BaseEstimator):
         own = type(self).__name__
         if budget is None:
             if not self.grows:
-                raise ValueError(f"{own} needs a budget: give an integer, or a strategy that may grow (stop, spa, oskl)")
+                raise ValueError(
+                    f"{own} needs a budget: give an integer, or a strategy that may grow (stop, spa, oskl)"
+                )
         elif isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
             raise ValueError(f"budget must be an integer >= 1 or None, got {budget!r}")
         elif budget < self.least:

@@ -33,8 +33,8 @@ class Growing(Budget):
 class Stop(Growing):
     """Every row that acts joins, until the budget is full; then the function stays as it is (Stoptron).
 
-    Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009). With ``budget=None`` the support set grows as
-    long as there are rows that act.
+    Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009). With ``budget=None`` the support set
+    grows as long as there are rows that act.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ class Stop(Growing):
 class OSKL(Growing):
     """Online sparse kernel learning: a row joins with probability ``|l'|/G``, and its coefficient grows by ``G/|l'|``.
 
-    Zhang, Yi, Zhang: Online kernel learning with a near optimal sparsity bound, ICML 2013. With the update OGD(eta) the coefficient is
+    Zhang, Yi, Zhang: Online kernel learning with a near optimal sparsity bound, ICML 2013. With the update OGD(eta)
+    the coefficient is
     ``-eta G sign(l')``.
 
     Parameters
@@ -79,7 +80,9 @@ class OSKL(Growing):
         if loss.bound is None:
             raise ValueError(f"OSKL needs a loss with a bounded derivative (G >= max |l'|); {loss.name!r} has none")
         if loss.bound > self.G:
-            raise ValueError(f"G must be at least the bound {loss.bound} of the derivative of {loss.name!r}, got {self.G}")
+            raise ValueError(
+                f"G must be at least the bound {loss.bound} of the derivative of {loss.name!r}, got {self.G}"
+            )
 
     def admit(self, tau, value, gradient, k_xx, u):
         size = float(np.abs(gradient).max())
@@ -93,8 +96,9 @@ class OSKL(Growing):
 class SPA(Growing):
     r"""Sparse passive aggressive learning: the larger the loss l, the likelier a row joins.
 
-    ``rho = min(alpha, l)/beta`` is the probability, ``tau = min(eta/rho, l/k(x, x))`` the coefficient, eta the size of the
-    update's step. At most alpha/beta of the rows join, in expectation (algorithm 7 of Lu's thesis; Lu, Zhao, Hoi: Online sparse
+    ``rho = min(alpha, l)/beta`` is the probability, ``tau = min(eta/rho, l/k(x, x))`` the coefficient, eta the size of
+    the update's step. At most alpha/beta of the rows join, in expectation (algorithm 7 of Lu's thesis; Lu, Zhao, Hoi:
+    Online sparse
     passive aggressive learning with kernels, SDM 2016).
 
     Parameters
@@ -102,8 +106,8 @@ class SPA(Growing):
     alpha, beta : float
         ``0 < alpha <= beta``.
     average : bool
-        Predict with the mean ``(1/T) sum_{t <= T} f_t`` of the functions held before each of the T rows so far. Coefficients never
-        change, so that of a vector that joined at row t is ``alpha_i (T - t)/T``.
+        Predict with the mean ``(1/T) sum_{t <= T} f_t`` of the functions held before each of the T rows so far.
+        Coefficients never change, so that of a vector that joined at row t is ``alpha_i (T - t)/T``.
     warn_at : int or None
         Size of the support set at which a warning is given, once.
     """
@@ -125,7 +129,7 @@ class SPA(Growing):
             raise ValueError(f"SPA needs alpha <= beta, got alpha={self.alpha} and beta={self.beta}")
         if decays(update):
             raise ValueError(
-                f"SPA never changes a coefficient; {type(update).__name__} shrinks them: use OGD without lam, or another "
+                f"SPA never changes a coefficient; {type(update).__name__} shrinks them: use OGD without lam, or another "  # noqa: E501
                 "update without decay"
             )
 

@@ -18,8 +18,9 @@ REFRESH = 100  # updates after which an inverse is made anew, so that rounding e
 class Projectron(Budget):
     r"""A row joins while there is room and it is new; otherwise it is projected on the support set.
 
-    With ``d = K^-1 k_t``, K the Gram matrix of the support set, the row lies in its span when ``k_tt - k_t'd <= 1e-10 k_tt``; it is
-    projected, ``alpha += tau d``, then or when the budget is full. Once full, the support set never changes.
+    With ``d = K^-1 k_t``, K the Gram matrix of the support set, the row lies in its span when ``k_tt - k_t'd <= 1e-10
+    k_tt``; it is projected, ``alpha += tau d``, then or when the budget is full. Once full, the support set never
+    changes.
 
     Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009), with a budget.
     """
@@ -55,8 +56,8 @@ def back_substitute(L: np.ndarray, v: np.ndarray) -> np.ndarray:
 class ProjectronPP(Projectron):
     r"""Projectron++: rows that are right by less than the margin are projected too, where that pays.
 
-    On a margin error ``0 < l < 1``, with ``p = k_t'd`` and ``tau = min(l/p, 1)``, ``alpha += tau d`` along the loss's descent if
-    ``tau (2l - tau p - 2U sqrt(k_tt - p)) >= 0``, ``U = sqrt((B + 1)/log(B + 1))/4``.
+    On a margin error ``0 < l < 1``, with ``p = k_t'd`` and ``tau = min(l/p, 1)``, ``alpha += tau d`` along the loss's
+    descent if ``tau (2l - tau p - 2U sqrt(k_tt - p)) >= 0``, ``U = sqrt((B + 1)/log(B + 1))/4``.
 
     Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009), with a budget.
     """
@@ -69,7 +70,7 @@ class ProjectronPP(Projectron):
         super().check(budget, kernel, loss, update)
         if loss.name not in ("hinge", "crammer_singer") or not isinstance(update, Perceptron):
             raise ValueError(
-                "ProjectronPP adds margin errors to the perceptron's mistakes: it needs the hinge (or Crammer-Singer) loss "
+                "ProjectronPP adds margin errors to the perceptron's mistakes: it needs the hinge (or Crammer-Singer) loss "  # noqa: E501
                 f"and the Perceptron update, got {loss.name!r} and {type(update).__name__}"
             )
 
@@ -102,17 +103,19 @@ def margin_step(loss: float, p: float, k_xx: float, budget: int) -> float:
 class Project(Budget):
     r"""Drop one vector and project it on all the others, the new row included (BPA-P, BSGD projection).
 
-    With A the inverse Gram matrix of support set and new row together, dropping r costs ``|alpha_r|^2 / A_rr`` and moves the
-    others by ``-alpha_r A_jr / A_rr``. A row that lies in the span of the support set is projected without dropping any.
+    With A the inverse Gram matrix of support set and new row together, dropping r costs ``|alpha_r|^2 / A_rr`` and
+    moves the others by ``-alpha_r A_jr / A_rr``. A row that lies in the span of the support set is projected without
+    dropping
+    any.
 
-    Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010; Wang, Crammer, Vucetic: Breaking the curse
-    of kernelization, JMLR 13 (2012).
+    Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010; Wang, Crammer, Vucetic: Breaking the
+    curse of kernelization, JMLR 13 (2012).
 
     Parameters
     ----------
     victim : {"cheapest", "smallest"}
-        Drop the vector with the smallest cost (BPA-P), or the one with the smallest ``|alpha_r|^2 k_rr``, which may be the new row
-        (BSGD).
+        Drop the vector with the smallest cost (BPA-P), or the one with the smallest ``|alpha_r|^2 k_rr``, which may be
+        the new row (BSGD).
     """
 
     name = "project"

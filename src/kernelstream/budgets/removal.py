@@ -29,8 +29,8 @@ class RemoveRandom(Budget):
 class BOGD(Budget):
     """Drop a support vector at random and scale the others by B/(B - 1), which keeps f right on average.
 
-    Afterwards all coefficients are scaled together so that none exceeds ``limit`` (eta × gamma_max in the paper: Zhao, Wang,
-    Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012).
+    Afterwards all coefficients are scaled together so that none exceeds ``limit`` (eta × gamma_max in the paper: Zhao,
+    Wang, Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012).
 
     Parameters
     ----------
@@ -64,10 +64,11 @@ class BOGD(Budget):
 
 @register
 class Forgetron(Budget):
-    r"""Drop the oldest support vector, after shrinking f as little as its mistake bound allows (the self-tuned Forgetron).
+    r"""Drop the oldest support vector, after shrinking f as little as its mistake bound allows (the self-tuned
+    Forgetron).
 
-    With f' the function that already holds the new row, r the oldest vector, ``mu = y_r f'(x_r)``, ``delta = |alpha_r|``, M the
-    number of updates and Q the sum of the damages so far, phi is the largest number in (0, 1] with
+    With f' the function that already holds the new row, r the oldest vector, ``mu = y_r f'(x_r)``, ``delta =
+    |alpha_r|``, M the number of updates and Q the sum of the damages so far, phi is the largest number in (0, 1] with
     ``(delta phi)^2 + 2 delta phi (1 - phi mu) + Q <= (15/32) M``; f' is scaled by phi and r dropped.
 
     Dekel, Shalev-Shwartz, Singer: The Forgetron, SIAM Journal on Computing 37 (2008).
@@ -127,8 +128,8 @@ def smallest(S: SupportSet, row: Row) -> int:
 class RemoveRedundant(Budget):
     """Drop the support vector that is classified best without its own help (the budget perceptron).
 
-    The margin ``y_j (f'(x_j) - alpha_j k(x_j, x_j))``, f' holding the new row already, is largest for the vector whose removal does
-    least harm; multi-class margins are taken against the best wrong class.
+    The margin ``y_j (f'(x_j) - alpha_j k(x_j, x_j))``, f' holding the new row already, is largest for the vector whose
+    removal does least harm; multi-class margins are taken against the best wrong class.
 
     Crammer, Kandola, Singer: Online classification on a budget, NIPS 2003.
     """

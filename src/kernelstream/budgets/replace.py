@@ -13,7 +13,8 @@ TIE = 1e-9  # costs this close are equal, and the lowest slot is taken
 class Replace(Budget):
     r"""The new row replaces the vector r whose part it can take over best, and takes it over (BPA-S, BPA-NN).
 
-    The smallest change of f that drops r, removes the loss as the update wants and uses only the vectors V (the new row; with
+    The smallest change of f that drops r, removes the loss as the update wants and uses only the vectors V (the new
+    row; with
     ``neighbour`` also the nearest neighbour of r) projects ``alpha_r k(x_r, .)`` on their span. Its cost is
     ``|alpha_r|^2 (k_rr - k_Vr' K_VV^-1 k_Vr) / 2`` up to a term that is the same for every r; the cheapest r goes.
 
@@ -60,7 +61,9 @@ class Replace(Budget):
 
 
 def _two(S: SupportSet, row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Projection of every slot on the new row and its own nearest neighbour: two weights, residual, neighbour; all (n,)."""
+    """Projection of every slot on the new row and its own nearest neighbour: two weights, residual, neighbour; all
+    (n,).
+    """
     gram, every = S.state["budget_gram"], np.arange(S.n)
     distance = S.diag[:, None] + S.diag - 2 * gram
     distance[every, every] = np.inf

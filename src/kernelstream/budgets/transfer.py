@@ -12,10 +12,11 @@ from .removal import smallest
 
 @register
 class Transfer(Budget):
-    r"""Move the smallest vector from the support set into random features: ``f = sum_j alpha_j k(s_j, .) + w'z(.)``, ``w += alpha_r z(s_r)``.
+    r"""Move the smallest vector from the support set into random features: ``f = sum_j alpha_j k(s_j, .) + w'z(.)``,
+    ``w += alpha_r z(s_r)``.
 
-    Since ``z(x)'z(x') ~ k(x, x')``, nothing is forgotten, only rounded. The vector with the smallest ``|alpha|`` moves (the new one
-    included), so the larger terms stay exact.
+    Since ``z(x)'z(x') ~ k(x, x')``, nothing is forgotten, only rounded. The vector with the smallest ``|alpha|`` moves
+    (the new one included), so the larger terms stay exact.
 
     Le, Nguyen, Nguyen, Phung: Dual space gradient descent for online learning (DualSGD), NIPS 2016.
 
@@ -36,7 +37,11 @@ class Transfer(Budget):
             raise ValueError(
                 f"Transfer moves support vectors into random features, which the kernel {kernel.name!r} does not have"
             )
-        if isinstance(self.n_components, bool) or not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
+        if (
+            isinstance(self.n_components, bool)
+            or not isinstance(self.n_components, (int, np.integer))
+            or self.n_components < 1
+        ):
             raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}")
 
     def mapping(self, kernel: Kernel, d: int, dtype: np.dtype, seed: int) -> Mapping:

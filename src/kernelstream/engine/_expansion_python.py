@@ -28,7 +28,8 @@ class Expansion:
         return X[rows]
 
     def columns(self, X: Rows, state: State) -> np.ndarray:
-        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything."""
+        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything.
+        """
         n, support = state["n_support"], state["support"]
         K = np.zeros((X.shape[0], len(support)), support.dtype)
         if n:
@@ -36,7 +37,9 @@ class Expansion:
         return K
 
     def among(self, X: Rows) -> np.ndarray:
-        """G (m, m): kernel values of the block's rows with each other, of which the part on and above the diagonal is used."""
+        """G (m, m): kernel values of the block's rows with each other, of which the part on and above the diagonal is
+        used.
+        """
         return np.ascontiguousarray(self.kernel.pairwise(X, X))
 
     def scores(self, X: Rows, state: State, alpha: np.ndarray) -> np.ndarray:
@@ -79,8 +82,8 @@ def budget_pass(
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
-    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(loss, y_t, f_t, k(x_t, x_t), t)``; ``f <- decay f``; the strategy absorbs
-    ``(x_t, tau)``.
+    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(loss, y_t, f_t, k(x_t, x_t), t)``; ``f <- decay f``; the
+    strategy absorbs ``(x_t, tau)``.
 
     Parameters
     ----------
@@ -93,8 +96,8 @@ def budget_pass(
     u : (m,) or None
         Uniform random numbers; the j-th belongs to the j-th row of positive weight.
     state : dict
-        ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``, ``memory``, ``t``,
-        ``center``, and the entries of the strategy. Updated in place.
+        ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``,
+        ``memory``, ``t``, ``center``, and the entries of the strategy. Updated in place.
     """
     loss, update, budget = rule.loss, rule.update, rule.strategy
     K, G = expansion.columns(X, state), expansion.among(X)
@@ -149,7 +152,8 @@ def expansion_pass(
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     r"""Kernel expansion without removal over one block, until ``room`` rows have joined the support set.
 
-    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(...)``; a row with ``tau != 0`` joins with coefficient ``tau``.
+    ``f_t = sum_j alpha_j k(s_j, x_t)``; ``(decay, tau) = step(...)``; a row with ``tau != 0`` joins with coefficient
+    ``tau``.
 
     Parameters
     ----------
@@ -168,8 +172,8 @@ def expansion_pass(
     u : (m,), optional
         Random numbers of the strategy, the j-th for the j-th row of positive weight.
     M : (m, C), optional
-        ``sum_j alpha_j t_j k(s_j, x)`` at the start of the block, t_j the row at which s_j joined: the scores returned are then those
-        of the mean of all functions so far, ``f - M/T``.
+        ``sum_j alpha_j t_j k(s_j, x)`` at the start of the block, t_j the row at which s_j joined: the scores returned
+        are then those of the mean of all functions so far, ``f - M/T``.
     stop : bool
         Whether the pass ends after the row that fills the room; otherwise the later rows are scored and change nothing.
 

@@ -124,7 +124,7 @@ class NystroemEstimator(FeatureEstimator):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, ops.Rule.of(self._loss_now(state), self._early_update), state["memory"], state.get("center"),
+            F, G, y[rows], part, ops.Rule.of(self._loss_now(state), self._early_update), state["memory"], state.get("center"),  # noqa: E501
             state["t"], self.budget - q,
         )  # fmt: skip
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))

@@ -17,14 +17,22 @@ LABELS = ("binary", "multiclass")
 
 
 def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
-    """Hinge, Crammer-Singer or epsilon-insensitive loss: the losses of the perceptron and passive-aggressive learners."""
+    """Hinge, Crammer-Singer or epsilon-insensitive loss: the losses of the perceptron and passive-aggressive learners.
+    """
     if task == "regression":
         return EpsilonInsensitive(default if epsilon is None else epsilon)
     return gradient_loss(task, epsilon)
 
 
 def _build(
-    task: str, kernel: Any, gamma: Any, budget: int | None, strategy: Budget, loss: Loss, update: Update | str, common: dict
+    task: str,
+    kernel: Any,
+    gamma: Any,
+    budget: int | None,
+    strategy: Budget,
+    loss: Loss,
+    update: Update | str,
+    common: dict,
 ) -> Any:
     if task == "regression":
         return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, **{"center": update == "auto", **common})
@@ -45,7 +53,12 @@ def _gradient(eta: float | None, lam: float) -> Update | str:
 
 @recipe("Rosenblatt: The perceptron, Psychological Review 65 (1958); in the kernel form of Freund and Schapire (1999)")
 def perceptron(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, eta: float = 1.0, epsilon: float | None = None, **common: Any
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    eta: float = 1.0,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
     """Kernel perceptron: every mistake becomes a support vector."""
     return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), updates.Perceptron(eta), common)
@@ -61,7 +74,9 @@ def ogd(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel online gradient descent: every row with loss becomes a support vector. Without ``eta`` nothing needs tuning."""
+    """Kernel online gradient descent: every row with loss becomes a support vector. Without ``eta`` nothing needs
+    tuning.
+    """
     loss = gradient_loss(task, epsilon)
     return _build(task, kernel, gamma, None, budgets.Stop(), loss, _gradient(eta, lam), common)
 
@@ -114,7 +129,12 @@ def pa2(
 
 @recipe("Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos, Mathematical Programming 127 (2011)")
 def pegasos(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, lam: float = 1e-4, epsilon: float | None = None, **common: Any
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    lam: float = 1e-4,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
     """Kernel Pegasos: steps 1/(lam t) on the regularised loss."""
     return _build(task, kernel, gamma, None, budgets.Stop(), gradient_loss(task, epsilon), updates.Pegasos(lam), common)
@@ -269,7 +289,9 @@ def bogd(
     **common: Any,
 ) -> Any:
     """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max."""
-    loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(task, epsilon)
+    loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
+        task, epsilon
+    )
     if task != "regression" and epsilon is not None:
         raise ValueError("epsilon is the dead zone of regression; classification has none")
     strategy = budgets.BOGD(limit=eta * gamma_max)

@@ -171,7 +171,14 @@ def omkl_spa(
     ``budget`` is for each kernel; without it about alpha/beta of the rows join.
     """
     common = {"updates": "stochastic", **common}
-    own = {"budget": budget, "eta": eta, "alpha": alpha, "beta": beta, "epsilon": epsilon, "average": False}
+    own: dict[str, Any] = {
+        "budget": budget,
+        "eta": eta,
+        "alpha": alpha,
+        "beta": beta,
+        "epsilon": epsilon,
+        "average": False,
+    }
     return _ensemble(task, expansion.spa, kernels, common, **own)
 
 
@@ -188,7 +195,7 @@ def omkl_fogd(
 
     Without ``eta`` the steps are AdaGrad's and need no tuning.
     """
-    own = {"n_components": n_components, "eta": eta, "epsilon": epsilon}
+    own: dict[str, Any] = {"n_components": n_components, "eta": eta, "epsilon": epsilon}
     return _ensemble(task, feature.fogd, kernels, _slow(task, common), polynomials=False, **own)
 
 
@@ -204,7 +211,7 @@ def omkl_nogd(
 ) -> Any:
     """NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks."""
     number = len(pool()) if kernels is None else len(list(kernels))
-    own = {"budget": max(1, budget // number), "rank": rank, "eta": eta, "epsilon": epsilon}
+    own: dict[str, Any] = {"budget": max(1, budget // number), "rank": rank, "eta": eta, "epsilon": epsilon}
     return _ensemble(task, feature.nogd, kernels, _slow(task, common), **own)
 
 
