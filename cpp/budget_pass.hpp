@@ -28,7 +28,7 @@ template <class T>
 void budget_pass(Support<T>& S, Budget<T>& budget, const double* y, const double* weight, const double* u, double* memory,
                  double* center, const Loss& loss, const Update& update, std::int64_t first, Position& at, double* F) {
     const int C = S.C;
-    std::vector<double> f(C), decay(C), tau(C);
+    std::vector<double> f(C), decay(C), tau(C), gradient(C);
     for (; at.row < S.m && !budget.stop; ++at.row) {
         const std::size_t i = at.row;
         const double offset = center ? center[1] : 0.0, importance = weight ? weight[i] : 1.0;
@@ -38,7 +38,12 @@ void budget_pass(Support<T>& S, Budget<T>& budget, const double* y, const double
         const double k_xx = double(S.G[i * S.m + i]);
         const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
         update.step(loss, Row{target, f.data(), C, k_xx, at.t + 1}, memory, decay.data(), tau.data());
-        bool acts = false;
+        double value = 0.0;
+        if (budget.restless) {
+            value = loss.value(target, f.data(), C);
+            loss.gradient(target, f.data(), C, gradient.data());
+        }
+        bool acts = budget.restless;
         for (int c = 0; c < C; ++c) {
             if (decay[c] != 1.0) {
                 S.shrink(c, decay[c]);
@@ -47,7 +52,7 @@ void budget_pass(Support<T>& S, Budget<T>& budget, const double* y, const double
             acts |= (tau[c] *= importance) != 0.0;
         }
         if (acts)
-            budget.absorb(S, Newcomer<T>{i, S.K + i * S.capacity, k_xx, f.data(), tau.data(), u ? u[at.t - first] : 0.0, loss.kind});
+            budget.absorb(S, Newcomer<T>{i, S.K + i * S.capacity, k_xx, f.data(), tau.data(), u ? u[at.t - first] : 0.0, loss.kind, value, gradient.data()});
         ++at.t;
         if (center) {
             center[0] += importance;

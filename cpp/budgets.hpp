@@ -28,6 +28,8 @@ struct Newcomer {
     const double* tau;  // (C) coefficients the update gives the row
     double u;           // its uniform random number
     Kind kind;
+    double value;            // loss and
+    const double* gradient;  // (C) its derivative, for restless strategies
 };
 
 // The support vectors while a block is learned: f = sum_j scale alpha_j k(s_j, .), slots 0 to n - 1 in use.
@@ -43,6 +45,7 @@ struct Support {
     double* memory;    // numbers of the strategy
     T* gram;           // (capacity, capacity) or null
     double* inverse;   // (capacity, capacity) inverse Gram matrix, or null
+    double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
     double* scores;    // (C, capacity) scores of the support vectors without `scale`, or null
     const T* Z;        // (m, P) random features of the block, or null
     std::size_t P;
@@ -110,8 +113,27 @@ struct Support {
     }
 };
 
+// v <- L^-1 v and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
+inline void forward_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
+}
+inline void back_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = n; i-- > 0;) {
+        v[i] /= L[i * N + i];
+        axpy(i, -v[i], L + i * N, v);
+    }
+}
+
+// Size of Projectron++'s step on a margin error; 0 where it does not pay.
+inline double margin_step(double loss, double p, double k_xx, double budget) {
+    if (p <= novelty * k_xx) return 0.0;
+    const double U = 0.25 * std::sqrt((budget + 1) / std::log(budget + 1)), tau = std::min(loss / p, 1.0);
+    return tau * (2 * loss - tau * p - 2 * U * std::sqrt(std::max(0.0, k_xx - p))) >= 0 ? tau : 0.0;
+}
+
 template <class T>
 struct Budget {
+    bool restless = false;  // wants to see rows that the update leaves alone
     bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
     virtual ~Budget() = default;
     virtual void absorb(Support<T>& S, const Newcomer<T>& row) = 0;
@@ -289,6 +311,33 @@ struct Replace : Budget<T> {
 };
 
 template <class T>
+struct Projectron : Budget<T> {
+    bool margins;  // Projectron++
+    explicit Projectron(bool m) : margins(m) { this->restless = m; }
+
+    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+        const std::size_t n = S.n, N = S.capacity;
+        double *v = S.buffer.data(), *step = v + N;
+        const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
+        if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
+        for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
+        forward_substitute(n, N, S.factor, v);
+        const double p = dot(n, v, v), residual = row.k_xx - p;
+        if (acts && !S.full() && residual > novelty * row.k_xx) {
+            std::copy_n(v, n, S.factor + n * N);
+            S.factor[n * N + n] = std::sqrt(residual);
+            return S.place(n, row, row.tau);
+        }
+        const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, double(N));
+        if (size == 0.0) return;
+        for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
+        back_substitute(n, N, S.factor, v);
+        for (int c = 0; c < S.C; ++c)
+            for (std::size_t j = 0; j < n && step[c] != 0.0; ++j) S.alpha[c * N + j] += T(step[c] * v[j] / S.scale[c]);
+    }
+};
+
+template <class T>
 struct Project : Budget<T> {
     static constexpr double refresh = 100;
     bool take_smallest;
@@ -408,7 +457,9 @@ struct Merge : Budget<T> {
         std::copy_n(row.k, n, column.data());
         column[slot] = new_z;
         S.blends.insert(S.blends.end(), {double(free), source(n), source(n), 1.0});
-        S.place(free, Newcomer<T>{row.i, column.data(), row.k_xx, row.f, row.tau, row.u, row.kind}, row.tau);
+        Newcomer<T> same = row;
+        same.k = column.data();
+        S.place(free, same, row.tau);
     }
 };
 
@@ -435,6 +486,8 @@ std::unique_ptr<Budget<T>> make_budget(const std::string& name, const std::vecto
     if (name == "remove_smallest") return std::make_unique<RemoveSmallest<T>>();
     if (name == "remove_redundant") return std::make_unique<RemoveRedundant<T>>();
     if (name == "replace") return std::make_unique<Replace<T>>(p.at(0) != 0.0);
+    if (name == "projectron") return std::make_unique<Projectron<T>>(false);
+    if (name == "projectron_pp") return std::make_unique<Projectron<T>>(true);
     if (name == "project") return std::make_unique<Project<T>>(p.at(0) != 0.0);
     if (name == "merge") return std::make_unique<Merge<T>>();
     if (name == "transfer") return std::make_unique<Transfer<T>>();

@@ -48,8 +48,8 @@ class SparseRows:
 class Expansion:
     """Kernel values between blocks of rows and the support set of a state.
 
-    The Gaussian kernel takes one product per block; for sparse rows a copy of the support vectors is kept in tiles. All that is kept here
-    follows from the state.
+    The Gaussian kernel takes one product per block; for sparse rows a copy of the support vectors is kept in tiles.
+    All that is kept here follows from the state.
     """
 
     block = 128  # rows handled at once
@@ -70,7 +70,8 @@ class Expansion:
         return block
 
     def columns(self, X: Any, state: State) -> np.ndarray:
-        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything."""
+        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything.
+        """
         n, support = state["n_support"], state["support"]
         K = workspace("K", (X.shape[0], len(support)), support.dtype)
         if n == 0:
@@ -253,9 +254,9 @@ def budget_pass(
     owner = np.full(K.shape[1], -1, np.int64)
     while start < m:
         start, state["t"], state["n_support"], blends = _core.budget_pass(
-            K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],
-            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_scores"), Z, state.get("budget_w"),
-            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,
+            K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
+            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
+            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
         )  # fmt: skip
         if "budget_inverse" in state and state["budget_memory"][0] >= 100:
             refresh(state)
