@@ -1,6 +1,6 @@
 """Speed of the pass that learns its kernel, against the two bare products per row that its algebra needs.
 
-    python benchmarks/rrf.py [--rows N] [--repeats R]
+    python benchmarks/rrf.py [--rows N] [--repeats R] [--write]
 
 Rows are shaped like ijcnn1 (22 columns), float32, D = 100 frequencies, one thread. The yardstick is a C++ loop that
 does, for every row, u = E'x and h = E u in float32 and nothing else, with the same vectorised helpers as the pass. All
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/results")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     X = rng.standard_normal((args.rows, WIDTH), np.float32)
@@ -59,9 +61,13 @@ def main() -> None:
             job()
             best[name] = min(best[name], (time.perf_counter() - start) / n)
     base = best["two bare products"]
-    print(f"{'':24}{'µs/row':>10}{'rows/s':>12}{'ratio':>8}   (required: at most 6)")
+    lines = ["| one thread, float32 | µs per row | rows per second | ratio |", "| --- | --- | --- | --- |"]
     for name, seconds in best.items():
-        print(f"{name:24}{1e6 * seconds:>10.3f}{1 / seconds:>12,.0f}{seconds / base:>8.2f}")
+        lines.append(f"| {name} | {1e6 * seconds:.2f} | {1 / seconds:,.0f} | {seconds / base:.2f} |")
+    print("\n".join(lines), "\nrequired: a ratio of at most 6")
+    if args.write:
+        path = Path(__file__).parent / "results" / "rrf_speed.md"
+        path.write_text("## Speed, D = 100, 22 columns\n\n" + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

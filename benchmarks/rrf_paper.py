@@ -142,7 +142,14 @@ def sweep(orders: int) -> str:
         right.plot(seconds, value, marker="o", markersize=4, color=colour, label=label)
         for k in sorted({0, len(Ds) // 2, len(Ds) - 1}):
             at = (seconds[k], value[k])
-            right.annotate(f"D = {Ds[k]}", at, textcoords="offset points", xytext=offset, fontsize=8, color=colour)
+            right.annotate(
+                f"D = {Ds[k]}",
+                at,
+                textcoords="offset points",
+                xytext=offset if k else (8, -3),
+                fontsize=8,
+                color=colour,
+            )
         text += [f"| {label} | {D} | {v:.2f} ± {s:.2f} | {t:.2f} |" for D, v, s, t in zip(Ds, value, spread, seconds)]
     for ax, words in ((left, "frequencies D"), (right, "seconds for one pass of 331,152 rows")):
         ax.set_xscale("log")
@@ -255,7 +262,7 @@ def main() -> None:
 def copy_to_docs() -> None:
     """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` by the tables of NAME."""
     text = DOCS.read_text()
-    for name in PARTS:
+    for name in (*PARTS, "speed"):  # the last by benchmarks/rrf.py
         path = RESULTS / f"rrf_{name}.md"
         if path.exists():
             body = path.read_text().split("\n", 2)[2].replace("](rrf_", "](../benchmarks/results/rrf_")
