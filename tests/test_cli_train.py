@@ -212,6 +212,7 @@ def test_a_model_can_go_on(home, tmp_path, capsys):
         (["train", "flats.csv", "--target", "price", "-m", "m.ks"], 1, "flats.csv, line 2: column 'city': "),
         (["train", "missing.csv", "-m", "m.ks"], 1, "missing.csv: No such file"),
         (["train", "flats.svm", "-m", "no/such/folder/m.ks"], 2, "no folder no/such/folder"),
+        (["train", "flats.svm", "-m", "."], 2, "is a folder"),
         (["train", "flats.svm", "-m", "m.ks", "--resume"], 2, "--resume needs --checkpoint"),
         (["train", "flats.svm", "-m", "m.ks", "--budget", "3"], 2, "unknown argument --budget"),
         (["train", "flats.svm", "-m", "m.ks", "--gama", "3"], 2, "did you mean --gamma?"),

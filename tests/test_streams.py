@@ -600,6 +600,8 @@ def test_open_tells_formats_by_content(folder, tmp_path):
         streams.open(folder / "a.csv", format="excel")
     with pytest.raises(FileNotFoundError):
         streams.open(folder / "nothing.csv")
+    with pytest.raises(ValueError, match="read from files, not from pipes"):
+        streams.open(io.BytesIO((folder / "a.npz").read_bytes()))
     assert isinstance(streams.open((DENSE, LABELS)), Arrays)
     assert isinstance(streams.open(iter([(DENSE, LABELS)])), Blocks)
 

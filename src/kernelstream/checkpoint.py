@@ -162,6 +162,8 @@ def train(
     if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ValueError(f"every must be an integer >= 1, got {every!r}")
     kept = Checkpoints(folder, keep) if folder is not None else None
+    if kept is not None:
+        to_bytes(est)  # what cannot be saved should say so now, not hours later
     if resume and kept is None:
         raise ValueError("resume=True needs the folder of the checkpoints")
     task = "classification" if is_classifier(est) else "regression"

@@ -54,8 +54,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError("--resume needs --checkpoint, the folder to go on from")
     if args.resume and args.start:
         raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
-    if args.model is not None and not os.path.isdir(os.path.dirname(args.model) or "."):
-        raise UsageError(f"--model: there is no folder {os.path.dirname(args.model)}")
+    _check_target(args.model)
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING)
     warnings.simplefilter("once", RuntimeWarning)
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
@@ -66,6 +65,8 @@ def _run(args: argparse.Namespace) -> None:
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
     task = _task(args, stream, found, notes)
     est = build(args, task) if started is None else started
+    args.algorithm = notes.get("algorithm", args.algorithm)
+    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
     notes = {
         "task": task,
         "algorithm": args.algorithm,
@@ -102,6 +103,19 @@ def _run(args: argparse.Namespace) -> None:
     if not run.finished:
         where = f"the checkpoint is in {args.checkpoint}" if args.checkpoint else f"{args.model} holds what was learned"
         raise Interrupted(f"stopped after {run.rows:,} rows; {where}")
+
+
+def _check_target(path: str | None) -> None:
+    """Find out now, not hours later, that a model cannot be written."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise UsageError(f"--model: there is no folder {folder}")
+    if os.path.isdir(path):
+        raise UsageError(f"--model: {path} is a folder")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
 def _task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:

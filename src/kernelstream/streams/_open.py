@@ -64,6 +64,8 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
             source = text
         else:
             text.bytes.close()
+    if kind not in (LibSVM, CSV) and (source == "-" or not isinstance(source, (str, os.PathLike))):
+        raise ValueError(f"{name_of(source)}: {kind.__name__} streams are read from files, not from pipes")
     return kind(source, **_fitting(kind, options))
 
 
