@@ -163,19 +163,22 @@ def test_batches_are_passes():
         assert sorted(seen[30 * k : 30 * (k + 1)]) == list(range(30))
 
 
-def test_precondition_divides_by_the_covariance():
-    made = descent(precondition=0.1, lam=0.0)
+@pytest.mark.parametrize("b", [5, 40])
+def test_precondition_divides_by_the_covariance(b):
+    """Fewer rows than features, and more: the gradient in the features of the block, and that of lam/2 ||f||^2."""
+    made = descent(precondition=0.1, lam=0.01, max_blocks=1)
     state = {"offset": 0.0}
     made.reset(state, 1)
-    X, y = X2[:16], codes(made.loss, y2[:16])
-    F = np.zeros((16, 1))
-    _, delta = made.batch(state, X, y, None, F)
+    X, y = X2[:b], codes(made.loss, y2[:b])
+    w = np.zeros(12)
     Z = naive_features(X, 0, kernels.Gaussian(0.7), 6)
-    covariance = Z.T @ Z / 16
+    covariance = Z.T @ Z / b
     top = np.linalg.eigvalsh(covariance).max()
-    gradient = Z.T @ losses.get("logistic").gradient(y, np.zeros(16)) / 16
-    expected = -made.rate(1) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
-    np.testing.assert_allclose(delta[:, 0], expected, atol=1e-6 * np.abs(expected).max())
+    for t in (1, 2, 3):  # one block only: f = w'z, and the recursion is gradient descent on w
+        made.batch(state, X, y, None, made.iterate(state, X))
+        gradient = Z.T @ losses.get("logistic").gradient(y, Z @ w) / b + 0.01 * w
+        w = w - made.rate(t) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
+        np.testing.assert_allclose(state["alpha"][0, :, 0] * state["shrink"], w, atol=1e-5 * np.abs(w).max())
 
 
 def test_largest_eigenvalue():

@@ -85,16 +85,24 @@ class Descent:
         """The step size gamma_t."""
         return self.eta * self.theta0 / (self.theta0 + t)
 
-    def descend(self, state: State, X: Rows, G: np.ndarray) -> tuple[int, np.ndarray]:
-        """One iteration for rows X (b, d) with derivatives G (b, C) of their losses.
+    def decay(self, t: int) -> float:
+        """What iteration t multiplies the older weights by."""
+        lam = self.lam / self.precondition if self.precondition else self.lam  # see _conditioned
+        return max(0.0, 1.0 - self.rate(t) * lam)
+
+    def descend(self, state: State, X: Rows, G: np.ndarray, F: np.ndarray) -> tuple[int, np.ndarray]:
+        """One iteration for rows X (b, d) with scores F (b, C) and derivatives G (b, C) of their losses.
 
         Returns the block and what was added to its ``alpha``, (width, C).
         """
         t = state["t"] + 1
         i, gamma = self.block_of(t), self.rate(t)
         Z = self.blocks.features(X, i)
-        direction = Z.T @ self._conditioned(Z, G / X.shape[0]).astype(Z.dtype)
-        shrink = state["shrink"] * max(0.0, 1.0 - gamma * self.lam)
+        if self.precondition:
+            direction = self._conditioned(Z, G, F - state["offset"])
+        else:
+            direction = Z.T @ (G / len(G)).astype(Z.dtype)
+        shrink = state["shrink"] * self.decay(t)
         alpha = state["alpha"]
         if shrink < LEAST_SHRINK:
             alpha = alpha * alpha.dtype.type(shrink)
@@ -121,23 +129,26 @@ class Descent:
         new += alpha * alpha.dtype.type(w * state["shrink"])
         state["mean"] = new
 
-    def _conditioned(self, Z: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """``(ZZ'/b + rho I)^-1 G``, which makes ``Z'G`` the gradient divided by the batch's feature covariance + rho.
+    def _conditioned(self, Z: np.ndarray, G: np.ndarray, F: np.ndarray) -> np.ndarray:
+        r"""The gradient divided by ``(S + rho) / s``, S the batch's feature covariance, s its largest eigenvalue.
 
-        rho is ``precondition`` times the largest eigenvalue of the covariance, and the result is multiplied by both, so
-        that the direction of that eigenvalue keeps its length up to the factor 1 / (1 + precondition).
+        rho is ``precondition`` s. The gradient of the regulariser, lam f, must be divided too, or the function would
+        converge elsewhere: ``(S + rho)^-1 f = f/rho - (S + rho)^-1 S f/rho``. The first part is a stronger
+        :meth:`decay`, the second enters here through ``S f = Z'F/b``.
         """
-        if not self.precondition:
-            return G
-        K = (Z @ Z.T).astype(np.float64) / Z.shape[0]
-        top = largest_eigenvalue(K)
-        K[np.diag_indices_from(K)] += self.precondition * top
-        return cho_solve(cho_factor(K), G) * top
+        b, width = Z.shape
+        Z64 = Z.astype(np.float64)
+        dual = b < width  # (Z'Z + r)^-1 Z' = Z' (ZZ' + r)^-1: the smaller of the two
+        S = (Z64 @ Z64.T if dual else Z64.T @ Z64) / b
+        top = largest_eigenvalue(S) or 1.0
+        S[np.diag_indices_from(S)] += self.precondition * top
+        R = (G - self.lam / (self.precondition * top) * F) * (top / b)
+        return Z64.T @ cho_solve(cho_factor(S), R) if dual else cho_solve(cho_factor(S), Z64.T @ R)
 
     def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
         G = gradients(self.loss, y, F)
-        return self.descend(state, X, G if weight is None else G * weight[:, None])
+        return self.descend(state, X, G if weight is None else G * weight[:, None], F)
 
     def train(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, steps: int, batch: int, seed: int
@@ -159,7 +170,7 @@ class Descent:
             i, delta = self.batch(state, part, y[rows], None if weight is None else weight[rows], F)
             if U is not None:
                 if state["shrink"] > before:  # it was multiplied into the weights
-                    U *= before * max(0.0, 1.0 - self.rate(state["t"]) * self.lam)
+                    U *= before * self.decay(state["t"])
                 U += self.blocks.scores(X, delta[None], i, True)
 
 
