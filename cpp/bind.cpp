@@ -3,9 +3,12 @@
 
 namespace nb = nanobind;
 
+void bind_binning(nb::module_& m);
+void bind_budget(nb::module_& m);
 void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
 void bind_libsvm(nb::module_& m);
+void bind_multi(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_philox(nb::module_& m);
 void bind_rrf(nb::module_& m);
@@ -14,9 +17,12 @@ void bind_vecmath(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    bind_binning(m);
+    bind_budget(m);
     bind_cosines(m);
     bind_fourier(m);
     bind_libsvm(m);
+    bind_multi(m);
     bind_passes(m);
     bind_philox(m);
     bind_rrf(m);

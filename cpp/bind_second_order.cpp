@@ -1,6 +1,7 @@
 // Bindings of second-order learning and of the Taylor features it likes best.
 #include "arrays.hpp"
 #include "second_order.hpp"
+#include "second_order_block.hpp"
 #include "taylor.hpp"
 
 using namespace ks;
@@ -8,23 +9,51 @@ using namespace ks::second;
 
 namespace {
 
-void bound_pass(Matrix<double> S, Matrix<double> F, Matrix<const double> y, Vector<const double> weight, Vector<double> c,
-                Matrix<double> beta, Vector<double> kappa, Matrix<double> tau, const std::string& name,
-                const std::vector<double>& parameters, const std::string& loss_name, const std::vector<double>& loss_parameters) {
-    const std::size_t n = S.shape(0), k = F.shape(1);
-    const auto rule = make_rule(name, parameters, loss_name, loss_parameters);
-    require(S.shape(1) == n && F.shape(0) == n && weight.shape(0) == n && c.shape(0) == n && kappa.shape(0) == n,
-            "the block's arrays differ in their number of rows");
-    for (const Matrix<double>* a : {&beta, &tau}) require(a->shape(0) == n && a->shape(1) == k, "beta and tau must be (rows, outputs)");
-    require(y.shape(0) == n && y.shape(1) == k, "y must be (rows, outputs)");
-    nb::gil_scoped_release release;
-    second_order_pass(n, int(k), S.data(), F.data(), y.data(), weight.data(), *rule, c.data(), beta.data(), kappa.data(), tau.data());
+// The arrays of a head, column-major there and therefore transposed here: R (r, r), D (panels, PANEL²), V (m, r), M (m, m),
+// kappa (m), tau (m, k), w0 (k, r).
+Head head_of(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
+             Matrix<double> tau, Matrix<const double> w0) {
+    const std::size_t r = R.shape(0), m = V.shape(0), k = w0.shape(0);
+    require(R.shape(1) == r && V.shape(1) == r && w0.shape(1) == r, "R, V and w0 differ in their number of features");
+    require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
+    require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
+            "M, kappa and tau do not fit the window");
+    return {r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), w0.data()};
 }
 
-void bound_unit_forward(Matrix<const double> Mt, Matrix<double> U) {
-    require(Mt.shape(0) >= U.shape(1) && Mt.shape(1) >= U.shape(1), "the triangle is smaller than its right-hand side");
+void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
+                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> w0, std::size_t j, Matrix<const double> Z,
+                 Matrix<const double> y, Vector<const double> weight, Matrix<double> F, Vector<double> s, Vector<double> c,
+                 Matrix<double> beta, const std::string& name, const std::vector<double>& parameters,
+                 const std::string& loss_name, const std::vector<double>& loss_parameters) {
+    const Head h = head_of(R, D, V, M, kappa, tau, w0);
+    const std::size_t n = Z.shape(0);
+    const auto rule = make_rule(name, parameters, loss_name, loss_parameters);
+    require(Z.shape(1) == h.r && j + n <= h.m, "the rows do not fit the window");
+    require(weight.shape(0) == n && s.shape(0) == n && c.shape(0) == n, "the block's arrays differ in their number of rows");
+    for (const Matrix<double>* a : {&F, &beta}) require(a->shape(0) == n && a->shape(1) == h.k, "scores must be (rows, outputs)");
+    require(y.shape(0) == n && y.shape(1) == h.k, "y must be (rows, outputs)");
     nb::gil_scoped_release release;
-    unit_forward(U.shape(0), U.shape(1), Mt.shape(1), Mt.data(), U.data());
+    thread_local std::vector<double> work;
+    learn_block(blas, h, j, n, Z.data(), y.data(), weight.data(), *rule, F.data(), s.data(), c.data(), beta.data(), work);
+}
+
+void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
+                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> w0, std::size_t j, Matrix<const double> Z,
+                 Matrix<double> F, Vector<double> s) {
+    const Head h = head_of(R, D, V, M, kappa, tau, w0);
+    const std::size_t n = Z.shape(0);
+    require(Z.shape(1) == h.r && j <= h.m && s.shape(0) == n, "the rows do not fit the window");
+    require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
+    nb::gil_scoped_release release;
+    thread_local std::vector<double> work;
+    score_block(blas, h, j, n, Z.data(), F.data(), s.data(), work);
+}
+
+void bound_invert_panels(Matrix<const double> R, Matrix<double> D) {
+    require(R.shape(0) == R.shape(1) && D.shape(0) == panels(R.shape(0)) && D.shape(1) == PANEL * PANEL, "D does not fit R");
+    nb::gil_scoped_release release;
+    invert_panels(R.shape(0), R.data(), D.data());
 }
 
 void bound_diagonal_pass(Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, Matrix<double> A,
@@ -67,9 +96,13 @@ void bind(nb::module_& m) {
 
 void bind_second_order(nb::module_& m) {
     const auto fixed = nb::arg().noconvert();
-    m.def("second_order_pass", &bound_pass, fixed, fixed, fixed, fixed, fixed, fixed, fixed, fixed, nb::arg(), nb::arg(),
-          nb::arg(), nb::arg());
-    m.def("unit_forward", &bound_unit_forward, fixed, fixed);
+    const auto plain = nb::arg();
+    nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule>());
+    m.attr("PANEL") = PANEL;
+    m.def("second_order_learn", &bound_learn, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
+          fixed, fixed, fixed, fixed, plain, plain, plain, plain);
+    m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
+    m.def("invert_panels", &bound_invert_panels, fixed, fixed);
     m.def("diagonal_pass", &bound_diagonal_pass, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed, fixed, nb::arg(),
           nb::arg(), nb::arg(), nb::arg());
     bind<float>(m);

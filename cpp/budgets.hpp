@@ -46,6 +46,7 @@ struct Support {
     T* gram;           // (capacity, capacity) or null
     double* inverse;   // (capacity, capacity) inverse Gram matrix, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
+    const double* packed;  // lower triangle of the inverse Gram matrix, row by row, when it will not change any more
     double* scores;    // (C, capacity) scores of the support vectors without `scale`, or null
     const T* Z;        // (m, P) random features of the block, or null
     std::size_t P;
@@ -121,6 +122,40 @@ inline void back_substitute(std::size_t n, std::size_t N, const double* L, doubl
     for (std::size_t i = n; i-- > 0;) {
         v[i] /= L[i * N + i];
         axpy(i, -v[i], L + i * N, v);
+    }
+}
+
+// y = A x for a symmetric A given by its lower triangle, row by row. Every number of A is read once and used twice, four rows at a time.
+KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const double* KS_RESTRICT x, double* KS_RESTRICT y) {
+    std::fill_n(y, n, 0.0);
+    std::size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const double* KS_RESTRICT a = A + i * (i + 1) / 2;
+        const double* KS_RESTRICT b = a + i + 1;
+        const double* KS_RESTRICT c = b + i + 2;
+        const double* KS_RESTRICT d = c + i + 3;
+        const double xa = x[i], xb = x[i + 1], xc = x[i + 2], xd = x[i + 3];
+        double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
+#pragma omp simd reduction(+ : sa, sb, sc, sd)
+        for (std::size_t j = 0; j < i; ++j) {
+            sa += a[j] * x[j];
+            sb += b[j] * x[j];
+            sc += c[j] * x[j];
+            sd += d[j] * x[j];
+            y[j] += (a[j] * xa + b[j] * xb) + (c[j] * xc + d[j] * xd);
+        }
+        y[i] += sa + a[i] * xa + b[i] * xb + c[i] * xc + d[i] * xd;
+        y[i + 1] += sb + b[i] * xa + b[i + 1] * xb + c[i + 1] * xc + d[i + 1] * xd;
+        y[i + 2] += sc + c[i] * xa + c[i + 1] * xb + c[i + 2] * xc + d[i + 2] * xd;
+        y[i + 3] += sd + d[i] * xa + d[i + 1] * xb + d[i + 2] * xc + d[i + 3] * xd;
+    }
+    for (; i < n; ++i) {
+        const double* a = A + i * (i + 1) / 2;
+        for (std::size_t j = 0; j < i; ++j) {
+            y[i] += a[j] * x[j];
+            y[j] += a[j] * x[i];
+        }
+        y[i] += a[i] * x[i];
     }
 }
 
@@ -317,12 +352,14 @@ struct Projectron : Budget<T> {
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
-        double *v = S.buffer.data(), *step = v + N;
+        double *v = S.buffer.data(), *d = v + N, *step = d + N;
         const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
         if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
         for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
-        forward_substitute(n, N, S.factor, v);
-        const double p = dot(n, v, v), residual = row.k_xx - p;
+        const bool solved = S.full() && S.packed;
+        if (solved) symmetric_product(n, S.packed, v, d);
+        else forward_substitute(n, N, S.factor, v);
+        const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {
             std::copy_n(v, n, S.factor + n * N);
             S.factor[n * N + n] = std::sqrt(residual);
@@ -331,9 +368,9 @@ struct Projectron : Budget<T> {
         const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, double(N));
         if (size == 0.0) return;
         for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
-        back_substitute(n, N, S.factor, v);
+        if (!solved) back_substitute(n, N, S.factor, v), d = v;
         for (int c = 0; c < S.C; ++c)
-            for (std::size_t j = 0; j < n && step[c] != 0.0; ++j) S.alpha[c * N + j] += T(step[c] * v[j] / S.scale[c]);
+            for (std::size_t j = 0; j < n && step[c] != 0.0; ++j) S.alpha[c * N + j] += T(step[c] * d[j] / S.scale[c]);
     }
 };
 

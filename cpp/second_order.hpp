@@ -102,19 +102,6 @@ KS_CLONES inline void second_order_pass(std::size_t n, int k, double* S, double*
     }
 }
 
-// u <- M^-1 u for the rows u (n, j) of U, M unit lower triangular, its transpose stored with rows of length m >= j.
-KS_CLONES inline void unit_forward(std::size_t n, std::size_t j, std::size_t m, const double* Mt, double* U) {
-    for (std::size_t t = 0; t < n; ++t) {
-        double* u = U + t * j;
-        for (std::size_t l = 0; l + 1 < j; ++l) {
-            const double a = u[l];
-            const double* column = Mt + l * m;
-#pragma omp simd
-            for (std::size_t i = l + 1; i < j; ++i) u[i] -= column[i] * a;
-        }
-    }
-}
-
 // The recursion with a diagonal A, one for every output: s = sum z_i^2/A_i, w_i += tau z_i/A_i, A_i += c z_i^2.
 // In:  Z (n, r), y (n, k), weight (n) or null, A (k, r), W (k, r).  Out: F (n, k) scores before each update; A, W changed.
 KS_CLONES inline void diagonal_pass(std::size_t n, std::size_t r, int k, const double* Z, const double* y,

@@ -58,7 +58,9 @@ _MODULES = (
     "zoo",
 )
 
-__all__ = [*_NAMES, *_MODULES, "__version__"]
+_EXTRAS = ("onnx", "river")  # need an extra, so that `from kernelstream import *` leaves them out
+
+__all__ = [*_NAMES, *(name for name in _MODULES if name not in _EXTRAS), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

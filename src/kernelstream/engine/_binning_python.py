@@ -198,7 +198,7 @@ def cell_pass(
     first = width * np.arange(len(cells))
     for i, cell in enumerate(cells.T):
         at = first + cell
-        f = w[at].sum(axis=0, dtype=np.float64) * z * scale
+        f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # grid by grid: a perceptron sees every bit
         offset = center[1] if center is not None else 0.0
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
@@ -207,7 +207,7 @@ def cell_pass(
         state["t"] += 1
         target: Any = int(y[i]) if many else float(y[i]) - offset
         decay, tau = update.step(loss, target, f if many else float(f[0]), 1.0, state["t"], memory)
-        step = np.atleast_1d(tau) * importance * z
+        step = np.atleast_1d(tau) * (importance * z)
         if update.diagonal:
             moves = step != 0.0
             g = step[moves].astype(w.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import lapack
 
 from .. import _core
 from ..budgets import Budget, Merge
@@ -20,6 +21,7 @@ from ._workspace import workspace
 
 State = dict[str, Any]
 
+LARGE = 256  # support vectors from which a fixed inverse is worth its memory
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
 
@@ -59,6 +61,7 @@ class Expansion:
         self.gaussian = type(kernel) is Gaussian
         self.norms = np.zeros(0)
         self.tiles: np.ndarray | None = None
+        self.packed: np.ndarray | None = None
 
     def cut(self, X: Rows, rows: slice) -> Any:
         """The rows of a block."""
@@ -70,8 +73,7 @@ class Expansion:
         return block
 
     def columns(self, X: Any, state: State) -> np.ndarray:
-        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything.
-        """
+        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns count."""
         n, support = state["n_support"], state["support"]
         K = workspace("K", (X.shape[0], len(support)), support.dtype)
         if n == 0:
@@ -144,6 +146,21 @@ class Expansion:
             tiles = self._tiles(state)
             width = tiles.shape[2]
             tiles[slots // width, :, slots % width] = vectors
+
+    def packed_inverse(self, state: State) -> np.ndarray | None:
+        """Lower triangle of the inverse Gram matrix, row by row, for a large support set that will not change any more.
+
+        One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
+        """
+        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
+            return None
+        if self.packed is None:
+            # the row-major factor L is, read by columns, the upper factor L'
+            inverse, info = lapack.dpotri(state["budget_factor"].T, lower=0)
+            if info:
+                raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
+            self.packed = inverse.T[np.tril_indices(len(inverse))]
+        return self.packed
 
     # ---------------------------------------------------------------- Gaussian kernel
     @property
@@ -252,10 +269,11 @@ def budget_pass(
     m, first, start = len(K), state["t"], 0
     scores = np.empty((m, len(state["alpha"])))
     owner = np.full(K.shape[1], -1, np.int64)
+    packed = expansion.packed_inverse(state)
     while start < m:
         start, state["t"], state["n_support"], blends = _core.budget_pass(
             K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
-            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
+            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), packed, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
             state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
         )  # fmt: skip
         if "budget_inverse" in state and state["budget_memory"][0] >= 100:

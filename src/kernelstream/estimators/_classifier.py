@@ -181,7 +181,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Matrix from the outputs of the old classes to those of the new ones, (C_new, C_old)."""
         n_old = len(kept)
-        binary = losses.get(self.loss, task="classification").kind == "binary"
+        binary = self._loss_for(2).kind == "binary"
         if binary and len(new) <= 2:
             if n_old < 1 or len(new) < 2:
                 return np.ones((1, 1))

@@ -1,4 +1,6 @@
-r"""Learners in the kernel expansion ``f(x) = sum_j alpha_j k(s_j, x)``: a kernel × a loss × an update × a budget strategy."""
+r"""Learners in the kernel expansion ``f(x) = sum_j alpha_j k(s_j, x)``: a kernel × a loss × an update × a budget
+strategy.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ class BudgetEstimator(StreamEstimator):
 
     def _rule(self, state: State) -> Any:
         make = self._ops.Rule.of
-        return self._cached(("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy))
+        return self._cached(
+            ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
+        )
 
     # ---------------------------------------------------------------- support sets that only grow
     def _grow(
@@ -178,7 +182,18 @@ class BudgetEstimator(StreamEstimator):
             F = expansion.scores(X, state, alpha) * state["scale"]
         room = len(y) if self.budget is None else self.budget - n
         _, joined, coefficients, decay = self._ops.expansion_pass(
-            F, expansion.among(X), y, weight, self._rule(state), state["memory"], state.get("center"), t, room, u=u, M=M, stop=False
+            F,
+            expansion.among(X),
+            y,
+            weight,
+            self._rule(state),
+            state["memory"],
+            state.get("center"),
+            t,
+            room,
+            u=u,
+            M=M,
+            stop=False,
         )
         counted = np.ones(len(y), bool) if weight is None else weight > 0
         state["t"] += int(np.count_nonzero(counted))
@@ -211,7 +226,7 @@ class BudgetEstimator(StreamEstimator):
         if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
             if not state["warned"]:
                 warnings.warn(
-                    f"the support set of {type(self).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "
+                    f"the support set of {type(self).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
                     "row costs more than the one before. Give a budget, or raise warn_at of the strategy.",
                     RuntimeWarning,
                     stacklevel=2,
@@ -261,10 +276,11 @@ def shrink(state: State, decay: np.ndarray) -> None:
 
 
 class BudgetClassifier(StreamClassifier, BudgetEstimator):
-    r"""Online classifier in the kernel expansion, ``f(x) = sum_j alpha_j k(s_j, x)`` with at most ``budget`` support vectors.
+    r"""Online classifier in the kernel expansion, ``f(x) = sum_j alpha_j k(s_j, x)`` with at most ``budget`` support
+    vectors.
 
-    A row with loss wants to join the support set with the coefficients its ``update`` gives it; the ``strategy`` says how the set keeps
-    within the budget. Classes share one support set.
+    A row with loss wants to join the support set with the coefficients its ``update`` gives it; the ``strategy`` says
+    how the set keeps within the budget. Classes share one support set.
 
     Parameters
     ----------
@@ -331,7 +347,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
 
 
 class BudgetRegressor(StreamRegressor, BudgetEstimator):
-    r"""Online regression in the kernel expansion, ``f(x) = ybar + sum_j alpha_j k(s_j, x)``; see :class:`BudgetClassifier`.
+    r"""Online regression in the kernel expansion, ``f(x) = ybar + sum_j alpha_j k(s_j, x)``; see
+    :class:`BudgetClassifier`.
 
     Parameters
     ----------

@@ -39,11 +39,12 @@ class ConjugateGradient(Solver):
         Z, n = problem.Z, len(problem.Y)
         A = np.ones((n, 1)) if problem.weight is None else problem.weight[:, None]
         W = np.zeros((Z.shape[1], problem.Y.shape[1]), problem.dtype) if problem.start is None else problem.start.copy()
-        R = Z.tdot((A * problem.Y).astype(problem.dtype))
+        B = Z.tdot((A * problem.Y).astype(problem.dtype))
+        R = B.copy()
         if problem.start is not None:
             R -= Z.tdot((A * Z.dot(W)).astype(problem.dtype))
             R -= R.dtype.type(problem.lam) * W
-        history, converged = descend(problem, A, W, R, self.tol, self.max_iter, problem.report)
+        history, converged = descend(problem, A, W, R, B, self.tol, self.max_iter, problem.report)
         return Solution(W, history, len(history), converged)
 
 
@@ -52,25 +53,21 @@ def descend(
     A: np.ndarray,
     X: np.ndarray,
     R: np.ndarray,
+    B: np.ndarray,
     tol: float,
     max_iter: int,
     report: Callable[[int, float], Any],
-    scale: np.ndarray | None = None,
 ) -> tuple[list[float], bool]:
-    """Preconditioned conjugate gradients on ``(Z'A_c Z + lam I) x_c = b_c`` for all outputs at once; X and R change
-    in place.
+    """Preconditioned conjugate gradients on ``(Z'A_c Z + lam I) x_c = b_c``, all outputs at once.
 
     Parameters
     ----------
     A : (n, C) or (n, 1)
         Weights of the rows, the same for all outputs if there is one column.
-    X : (D, C)
-        Where to begin.
-    R : (D, C)
-        The residual there.
-    tol : float
-        Stop when every ``sqrt(r'M r)`` is this small relative to ``scale`` (C,), by default to its value at X = 0 or
-        at the beginning, whichever is larger.
+    X, R : (D, C)
+        Where to begin, and the residual there; both change in place.
+    B : (D, C)
+        The right-hand sides: the iteration stops when every ``sqrt(r'M r)`` is ``tol`` times ``sqrt(b'M b)``.
 
     Returns
     -------
@@ -83,10 +80,9 @@ def descend(
     M = np.ascontiguousarray(1 / (Z.squares(A.astype(X.dtype)) + dtype(lam)))
     P = M * R
     rz = (R * P).sum(axis=0, dtype=np.float64)
-    if scale is None:
-        scale = np.sqrt(rz)
+    scale = np.maximum(np.sqrt((B * (M * B)).sum(axis=0, dtype=np.float64)), 1e-300)
+    floor = scale * tol
     history: list[float] = []
-    floor = np.maximum(scale * tol, 1e-300)
     for iteration in range(1, max_iter + 1):
         going = np.sqrt(rz) > floor
         if not going.any():
@@ -99,6 +95,6 @@ def descend(
         turn = np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0)
         ops.cg_turn(turn.astype(X.dtype), M, R, P, threads)
         rz = np.where(going, new, rz)
-        history.append(float(np.sqrt(rz / np.maximum(scale, 1e-300) ** 2).max()))
+        history.append(float((np.sqrt(rz) / scale).max()))
         report(iteration, history[-1])
     return history, bool((np.sqrt(rz) <= floor).all())

@@ -55,9 +55,9 @@ class NewtonCG(Solver):
                 return Solution(W, history, iteration - 1, True)
             rough = float(np.clip((size[going] / smallest[going]).max() * self.tol, 1e-4, 0.25) ** 0.5)
             direction = np.zeros_like(W)
-            residual = np.where(going, -gradient, dtype.type(0))
+            downhill = np.where(going, -gradient, dtype.type(0))
             H = a * curvature(loss, Y, F)
-            descend(problem, H, direction, residual, min(rough, 0.3), self.inner, lambda k, value: None)
+            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _silent)
             step, objective = self._search(problem, W, F, direction, gradient, objective, going)
             W += step.astype(dtype) * direction
             F += step * Z.dot(direction)
@@ -92,6 +92,10 @@ class NewtonCG(Solver):
                 return step, np.where(step > 0, new, objective)
             step = np.where(fails, step / 2, step)
         return np.where(fails, 0.0, step), np.where(fails, objective, new)
+
+
+def _silent(iteration: int, value: float) -> None:
+    pass
 
 
 def _norms(V: np.ndarray) -> np.ndarray:

@@ -1,0 +1,54 @@
+// BLAS as scipy ships it: the pointers come out of scipy.linalg.cython_blas, so nothing has to be linked.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+
+namespace ks {
+
+// Column-major products of the two kinds the block recursion is made of; `wide` when BLAS counts in 64 bits.
+class Blas {
+  public:
+    Blas(nanobind::capsule gemm, nanobind::capsule syrk) : gemm_(gemm.data()), syrk_(syrk.data()) {
+        const std::string signature = gemm.name() ? gemm.name() : "";
+        wide_ = signature.find("int64") != std::string::npos || signature.find("long") != std::string::npos;
+    }
+
+    // C (m, n) = alpha op(A) op(B) + beta C, with k terms in each sum.
+    void gemm(bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda,
+              const double* B, std::size_t ldb, double beta, double* C, std::size_t ldc) const {
+        if (m && n) wide_ ? call_gemm<std::int64_t>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)
+                          : call_gemm<int>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+    }
+
+    // Lower triangle of C (n, n) = alpha A'A + beta C, A (k, n).
+    void syrk(std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda, double beta, double* C,
+              std::size_t ldc) const {
+        if (n) wide_ ? call_syrk<std::int64_t>(n, k, alpha, A, lda, beta, C, ldc)
+                     : call_syrk<int>(n, k, alpha, A, lda, beta, C, ldc);
+    }
+
+  private:
+    void *gemm_, *syrk_;
+    bool wide_;
+
+    template <class I>
+    void call_gemm(bool ta, bool tb, I m, I n, I k, double alpha, const double* A, I lda, const double* B, I ldb, double beta,
+                   double* C, I ldc) const {
+        using F = void (*)(char*, char*, I*, I*, I*, double*, double*, I*, double*, I*, double*, double*, I*);
+        char a = ta ? 'T' : 'N', b = tb ? 'T' : 'N';
+        reinterpret_cast<F>(gemm_)(&a, &b, &m, &n, &k, &alpha, const_cast<double*>(A), &lda, const_cast<double*>(B), &ldb,
+                                   &beta, C, &ldc);
+    }
+
+    template <class I>
+    void call_syrk(I n, I k, double alpha, const double* A, I lda, double beta, double* C, I ldc) const {
+        using F = void (*)(char*, char*, I*, I*, double*, double*, I*, double*, double*, I*);
+        char lower = 'L', transposed = 'T';
+        reinterpret_cast<F>(syrk_)(&lower, &transposed, &n, &k, &alpha, const_cast<double*>(A), &lda, &beta, C, &ldc);
+    }
+};
+
+}  // namespace ks

@@ -1,0 +1,158 @@
+// One block of rows of second-order learning, from features to steps: matrix products around second_order_pass.
+//
+// A = R R' at the start of the window. The window holds j rows already: V = R^-1 Z', and M, unit lower triangular, with
+// M[i, l] = kappa_l z_i'P_l z_l, P_l being the inverse just before row l. A new row has v = R^-1 z, u = M^-1 V'v, and
+// therefore z'P z = v'v - sum kappa u^2 and the score w_0'z + tau'u. All matrices are column-major.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "blas.hpp"
+#include "second_order.hpp"
+
+namespace ks::second {
+
+constexpr std::size_t PANEL = 48;  // columns of R solved at once by an inverted triangle; the rest is matrix products
+constexpr std::size_t STRIP = 32;  // the same for M, whose triangles are solved directly
+
+struct Head {
+    std::size_t r, m, k;  // features, rows of the window, outputs
+    const double* R;      // (r, r) lower
+    const double* D;      // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other
+    double* V;            // (r, m)
+    double* M;            // (m, m)
+    double* kappa;        // (m)
+    double* tau;          // (k, m)
+    const double* w0;     // (r, k)
+};
+
+inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
+
+// D: inverses of the lower triangles on the diagonal of R.
+KS_CLONES inline void invert_panels(std::size_t r, const double* R, double* D) {
+    for (std::size_t p = 0; p < panels(r); ++p) {
+        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a);
+        double* d = D + p * PANEL * PANEL;
+        std::fill(d, d + PANEL * PANEL, 0.0);
+        for (std::size_t c = 0; c < size; ++c) {  // column c of the inverse: forward substitution on a unit vector
+            double* x = d + c * PANEL;
+            x[c] = 1.0;
+            for (std::size_t i = c; i < size; ++i) {
+                const double* column = R + (a + i) * r + a;
+                const double pivot = x[i] / column[i];
+                x[i] = pivot;
+#pragma omp simd
+                for (std::size_t l = i + 1; l < size; ++l) x[l] -= pivot * column[l];
+            }
+        }
+    }
+}
+
+// V <- R^-1 V for V (r, n); scratch (PANEL, n).
+KS_CLONES inline void solve_factor(const Blas& blas, const Head& h, std::size_t n, double* V, double* scratch) {
+    const std::size_t r = h.r;
+    if (n == 1) {  // a vector: column by column
+        for (std::size_t i = 0; i < r; ++i) {
+            const double* column = h.R + i * r;
+            const double pivot = V[i] / column[i];
+            V[i] = pivot;
+#pragma omp simd
+            for (std::size_t l = i + 1; l < r; ++l) V[l] -= pivot * column[l];
+        }
+        return;
+    }
+    for (std::size_t p = 0; p < panels(r); ++p) {
+        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a);
+        if (a) blas.gemm(false, false, size, n, a, -1.0, h.R + a, r, V, r, 1.0, V + a, r);
+        blas.gemm(false, false, size, n, size, 1.0, h.D + p * PANEL * PANEL, PANEL, V + a, r, 0.0, scratch, PANEL);
+        for (std::size_t t = 0; t < n; ++t) std::copy_n(scratch + t * PANEL, size, V + t * r + a);
+    }
+}
+
+// U <- M^-1 U for U (j, n), leading dimension j.
+KS_CLONES inline void solve_window(const Blas& blas, const Head& h, std::size_t j, std::size_t n, double* U) {
+    const std::size_t strip = n == 1 ? j : STRIP;
+    for (std::size_t a = 0; a < j; a += strip) {
+        const std::size_t b = std::min(a + strip, j);
+        for (std::size_t t = 0; t < n; ++t) {
+            double* u = U + t * j;
+            for (std::size_t l = a; l < b; ++l) {
+                const double x = u[l];
+                const double* column = h.M + l * h.m;
+#pragma omp simd
+                for (std::size_t i = l + 1; i < b; ++i) u[i] -= column[i] * x;
+            }
+        }
+        blas.gemm(false, false, j - b, n, b - a, -1.0, h.M + a * h.m + b, h.m, U + a, j, 1.0, U + b, j);
+    }
+}
+
+// dot products of one vector with the columns of V (r, j)
+KS_CLONES inline void project(std::size_t r, std::size_t j, const double* V, const double* v, double* u) {
+    for (std::size_t l = 0; l < j; ++l) {
+        const double* column = V + l * r;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (std::size_t i = 0; i < r; ++i) sum += column[i] * v[i];
+        u[l] = sum;
+    }
+}
+
+// U (j, n) and scores F (k, n) of rows Z (n rows of r numbers) with V = R^-1 Z' (r, n).
+inline void see(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* Z, const double* V, double* U,
+                double* F) {
+    blas.gemm(true, false, h.k, n, h.r, 1.0, h.w0, h.r, Z, h.r, 0.0, F, h.k);
+    if (!j) return;
+    if (n == 1)
+        project(h.r, j, h.V, V, U);
+    else
+        blas.gemm(true, false, j, n, h.r, 1.0, h.V, h.r, V, h.r, 0.0, U, j);
+    solve_window(blas, h, j, n, U);
+    blas.gemm(false, false, h.k, n, j, 1.0, h.tau, h.k, U, j, 1.0, F, h.k);
+}
+
+// Learn n rows that follow the j rows of the window; all of them are entered, also those that do not move anything.
+// In:  Z (n, r) row-major, y and weight as in second_order_pass.  Out: F (n, k), s (n), c (n), beta (n, k).
+inline void learn_block(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* Z, const double* y,
+                        const double* weight, const Rule& rule, double* F, double* s, double* c, double* beta,
+                        std::vector<double>& work) {
+    work.resize(n * n + 2 * j * n + PANEL * n + j);
+    double *S = work.data(), *U = S + n * n, *KU = U + j * n, *scratch = KU + j * n, *root = scratch + PANEL * n;
+    double* V = h.V + j * h.r;
+    std::copy_n(Z, n * h.r, V);
+    solve_factor(blas, h, n, V, scratch);
+    see(blas, h, j, n, Z, V, U, F);
+    blas.syrk(n, h.r, 1.0, V, h.r, 0.0, S, n);  // lower triangle by columns = upper triangle by rows
+    for (std::size_t l = 0; l < j; ++l) root[l] = std::sqrt(h.kappa[l]);
+    for (std::size_t t = 0; t < n; ++t)
+        for (std::size_t l = 0; l < j; ++l) KU[t * j + l] = root[l] * U[t * j + l];
+    if (j) blas.syrk(n, j, -1.0, KU, j, 1.0, S, n);
+    second_order_pass(n, int(h.k), S, F, y, weight, rule, c, beta, h.kappa + j, h.tau + j * h.k);
+    for (std::size_t t = 0; t < n; ++t) s[t] = S[t * n + t];
+    for (std::size_t l = 0; l < j; ++l)
+        for (std::size_t t = 0; t < n; ++t) h.M[l * h.m + j + t] = h.kappa[l] * U[t * j + l];
+    for (std::size_t l = 0; l < n; ++l) {
+        double* column = h.M + (j + l) * h.m + j;
+        column[l] = 1.0;
+        for (std::size_t t = l + 1; t < n; ++t) column[t] = h.kappa[j + l] * S[l * n + t];
+    }
+}
+
+// Uncertainties s (n) of rows that are not learned, and their scores F (n, k).
+inline void score_block(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* Z, double* F, double* s,
+                        std::vector<double>& work) {
+    work.resize(n * h.r + j * n + PANEL * n);
+    double *V = work.data(), *U = V + n * h.r, *scratch = U + j * n;
+    std::copy_n(Z, n * h.r, V);
+    solve_factor(blas, h, n, V, scratch);
+    see(blas, h, j, n, Z, V, U, F);
+    for (std::size_t t = 0; t < n; ++t) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < h.r; ++i) sum += V[t * h.r + i] * V[t * h.r + i];
+        for (std::size_t l = 0; l < j; ++l) sum -= h.kappa[l] * U[t * j + l] * U[t * j + l];
+        s[t] = std::max(sum, 0.0);
+    }
+}
+
+}  // namespace ks::second
