@@ -28,7 +28,7 @@ class Expansion:
         return X[rows]
 
     def columns(self, X: Rows, state: State) -> np.ndarray:
-        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns mean anything."""
+        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns count."""
         n, support = state["n_support"], state["support"]
         K = np.zeros((X.shape[0], len(support)), support.dtype)
         if n:

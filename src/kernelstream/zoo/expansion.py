@@ -17,7 +17,7 @@ LABELS = ("binary", "multiclass")
 
 
 def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
-    """Hinge, Crammer-Singer or epsilon-insensitive loss: the losses of the perceptron and passive-aggressive learners."""
+    """Hinge, Crammer-Singer or epsilon-insensitive loss: those of perceptron and passive-aggressive learners."""
     if task == "regression":
         return EpsilonInsensitive(default if epsilon is None else epsilon)
     return gradient_loss(task, epsilon)
