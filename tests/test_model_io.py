@@ -93,7 +93,9 @@ def test_every_public_estimator(name, tmp_path):
         assert loaded.n_features_in_ == 2
     learn(est, slice(150, 240))
     learn(loaded, slice(150, 240))
-    assert_same_state(loaded.state_, est.state_, 0.0, f"{name}: went on after loading, and without")
+    # online Newton factors its matrix again after loading, which rounds differently
+    tolerance = 1e-9 if name == "NewtonClassifier" else 0.0
+    assert_same_state(loaded.state_, est.state_, tolerance, f"{name}: went on after loading, and without")
 
 
 def components():

@@ -1,4 +1,4 @@
-"""Values on the command line: numbers, words, lists, and components such as ``polynomial(degree=3)``."""
+"""Values on the command line: numbers, words, lists, and components such as ``polynomial(degree=4)``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def value(text: str) -> Any:
 def parameter(text: str) -> Any:
     """A value, or a component of the library: a name with parameters in parentheses.
 
-    >>> parameter("polynomial(degree=3)")
-    Polynomial(degree=3)
+    >>> parameter("polynomial(degree=4)")
+    Polynomial(degree=4)
     >>> parameter("0.5")
     0.5
     """
