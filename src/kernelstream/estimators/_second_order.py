@@ -14,7 +14,6 @@ from ..rows import Rows
 from ..second_order import RowRecursion, Rule
 from ._base import State
 from ._regressor import StreamRegressor
-from ._state import check_count
 from .feature import MAP, FeatureEstimator, feature_blocks
 
 
@@ -114,13 +113,7 @@ class SecondOrderEstimator(FeatureEstimator):
         wanted = (1 << t.bit_length()) - t
         return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
 
-    # ---------------------------------------------------------------- checks
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
-            return {}
-        matrices = 1 if self._rule().shared else state["n_outputs"]
-        return statistics_shapes(state, self._width(state), matrices, self.forgetting)
-
+    # ---------------------------------------------------------------- parameters
     def _check_parameters(self) -> None:
         super()._check_parameters()
         ridges = self._ridges()
@@ -174,19 +167,6 @@ class ManyTargets(StreamRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def statistics_shapes(
-    state: State, r: int, matrices: int, forgetting: float
-) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shapes of the entries of :mod:`kernelstream.second_order.statistics`."""
-    k, m = state["n_outputs"], second_order.window_rows(r, forgetting)
-    check_count(state, "n_window")
-    if state["n_window"] >= m:
-        raise ValueError(f"state_['n_window'] must be below {m}, got {state['n_window']}")
-    shapes = {"gram": (matrices, r, r), "b": (k, r), "yy": (k,), "zsum": (r,)}
-    shapes |= {"window": (m, r), "window_c": (m, matrices), "window_b": (m, k)}
-    return {name: (shape, "float64") for name, shape in shapes.items()}
 
 
 def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:

@@ -78,10 +78,9 @@ def _check_kept(state: State) -> None:
         raise ValueError("state_['warm_X'] does not hold the rows that were kept")
     if hasattr(kept, "check_format"):
         kept.check_format(full_check=True)
-    several = "classes" not in state and state["n_outputs"] > 1
-    for name, shape in (("warm_y", (n, state["n_outputs"]) if several else (n,)), ("warm_weight", (n,))):
+    for name in ("warm_y", "warm_weight"):
         value = state.get(name)
-        if not isinstance(value, np.ndarray) or value.shape != shape:
+        if not isinstance(value, np.ndarray) or value.shape != (n,):
             raise ValueError(f"state_[{name!r}] must have {n} values")
     if "classes" in state:
         if not np.isin(state["warm_y"], state["classes"]).all():

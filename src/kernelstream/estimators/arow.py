@@ -65,12 +65,6 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
             mix_matrices(state, T)
             self._cache.pop("recursion", None)
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if not self.diagonal or (state["warm_rows"] and not state["warm_count"]):
-            return super()._shapes(state) if not self.diagonal else {}
-        shape = (state["n_outputs"], self._width(state))
-        return {"A": (shape, "float64"), "w": (shape, "float64")}
-
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the features, (r,) or (classes, r)."""

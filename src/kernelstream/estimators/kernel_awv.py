@@ -12,7 +12,6 @@ from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
 from ._second_order import ManyTargets, follow, one_against_rest
-from ._state import check_count, pad_columns
 from .ridge import FORECASTERS
 
 FIRST = 64  # rows there is room for at first; the room doubles
@@ -102,23 +101,6 @@ class KernelRidgeEstimator(KernelEstimator):
             v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
             scores[rows] = self._shrunk(P, v)
         return scores
-
-    def _widen(self, state: State, d: int) -> None:
-        if "rows" in state:
-            state["rows"] = pad_columns(state["rows"], d)
-
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
-            return {}
-        check_count(state, "n_rows")
-        room = FIRST
-        while room < state["n_rows"]:
-            room *= 2
-        k = state["n_outputs"]
-        shapes = {"L": (room, room), "e": (room, k), "targets": (room, k)}
-        return {"rows": ((room, state["n_features"]), state["dtype"])} | {
-            name: (shape, "float64") for name, shape in shapes.items()
-        }
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str) or not 0 < self.lam < np.inf:

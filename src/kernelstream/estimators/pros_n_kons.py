@@ -16,8 +16,7 @@ from ..second_order import Newton, RowRecursion, Rule
 from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
-from ._second_order import ManyTargets, mix_matrices, one_against_rest, statistics_shapes
-from ._state import check_count, pad_columns
+from ._second_order import ManyTargets, mix_matrices, one_against_rest
 
 COINS = 1024  # random numbers are made in runs of so many rows
 
@@ -165,20 +164,6 @@ class ProsNKonsEstimator(KernelEstimator):
             F, _ = recursion.score(K @ self._projection(state), uncertainty=False)
             scores[rows] = self._rule().show(F[:, 0])
         return scores
-
-    def _widen(self, state: State, d: int) -> None:
-        if "dictionary" in state:
-            state["dictionary"] = pad_columns(state["dictionary"], d)
-
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
-            return {}
-        check_count(state, "n_restarts")
-        j = state["n_restarts"]
-        own = {"dictionary": ((j, state["n_features"]), state["dtype"]), "probability": ((j,), "float64")}
-        if not isinstance(state.get("b"), np.ndarray) or state["b"].ndim != 2:
-            raise ValueError("state_['b'] must be an array (outputs, features)")
-        return own | statistics_shapes(state, state["b"].shape[1], state["n_outputs"], 1.0)
 
     @property
     def n_restarts_(self) -> int:

@@ -7,7 +7,7 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
-from .statistics import factor, flush, start, totals, widen, window_rows
+from .statistics import factor, flush, start, totals, widen
 
 __all__ = [
     "LeastSquares",
@@ -23,5 +23,4 @@ __all__ = [
     "start",
     "totals",
     "widen",
-    "window_rows",
 ]
