@@ -80,10 +80,15 @@ class _Adapter:
         width, take = len(self._names), self._take
         if take is not None and (len(rows[0]) == width if len(rows) == 1 else all(len(x) == width for x in rows)):
             try:
-                out = np.array([take(x) for x in rows], np.float64)
-                if math.isfinite(out.sum()):
-                    return out
-            except (KeyError, TypeError, ValueError):
+                values = [take(x) for x in rows]
+                if len(values) == 1:  # a sum in Python is quicker than one array operation
+                    if math.isfinite(sum(values[0])):
+                        return np.array(values, np.float64)
+                else:
+                    out = np.array(values, np.float64)
+                    if math.isfinite(out.sum()):
+                        return out
+            except (KeyError, TypeError, ValueError, OverflowError):
                 pass  # a closer look: other features, or a value that is no number
         if grow:
             new = {name for x in rows if not x.keys() <= self._columns.keys() for name in x}
@@ -130,8 +135,7 @@ class _Adapter:
         y
             Its label or target.
         """
-        self._started()
-        self._est.learn(self._rows((x,), grow=True), np.array([y]))
+        self._started().learn_row(self._rows((x,), grow=True), y)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.
@@ -193,11 +197,14 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label known so far; only for losses that define it."""
-        if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
-            raise NotImplementedError
         if not self._ready():
+            if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
+                raise NotImplementedError
             return {}
-        p = self._est.predict_proba(self._rows((x,), grow=False))[0]
+        probability = getattr(self._est, "predict_proba", None)
+        if probability is None:
+            raise NotImplementedError
+        p = probability(self._rows((x,), grow=False))[0]
         return dict(zip(self._est.classes_.tolist(), p.tolist(), strict=True))
 
     def predict_many(self, X: Any) -> Any:

@@ -101,6 +101,10 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """Sample weights times whatever else weighs a row."""
         return weight
 
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        """Encoded target (1,) of a single row, or None when it needs a closer look."""
+        raise NotImplementedError
+
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs a closer look."""
         raise NotImplementedError
@@ -421,6 +425,23 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         if target is not None:
             self._check_rows(X)
         return target
+
+    def learn_row(self, X: np.ndarray, y: Any) -> None:
+        """Learn one row, known to be finite, with what :meth:`learn` does but nothing around it.
+
+        Parameters
+        ----------
+        X : (1, d) float64 array, C-contiguous
+        y : a label, or a number for a regressor
+        """
+        hot = self.__dict__.get("_hot")
+        if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1]:
+            target = self._hot_row(y)
+            if target is not None:
+                self._check_rows(X)
+                self._learn(self._state, X, target, None)
+                return
+        self._learn_checked(X, np.array([y]), None, None, fresh=False)
 
     def set_params(self, **params: Any) -> StreamEstimator:
         """Set parameters, nested ones as ``component__name``; see scikit-learn."""

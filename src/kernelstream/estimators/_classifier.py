@@ -102,7 +102,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = self.classes_
         if len(classes) == 1:
             return np.ones((len(scores), 1))
-        loss: Any = self._loss_for(len(classes))
+        loss: Any = self._loss_now(self._state)
         if scores.shape[1] > 1:
             return loss.probability(scores)
         p = loss.probability(scores[:, 0])
@@ -249,18 +249,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return np.full(len(y), self._sign_of_lone(state))
         return 2.0 * codes - 1.0
 
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        state = self._state
+        classes = state["classes"]
+        codes = self._cached("codes", dict)
+        if len(codes) != len(classes):
+            codes.clear()
+            codes |= dict(zip(classes.tolist(), self._encode(state, classes)[:, None], strict=True))
+        return codes.get(y)
+
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,):
             return None
         state = self._state
         classes = state["classes"]
         if n == 1:
-            codes = self._cached("codes", dict)
-            if len(codes) != len(classes):
-                codes.clear()
-                codes |= dict(zip(classes.tolist(), self._encode(state, classes), strict=True))
-            code = codes.get(y.item(0))
-            return None if code is None else np.array([code])
+            return self._hot_row(y.item(0))
         if y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
             return None
         known = classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y

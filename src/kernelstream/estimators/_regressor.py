@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,9 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y
+
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        return np.array([y], np.float64) if type(y) in (float, int) and math.isfinite(y) else None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:

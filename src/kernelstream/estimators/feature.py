@@ -90,6 +90,8 @@ class FeatureEstimator(StreamEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         ops, mapping, spec = self._plan(state)
         n = X.shape[0]
+        if n == 1:  # a small new array is quicker than finding the kept one
+            return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
         if n <= ops.BLOCK:
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
@@ -103,13 +105,17 @@ class FeatureEstimator(StreamEstimator):
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         ops, mapping, _ = self._plan(state)
-        if "w_mean" in state:
-            weights = state["w_mean"]
+        average = "w_mean" in state
+        weights = state["w_mean"] if average else state["w"]
+        n = X.shape[0]
+        if n == 1:
+            scores = (mapping(X, ops) @ weights.T).astype(np.float64)
         else:
-            weights = state["w"] * state["scale"][:, None].astype(state["w"].dtype)
-        scores = np.empty((X.shape[0], len(weights)))
-        for rows, Z in feature_blocks(mapping, X, ops):
-            scores[rows] = Z @ weights.T
+            scores = np.empty((n, len(weights)))
+            for rows, Z in feature_blocks(mapping, X, ops):
+                scores[rows] = Z @ weights.T
+        if not average:
+            scores *= state["scale"]
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
