@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 
 from .evaluate._students import Learner
 from .model_io import ModelFileError, read, save, to_bytes
+from .rows import concat
 
 KEEP = 3
 EVERY = 100_000
@@ -92,7 +94,8 @@ class Run:
     seconds : float
         Time of this run.
     metric : str
-        "mistake_rate" or "mse", of the predictions made before each row was learned.
+        "mistake_rate" or "mse", of the predictions made before each row was learned; "training_mistake_rate" or
+        "training_mse" of a model that learns all rows at once.
     value : float
     finished : bool
         False when it was asked to stop before the end of the stream.
@@ -126,7 +129,8 @@ def train(
     Parameters
     ----------
     est : estimator
-        It is trained in place. Where the stream's rows get wider, the model does too.
+        It is trained in place. Where the stream's rows get wider, the model does too. One without ``learn`` is fitted
+        to all rows at once, which are collected in memory; it cannot have checkpoints.
     stream : Stream
     folder : path, optional
         Where checkpoints go. Without it none are written.
@@ -161,6 +165,10 @@ def train(
     """
     if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ValueError(f"every must be an integer >= 1, got {every!r}")
+    if not hasattr(est, "learn"):
+        if folder is not None:
+            raise ValueError(f"{type(est).__name__} learns all rows at once: a run of it has no checkpoints")
+        return _train_at_once(est, stream, labels, stop, progress)
     kept = Checkpoints(folder, keep) if folder is not None else None
     if kept is not None:
         to_bytes(est)  # what cannot be saved should say so now, not hours later
@@ -212,6 +220,45 @@ def train(
         checkpoint()
     run.seconds = time.perf_counter() - started
     return run
+
+
+def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any) -> Run:
+    """Fit a model to all rows of a stream together."""
+    run = Run(est, metric="training_" + ("mistake_rate" if is_classifier(est) else "mse"))
+    parts: list[Any] = []
+    targets: list[np.ndarray] = []
+    started = time.perf_counter()
+    while not (run.finished or (stop is not None and stop())):
+        block = stream.read()
+        if block is None:
+            run.finished = True
+            break
+        X, y = block
+        if y is None:
+            raise ValueError(f"{stream.name} has no target to learn: say which column it is")
+        parts.append(X)
+        targets.append(y if labels is None else labels(y))
+        run.rows, run.skipped, run.seconds = stream.rows, stream.skipped, time.perf_counter() - started
+        if progress is not None:
+            progress(run)
+    run.skipped = stream.skipped
+    if parts:
+        width = max(part.shape[1] for part in parts)
+        X, y = concat([_padded(part, width) for part in parts]), np.concatenate(targets)
+        est.fit(X, y)
+        wrong = est.predict(X) != y if is_classifier(est) else (est.predict(X) - y) ** 2
+        run.value = float(np.mean(wrong))
+    run.seconds = time.perf_counter() - started
+    return run
+
+
+def _padded(X: Any, width: int) -> Any:
+    """Rows with columns of zeros up to a width."""
+    if X.shape[1] == width:
+        return X
+    if not sp.issparse(X):
+        return np.pad(X, ((0, 0), (0, width - X.shape[1])))
+    return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
 def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> float:

@@ -219,6 +219,8 @@ def _run_bench(args: argparse.Namespace) -> None:
             est = zoo.make(name, task)
             if "random_state" in est.get_params():
                 est.set_params(random_state=0)
+            if not args.algorithms and not hasattr(est, "partial_fit"):
+                continue  # it learns all rows at once: nothing to evaluate row by row
             stream = rows()
             result = prequential(
                 est,

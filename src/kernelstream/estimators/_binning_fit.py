@@ -46,13 +46,14 @@ def solve(
     loss: Loss,
     lam: float,
     solver: Solver,
+    offset: np.ndarray,
     start: np.ndarray | None,
     dtype: Any,
     ops: Any,
     seed: int,
     report: Any,
 ) -> Solution:
-    """Weights (D, C) for targets Y (n, C), given in the original order of the rows."""
+    """Weights (D, C) for targets Y (n, C), given in the original order of the rows, and offset (C,)."""
     if features.order is not None:
         Y = Y[features.order]
         weight = None if weight is None else weight[features.order]
@@ -63,7 +64,8 @@ def solve(
         span = slice(c, c + outputs)
         begin = None if start is None else np.ascontiguousarray(start[:, span])
         part = np.ascontiguousarray(Y[:, span])
-        parts.append(solver.solve(Problem(Z, part, loss, lam, ops, weight, begin, dtype, Z.threads, seed, report)))
+        fixed = (loss, lam, ops, weight, begin, offset[span], dtype, Z.threads, seed, report)
+        parts.append(solver.solve(Problem(Z, part, *fixed)))
     if len(parts) == 1:
         return parts[0]
     histories = [part.history for part in parts]
@@ -75,9 +77,21 @@ def solve(
     )
 
 
-def largest_penalty(features: Features, Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> float:
+def best_constant(Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> np.ndarray:
+    """The constant score of least loss for every output, (C,): what a row with no known cell gets.
+
+    The mean of the targets, for the squared loss and also for the squared hinge on -1 and +1; the log odds for the
+    logistic loss, shrunk by one row so that a class alone has finite ones.
+    """
+    mean, total = np.average(Y, axis=0, weights=weight), len(Y) if weight is None else weight.sum()
+    return 2 * np.arctanh(mean * (total / (total + 1))) if loss.name == "logistic" else mean
+
+
+def largest_penalty(
+    features: Features, Y: np.ndarray, weight: np.ndarray | None, loss: Loss, offset: np.ndarray
+) -> float:
     """The L1 penalty above which all weights are zero."""
-    slopes = loss.gradient(Y, np.zeros_like(Y))
+    slopes = loss.gradient(Y, np.tile(offset, (len(Y), 1)))
     if weight is not None:
         slopes = slopes * weight[:, None]
     if features.order is not None:

@@ -14,7 +14,7 @@ from ..losses import Loss, Squared
 from ..random import generator
 from ..rows import Rows
 from ..solvers import ConjugateGradient, Solver
-from ._binning_fit import Features, largest_penalty, make_features, solve
+from ._binning_fit import Features, best_constant, largest_penalty, make_features, solve
 
 GAMMAS = tuple(2.0**k for k in range(-2, 5))  # on columns divided by their range
 FEW_ROWS, MORE_ROWS = 30_000, 120_000
@@ -60,26 +60,29 @@ class Search:
         for train, test in self._cuts(MORE_ROWS):
             features, held = self._cells(kernel, train, test, MORE_GRIDS)
             Y, weight = self.Y[train], self._weights(train)
-            unit = largest_penalty(features, Y, weight, self.loss) if relative else 1.0
+            offset = best_constant(Y, weight, self.loss)
+            unit = largest_penalty(features, Y, weight, self.loss, offset) if relative else 1.0
             start = None
             for k, choice in enumerate(choices):
                 lam = max(choice * unit, 1e-12)
-                start = self._solve(features, Y, weight, lam, self.loss, self.solver, start)
-                totals[k] += self.error(held.dot(start), self.Y[test], self._weights(test))
+                start = self._solve(features, Y, weight, lam, self.loss, self.solver, offset, start)
+                totals[k] += self.error(held.dot(start) + offset, self.Y[test], self._weights(test))
         return choices[int(np.argmin(totals))]
 
     def _ridge_error(self, gamma: float, rows: int, grids: int) -> float:
         total = 0.0
         for train, test in self._cuts(rows):
             features, held = self._cells(self.kernel(gamma), train, test, grids)
-            W = self._solve(features, self.Y[train], self._weights(train), 0.1, Squared(), _QUICK, None)
-            total += self.error(held.dot(W), self.Y[test], self._weights(test))
+            Y, weight = self.Y[train], self._weights(train)
+            offset = best_constant(Y, weight, Squared())
+            W = self._solve(features, Y, weight, 0.1, Squared(), _QUICK, offset, None)
+            total += self.error(held.dot(W) + offset, self.Y[test], self._weights(test))
         return total
 
     def _solve(
-        self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, start: Any
+        self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, offset: Any, start: Any
     ) -> Any:
-        found = solve(features, Y, weight, loss, lam, solver, start, self.dtype, self.ops, self.seed, _silent)
+        found = solve(features, Y, weight, loss, lam, solver, offset, start, self.dtype, self.ops, self.seed, _silent)
         return found.W
 
     def _cells(self, kernel: Any, train: np.ndarray, test: np.ndarray, R: int) -> tuple[Features, CellMatrix]:

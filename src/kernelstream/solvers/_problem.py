@@ -36,7 +36,7 @@ class DenseMatrix:
 
 @dataclass
 class Problem:
-    r"""Minimise ``sum_i a_i l(y_ic, (Z w_c)_i) + penalty(w_c)`` for every output c.
+    r"""Minimise ``sum_i a_i l(y_ic, offset_c + (Z w_c)_i) + penalty(w_c)`` for every output c.
 
     The penalty is ``lam/2 ||w||^2``, or ``lam |w|_1`` for coordinate descent.
     """
@@ -48,6 +48,7 @@ class Problem:
     ops: Any  # an engine
     weight: np.ndarray | None = None  # (n,), the factors a_i
     start: np.ndarray | None = None  # (D, C), weights to begin with
+    offset: np.ndarray | None = None  # (C,), scores of rows without features; 0 if not given
     dtype: Any = np.float64  # of the weights
     threads: int = 1
     seed: int = 0
@@ -56,7 +57,13 @@ class Problem:
     def column(self, c: int) -> Problem:
         """The problem of one output."""
         start = None if self.start is None else np.ascontiguousarray(self.start[:, c : c + 1])
-        return Problem(**{**self.__dict__, "Y": np.ascontiguousarray(self.Y[:, c : c + 1]), "start": start})
+        offset = None if self.offset is None else self.offset[c : c + 1]
+        Y = np.ascontiguousarray(self.Y[:, c : c + 1])
+        return Problem(**{**self.__dict__, "Y": Y, "start": start, "offset": offset})
+
+    def base(self) -> np.ndarray:
+        """Scores at w = 0, (n, C)."""
+        return np.zeros_like(self.Y) if self.offset is None else np.tile(self.offset, (len(self.Y), 1))
 
     def objective(self, F: np.ndarray, penalty: np.ndarray) -> np.ndarray:
         """Objective of every output at scores F (n, C), with its penalty (C,)."""

@@ -39,7 +39,7 @@ class ConjugateGradient(Solver):
         Z, n = problem.Z, len(problem.Y)
         A = np.ones((n, 1)) if problem.weight is None else problem.weight[:, None]
         W = np.zeros((Z.shape[1], problem.Y.shape[1]), problem.dtype) if problem.start is None else problem.start.copy()
-        B = Z.tdot((A * problem.Y).astype(problem.dtype))
+        B = Z.tdot((A * (problem.Y - problem.base())).astype(problem.dtype))
         R = B.copy()
         if problem.start is not None:
             R -= Z.tdot((A * Z.dot(W)).astype(problem.dtype))

@@ -60,8 +60,10 @@ class CoordinateDescent(Solver):
         Z, lam, loss = problem.Z, problem.lam, problem.loss
         y = np.ascontiguousarray(problem.Y[:, 0])
         w = np.zeros(Z.shape[1]) if problem.start is None else problem.start[:, 0].astype(np.float64)
-        f = np.zeros(len(y)) if problem.start is None else np.ascontiguousarray(Z.dot(w[:, None])[:, 0])
-        slopes = loss.gradient(y, np.zeros_like(y)) * (1.0 if problem.weight is None else problem.weight)
+        f = np.ascontiguousarray(problem.base()[:, 0])
+        slopes = loss.gradient(y, f) * (1.0 if problem.weight is None else problem.weight)
+        if problem.start is not None:
+            f += Z.dot(w[:, None])[:, 0]
         smallest = self.tol * max(float(np.abs(Z.tdot(slopes[:, None].astype(problem.dtype))).max()), 1e-300)
         sweep, blocks = self._sweeper(problem, y, f, w)
         history: list[float] = []

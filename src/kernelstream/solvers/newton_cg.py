@@ -43,8 +43,10 @@ class NewtonCG(Solver):
         dtype = np.dtype(problem.dtype)
         a = np.ones((len(Y), 1)) if problem.weight is None else problem.weight[:, None]
         W = np.zeros((Z.shape[1], Y.shape[1]), dtype) if problem.start is None else problem.start.copy()
-        F = np.zeros_like(Y) if problem.start is None else Z.dot(W)
-        smallest = self.tol * _norms(Z.tdot((a * loss.gradient(Y, np.zeros_like(Y))).astype(dtype)))
+        F = problem.base()
+        smallest = self.tol * _norms(Z.tdot((a * loss.gradient(Y, F)).astype(dtype)))
+        if problem.start is not None:
+            F += Z.dot(W)
         objective = problem.objective(F, 0.5 * lam * _norms(W) ** 2)
         history: list[float] = []
         for iteration in range(1, self.max_iter + 1):
