@@ -76,6 +76,7 @@ def test_train_predict_evaluate_a_table(home, tmp_path, capsys):
     (tmp_path / "new.csv").write_text("\n".join(",".join([row[3], row[1], row[2]]) for row in table) + "\n")
     again = [float(line) for line in out(capsys, "predict", model, tmp_path / "new.csv").splitlines()]
     np.testing.assert_allclose(again, predicted[:10])
+    assert out(capsys, "predict", tmp_path / "new.csv", "--model", model).splitlines() == [str(v) for v in again]
 
 
 def test_labels_scores_and_probabilities(home, tmp_path, capsys):
@@ -234,7 +235,7 @@ def test_a_model_can_go_on(home, tmp_path, capsys):
         ),
         (["train", "flats.svm", "-m", "m.ks", "--shuffle", "3"], 2, "--shuffle"),
         (["predict", "flats.svm", "flats.svm"], 1, "flats.svm: this is not a kernelstream model file"),
-        (["predict", "ok.ks"], 2, "which data"),
+        (["predict", "ok.ks"], 2, "a model file and data"),
         (["predict", "ok.ks", "flats.svm", "--what", "probability"], 2, "has none"),
         (["train", "ok.ks", "-m", "m.ks"], 1, "is a model, not data"),
         (["evaluate", "flats.csv", "-m", "ok.ks"], 2, "--target"),

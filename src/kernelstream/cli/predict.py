@@ -23,8 +23,10 @@ EXAMPLES = """examples:
 def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.usage = "kernelstream predict MODEL DATA [DATA ...] [--out FILE] [options]"
-    parser.add_argument("model", metavar="MODEL", help="file that 'kernelstream train' wrote")
+    parser.usage = "kernelstream predict [--model] FILE DATA [DATA ...] [--out FILE] [options]"
+    parser.add_argument(
+        "--model", "-m", metavar="FILE", help="file that 'kernelstream train' wrote (the first argument)"
+    )
     parser.add_argument("--out", "-o", metavar="FILE", help="where predictions go (standard output)")
     parser.add_argument(
         "--what", choices=("label", "score", "probability"), default="label",
@@ -38,6 +40,10 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 def _run(args: argparse.Namespace) -> None:
     from .. import model_io
 
+    if args.model is None:
+        if len(args.data) < 2:
+            raise UsageError("predict needs a model file and data ('-' for a pipe): kernelstream predict MODEL DATA")
+        args.model = args.data.pop(0)
     est, notes = model_io.read(args.model)
     stream = open_model_data(args, notes, needs_target=False)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
