@@ -50,10 +50,20 @@ void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> 
     score_block(blas, h, j, n, Z.data(), F.data(), s.data(), work);
 }
 
-void bound_invert_panels(Matrix<const double> R, Matrix<double> D) {
-    require(R.shape(0) == R.shape(1) && D.shape(0) == panels(R.shape(0)) && D.shape(1) == PANEL * PANEL, "D does not fit R");
+// gram (r, r) upper, b (k, r) -> R, D and w0 of the head; false when gram + ridge I is singular to rounding.
+bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R,
+                  Matrix<double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa, Matrix<double> tau,
+                  Matrix<double> w0) {
+    const std::size_t r = R.shape(0), k = w0.shape(0);
+    require(R.shape(1) == r && V.shape(1) == r && w0.shape(1) == r, "R, V and w0 differ in their number of features");
+    require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
+    require(gram.shape(0) == r && gram.shape(1) == r && b.shape(0) == k && b.shape(1) == r, "gram and b do not fit R");
+    const Head h{r, V.shape(0), k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), w0.data()};
     nb::gil_scoped_release release;
-    invert_panels(R.shape(0), R.data(), D.data());
+    thread_local std::vector<double> work;
+    if (!factor(blas, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
+    solve_twice(blas, h, b.data(), w0.data(), work);
+    return true;
 }
 
 void bound_diagonal_pass(Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, Matrix<double> A,
@@ -102,7 +112,7 @@ void bind_second_order(nb::module_& m) {
     m.def("second_order_learn", &bound_learn, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
           fixed, fixed, fixed, fixed, plain, plain, plain, plain);
     m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
-    m.def("invert_panels", &bound_invert_panels, fixed, fixed);
+    m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, fixed);
     m.def("diagonal_pass", &bound_diagonal_pass, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed, fixed, nb::arg(),
           nb::arg(), nb::arg(), nb::arg());
     bind<float>(m);

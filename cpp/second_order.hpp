@@ -71,13 +71,16 @@ inline std::unique_ptr<Rule> make_rule(const std::string& name, const std::vecto
     throw std::invalid_argument("the native engine has no second-order rule '" + name + "': use engine='python'");
 }
 
-// In:  S (n, n), upper triangle: z_t'P z_i at the start of the block;  F (n, k) scores there;  y (n, k);  weight (n).
-// Out: S[t, i], i >= t: the same product just before row t is learned;  F: scores before each update;  c, kappa (n),
-//      beta, tau (n, k). A row of weight 0 is scored and skipped.
-KS_CLONES inline void second_order_pass(std::size_t n, int k, double* S, double* F, const double* y, const double* weight,
-                                        const Rule& rule, double* c, double* beta, double* kappa, double* tau) {
-    for (std::size_t t = 0; t < n; ++t) {
-        double* row = S + t * n;
+// One strip of a block: rows t < strip, each eliminated from the later rows of the strip over the whole width.
+// In:  S (strip, width), upper triangle, rows ld apart: z_t'P z_i at the start of the strip;  F (strip, k) scores there;
+//      y (strip, k);  weight (strip).
+// Out: S[t, i], i >= t: the same product just before row t is learned;  F: scores before each update;  c, kappa (strip),
+//      beta, tau (strip, k). A row of weight 0 is scored and skipped.
+KS_CLONES inline void second_order_pass(std::size_t strip, std::size_t width, std::size_t ld, int k, double* S, double* F,
+                                        const double* y, const double* weight, const Rule& rule, double* c, double* beta,
+                                        double* kappa, double* tau) {
+    for (std::size_t t = 0; t < strip; ++t) {
+        double* row = S + t * ld;
         const double s = row[t] = std::max(row[t], 0.0);
         const double* f = F + t * k;
         double* betas = beta + t * k;
@@ -92,12 +95,12 @@ KS_CLONES inline void second_order_pass(std::size_t n, int k, double* S, double*
             moves = moves || tau[t * k + o] != 0.0;
         }
         if (!moves) continue;
-        for (std::size_t i = t + 1; i < n; ++i) {
+        for (std::size_t i = t + 1; i < strip; ++i) {
             for (int o = 0; o < k; ++o) F[i * k + o] += tau[t * k + o] * row[i];
             const double a = kappa[t] * row[i];
-            double* later = S + i * n;
+            double* later = S + i * ld;
 #pragma omp simd
-            for (std::size_t l = i; l < n; ++l) later[l] -= a * row[l];
+            for (std::size_t l = i; l < width; ++l) later[l] -= a * row[l];
         }
     }
 }

@@ -13,8 +13,8 @@
 
 namespace ks::second {
 
-constexpr std::size_t PANEL = 48;  // columns of R solved at once by an inverted triangle; the rest is matrix products
-constexpr std::size_t STRIP = 32;  // the same for M, whose triangles are solved directly
+constexpr std::size_t PANEL = 24;  // columns of R solved at once by an inverted triangle; the rest is matrix products
+constexpr std::size_t STRIP = 16;  // rows eliminated one by one, and columns of M solved directly
 
 struct Head {
     std::size_t r, m, k;  // features, rows of the window, outputs
@@ -29,24 +29,94 @@ struct Head {
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
 
-// D: inverses of the lower triangles on the diagonal of R.
-KS_CLONES inline void invert_panels(std::size_t r, const double* R, double* D) {
-    for (std::size_t p = 0; p < panels(r); ++p) {
-        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a);
-        double* d = D + p * PANEL * PANEL;
-        std::fill(d, d + PANEL * PANEL, 0.0);
-        for (std::size_t c = 0; c < size; ++c) {  // column c of the inverse: forward substitution on a unit vector
-            double* x = d + c * PANEL;
-            x[c] = 1.0;
+// Inverse X of a lower triangle L of the given size: its halves' inverses, and their product with the square between them.
+KS_CLONES inline void invert_triangle(std::size_t size, const double* L, std::size_t ldl, double* X, std::size_t ldx) {
+    if (size <= 8) {
+        for (std::size_t c = 0; c < size; ++c)  // column c: forward substitution on a unit vector
             for (std::size_t i = c; i < size; ++i) {
-                const double* column = R + (a + i) * r + a;
-                const double pivot = x[i] / column[i];
-                x[i] = pivot;
-#pragma omp simd
-                for (std::size_t l = i + 1; l < size; ++l) x[l] -= pivot * column[l];
+                double sum = i == c ? 1.0 : 0.0;
+                for (std::size_t l = c; l < i; ++l) sum -= L[l * ldl + i] * X[c * ldx + l];
+                X[c * ldx + i] = sum / L[i * ldl + i];
             }
+        return;
+    }
+    const std::size_t h = (size / 2 + 7) / 8 * 8, rest = size - h;
+    double* low = X + h * ldx + h;
+    invert_triangle(h, L, ldl, X, ldx);
+    invert_triangle(rest, L + h * ldl + h, ldl, low, ldx);
+    double column[PANEL];
+    for (std::size_t c = 0; c < h; ++c) {
+        std::fill(column, column + rest, 0.0);
+        for (std::size_t l = c; l < h; ++l) {
+            const double x = X[c * ldx + l], *from = L + l * ldl + h;
+#pragma omp simd
+            for (std::size_t i = 0; i < rest; ++i) column[i] -= x * from[i];
+        }
+        double* out = X + c * ldx + h;
+        std::fill(out, out + rest, 0.0);
+        for (std::size_t l = 0; l < rest; ++l) {
+            const double x = column[l], *from = low + l * ldx;
+#pragma omp simd
+            for (std::size_t i = l; i < rest; ++i) out[i] += x * from[i];
         }
     }
+}
+
+// Cholesky factor of the lower triangle at A, in place, and its inverse X; false when a pivot is not positive.
+KS_CLONES inline bool factor_triangle(std::size_t size, double* A, std::size_t ld, double* X) {
+    for (std::size_t i = 0; i < size; ++i) {
+        double* column = A + i * ld;
+        if (!(column[i] > 0.0)) return false;
+        const double pivot = std::sqrt(column[i]), inverse = 1.0 / pivot;
+        column[i] = pivot;
+#pragma omp simd
+        for (std::size_t l = i + 1; l < size; ++l) column[l] *= inverse;
+        for (std::size_t c = i + 1; c < size; ++c) {
+            const double x = column[c];
+            double* later = A + c * ld;
+#pragma omp simd
+            for (std::size_t l = c; l < size; ++l) later[l] -= x * column[l];
+        }
+    }
+    std::fill(X, X + PANEL * PANEL, 0.0);
+    invert_triangle(size, A, ld, X, PANEL);
+    return true;
+}
+
+// R R' = A + ridge I and D, panel by panel; false when A is singular to rounding. Only lower triangles are read and written.
+inline bool factor(const Blas& blas, std::size_t r, const double* A, double ridge, double* R, double* D,
+                   std::vector<double>& work) {
+    work.resize(r * PANEL);
+    for (std::size_t c = 0; c < r; ++c) {
+        std::copy_n(A + c * r + c, r - c, R + c * r + c);
+        R[c * r + c] += ridge;
+    }
+    for (std::size_t p = 0; p < panels(r); ++p) {
+        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a), b = a + size;
+        double *panel = R + a * r + a, *X = D + p * PANEL * PANEL;
+        if (a) blas.gemm(false, true, r - a, size, a, -1.0, R + a, r, R + a, r, 1.0, panel, r);
+        if (!factor_triangle(size, panel, r, X)) return false;
+        if (b == r) break;
+        blas.gemm(false, true, r - b, size, size, 1.0, panel + size, r, X, PANEL, 0.0, work.data(), r - b);
+        for (std::size_t c = 0; c < size; ++c) std::copy_n(work.data() + c * (r - b), r - b, panel + c * r + size);
+    }
+    return true;
+}
+
+// V <- R^-1 V within panels p .. q of R: halves, and between them a product as large as it can be.
+inline void solve_panels(const Blas& blas, const Head& h, std::size_t p, std::size_t q, std::size_t n, double* V,
+                         double* scratch) {
+    const std::size_t r = h.r, a = p * PANEL, b = std::min(q * PANEL, r);
+    if (q - p == 1) {
+        const std::size_t size = b - a;
+        blas.gemm(false, false, size, n, size, 1.0, h.D + p * PANEL * PANEL, PANEL, V + a, r, 0.0, scratch, PANEL);
+        for (std::size_t t = 0; t < n; ++t) std::copy_n(scratch + t * PANEL, size, V + t * r + a);
+        return;
+    }
+    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
+    solve_panels(blas, h, p, half, n, V, scratch);
+    blas.gemm(false, false, b - c, n, c - a, -1.0, h.R + a * r + c, r, V + a, r, 1.0, V + c, r);
+    solve_panels(blas, h, half, q, n, V, scratch);
 }
 
 // V <- R^-1 V for V (r, n); scratch (PANEL, n).
@@ -62,11 +132,24 @@ KS_CLONES inline void solve_factor(const Blas& blas, const Head& h, std::size_t 
         }
         return;
     }
-    for (std::size_t p = 0; p < panels(r); ++p) {
-        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a);
-        if (a) blas.gemm(false, false, size, n, a, -1.0, h.R + a, r, V, r, 1.0, V + a, r);
-        blas.gemm(false, false, size, n, size, 1.0, h.D + p * PANEL * PANEL, PANEL, V + a, r, 0.0, scratch, PANEL);
-        for (std::size_t t = 0; t < n; ++t) std::copy_n(scratch + t * PANEL, size, V + t * r + a);
+    solve_panels(blas, h, 0, panels(r), n, V, scratch);
+}
+
+// w0 <- A^-1 b, with b (r, k).
+KS_CLONES inline void solve_twice(const Blas& blas, const Head& h, const double* b, double* w0, std::vector<double>& work) {
+    const std::size_t r = h.r;
+    work.resize(PANEL * h.k);
+    std::copy_n(b, r * h.k, w0);
+    solve_factor(blas, h, h.k, w0, work.data());
+    for (std::size_t o = 0; o < h.k; ++o) {
+        double* w = w0 + o * r;
+        for (std::size_t i = r; i-- > 0;) {
+            const double* column = h.R + i * r;
+            double sum = w[i];
+#pragma omp simd reduction(+ : sum)
+            for (std::size_t l = i + 1; l < r; ++l) sum -= column[l] * w[l];
+            w[i] = sum / column[i];
+        }
     }
 }
 
@@ -117,8 +200,9 @@ inline void see(const Blas& blas, const Head& h, std::size_t j, std::size_t n, c
 inline void learn_block(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* Z, const double* y,
                         const double* weight, const Rule& rule, double* F, double* s, double* c, double* beta,
                         std::vector<double>& work) {
-    work.resize(n * n + 2 * j * n + PANEL * n + j);
-    double *S = work.data(), *U = S + n * n, *KU = U + j * n, *scratch = KU + j * n, *root = scratch + PANEL * n;
+    work.resize(n * n + 2 * j * n + (PANEL + STRIP) * n + j);
+    double *S = work.data(), *U = S + n * n, *KU = U + j * n, *scratch = KU + j * n, *G = scratch + PANEL * n,
+           *root = G + STRIP * n;
     double* V = h.V + j * h.r;
     std::copy_n(Z, n * h.r, V);
     solve_factor(blas, h, n, V, scratch);
@@ -128,7 +212,19 @@ inline void learn_block(const Blas& blas, const Head& h, std::size_t j, std::siz
     for (std::size_t t = 0; t < n; ++t)
         for (std::size_t l = 0; l < j; ++l) KU[t * j + l] = root[l] * U[t * j + l];
     if (j) blas.syrk(n, j, -1.0, KU, j, 1.0, S, n);
-    second_order_pass(n, int(h.k), S, F, y, weight, rule, c, beta, h.kappa + j, h.tau + j * h.k);
+    for (std::size_t a = 0; a < n; a += STRIP) {
+        const std::size_t size = std::min(STRIP, n - a), b = a + size, rest = n - b;
+        double *strip = S + a * n + a, *kappa = h.kappa + j + a, *tau = h.tau + (j + a) * h.k;
+        second_order_pass(size, n - a, n, int(h.k), strip, F + a * h.k, y + a * h.k, weight + a, rule, c + a, beta + a * h.k,
+                          kappa, tau);
+        if (!rest) break;
+        for (std::size_t l = 0; l < size; ++l) {
+            const double scale = std::sqrt(kappa[l]), *row = strip + l * n + size;
+            for (std::size_t t = 0; t < rest; ++t) G[t * size + l] = scale * row[t];
+        }
+        blas.syrk(rest, size, -1.0, G, size, 1.0, S + b * n + b, n);
+        blas.gemm(false, true, h.k, rest, size, 1.0, tau, h.k, strip + size, n, 1.0, F + b * h.k, h.k);
+    }
     for (std::size_t t = 0; t < n; ++t) s[t] = S[t * n + t];
     for (std::size_t l = 0; l < j; ++l)
         for (std::size_t t = 0; t < n; ++t) h.M[l * h.m + j + t] = h.kappa[l] * U[t * j + l];

@@ -23,9 +23,11 @@ _crew: ThreadPoolExecutor | None = None
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
-def cuts(n: int, block: int) -> list[slice]:
-    """Slices of at most ``block`` rows that cover ``n`` rows."""
-    return [slice(start, min(start + block, n)) for start in range(0, n, block)]
+def cuts(n: int, block: int, first: int = 0) -> list[slice]:
+    """Slices of at most ``block`` rows that cover ``n`` rows; the first is shorter where ``first`` > 0 says so."""
+    starts = range(first, n, block) if first else range(0, n, block)
+    head = [slice(0, min(first, n))] if first else []
+    return [*head, *(slice(start, min(start + block, n)) for start in starts)]
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import second_order
+from ..engine import threads
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule
 from ._base import State
@@ -62,9 +63,9 @@ class SecondOrderEstimator(FeatureEstimator):
         second_order.start(state, self._width(state), outputs, matrices, self._ridges(), self.forgetting)
         self._cache.pop("recursion", None)
 
-    def _rows(self, state: State, X: Rows) -> Iterator[tuple[slice, np.ndarray]]:
+    def _rows(self, state: State, X: Rows, cuts: list[slice] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
-        for rows, Z in feature_blocks(self._mapping(state), X, self._ops):
+        for rows, Z in feature_blocks(self._mapping(state), X, self._ops, cuts):
             if self.intercept:
                 Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
             yield rows, np.ascontiguousarray(Z, dtype=np.float64)
@@ -76,7 +77,7 @@ class SecondOrderEstimator(FeatureEstimator):
         while start < n:
             stop = self._grow(state, weight, start, n)
             recursion = self._recursion(state)
-            for rows, Z in self._rows(state, X[start:stop]):
+            for rows, Z in self._rows(state, X[start:stop], self._windows(state, stop - start)):
                 rows = slice(start + rows.start, start + rows.stop)
                 part = None if weight is None else weight[rows]
                 F, S = recursion.learn(Z, y[rows], part)
@@ -84,6 +85,13 @@ class SecondOrderEstimator(FeatureEstimator):
                 state["t"] += len(Z) if part is None else int(np.count_nonzero(part))
             start = stop
         return scores
+
+    def _windows(self, state: State, n: int) -> list[slice] | None:
+        """Cut n rows where the window will be full, so that it is filled at once."""
+        if self._ops.NAME == "python":
+            return None
+        room = len(state["window"])
+        return threads.cuts(n, room, room - state["n_window"])
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         recursion = self._recursion(state)

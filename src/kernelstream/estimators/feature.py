@@ -146,15 +146,18 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
 
-def feature_blocks(mapping: Mapping, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
+def feature_blocks(
+    mapping: Mapping, X: Rows, ops: Any, cuts: list[slice] | None = None
+) -> Iterator[tuple[slice, np.ndarray]]:
     """``(rows, Z)`` block by block, in buffers used again; the next block is made while this one is consumed."""
+    cuts = threads.cuts(X.shape[0], ops.BLOCK) if cuts is None else cuts
+    buffer = {rows.start: f"Z{i % 2}" for i, rows in enumerate(cuts)}  # one being consumed, one being filled
 
     def make(rows: slice) -> np.ndarray:
         shape = (rows.stop - rows.start, mapping.n_out)
-        # two buffers: one being consumed, one being filled
-        return mapping(X[rows], ops, ops.workspace(f"Z{rows.start // ops.BLOCK % 2}", shape, mapping.dtype))
+        return mapping(X[rows], ops, ops.workspace(buffer[rows.start], shape, mapping.dtype))
 
-    return threads.prefetch(make, threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
+    return threads.prefetch(make, cuts, ops.THREADED)
 
 
 def projected_blocks(W: np.ndarray, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:

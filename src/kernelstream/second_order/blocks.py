@@ -9,9 +9,9 @@ from scipy.linalg import blas, cython_blas
 
 from .. import _core
 from .rows import RowRecursion
-from .statistics import factor, flush
+from .statistics import State, flush, more_ridge
 
-BLOCK = 64  # rows whose scalar recursion is made at once; its cost grows with the square
+BLOCK = 64  # rows entered at once where some may not stay; where all do, the window is filled at once
 BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")))
 
 
@@ -24,18 +24,21 @@ class Head:
     ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = w_0'z + tau'u``. See cpp/second_order_block.hpp.
     """
 
-    def __init__(self, R: np.ndarray, b: np.ndarray, m: int):
-        r = len(R)
-        self.R = R
-        half = blas.dtrsm(1.0, R, np.asfortranarray(b.T), lower=1)
-        self.w0 = np.ascontiguousarray(blas.dtrsm(1.0, R, half, lower=1, trans_a=1).T)  # (k, r)
+    def __init__(self, r: int, m: int, k: int):
+        self.R = np.empty((r, r), order="F")  # lower triangle; the other one is undefined
         self.V = np.empty((r, m), order="F")
         self.M = np.empty((m, m), order="F")
         self.kappa = np.empty(m)
-        self.tau = np.empty((m, len(b)))
+        self.tau = np.empty((m, k))
+        self.w0 = np.empty((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
-        _core.invert_panels(R.T, D)
-        self.arrays = (R.T, D, self.V.T, self.M.T, self.kappa, self.tau, self.w0)  # as C++ takes them
+        self.arrays = (self.R.T, D, self.V.T, self.M.T, self.kappa, self.tau, self.w0)  # as C++ takes them
+
+    def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
+        """Empty the window: R and w_0 of matrix g with ridge j."""
+        gram, b, ridge = state["gram"][g], np.ascontiguousarray(state["b"][outputs]), float(state["ridge"][j])
+        while not _core.second_order_factor(BLAS, gram, ridge, b, *self.arrays):
+            ridge = more_ridge(gram, ridge)
 
     def keep(self, j: int, joins: np.ndarray) -> None:
         """Of the rows entered at position j let only ``joins`` (their numbers) stay."""
@@ -61,27 +64,27 @@ class BlockRecursion(RowRecursion):
     def _restart(self) -> None:
         state = self.state
         m, n = len(state["window"]), state["n_window"]
-        self.head = [
-            Head(factor(state, self.matrix[h], self.ridge[h]), state["b"][self.outputs[h]], m)
-            for h in range(self.heads)
-        ]
+        if not hasattr(self, "head"):
+            k = [len(state["b"][outputs]) for outputs in self.outputs]
+            self.head = [Head(state["b"].shape[1], m, outputs) for outputs in k]
+        for h, head in enumerate(self.head):
+            head.restart(state, self.matrix[h], self.ridge[h], self.outputs[h])
         known: tuple[Any, ...] = ("known", [], "squared", [0.0])
-        for start in range(0, n, BLOCK):  # rows that wait: their c and beta are known
-            rows = slice(start, min(start + BLOCK, n))
-            Z, c, beta = state["window"][rows], state["window_c"][rows], state["window_b"][rows]
-            for h, head in enumerate(self.head):
-                cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
-                out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
-                _core.second_order_learn(BLAS, *head.arrays, start, Z, betas, cs, *out, *known)
+        Z, c, beta = state["window"][:n], state["window_c"][:n], state["window_b"][:n]
+        for h, head in enumerate(self.head if n else []):  # rows that wait: their c and beta are known
+            cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
+            out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
+            _core.second_order_learn(BLAS, *head.arrays, 0, Z, betas, cs, *out, *known)
 
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
         n, room = len(Z), len(state["window"])
         F = np.empty((n, len(state["ridge"]), y.shape[1]))
         S = np.empty((n, self.heads))
+        most = room if self.rule.shared else BLOCK
         start = 0
         while start < n:
-            stop = min(start + BLOCK, n, start + room - state["n_window"])
+            stop = min(start + most, n, start + room - state["n_window"])
             rows = slice(start, stop)
             self._block(Z[rows], y[rows], None if weight is None else weight[rows], F[rows], S[rows])
             start = stop

@@ -55,10 +55,10 @@ def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.
     n = state["n_window"]
     Z, c, beta = state["window"][:n], state["window_c"][:n], state["window_b"][:n]
     fade = forgetting**n
-    b = fade * (state["b"] + beta.T @ Z)
+    sums = np.concatenate([beta, c[:, :1]], axis=1).T @ Z  # in one go through the window
+    b, zsum = fade * (state["b"] + sums[:-1]), fade * (state["zsum"] + sums[-1])
     squares = np.divide(beta**2, c, out=np.zeros_like(beta), where=c > 0)
     yy = fade * (state["yy"] + squares.sum(axis=0))
-    zsum = fade * (state["zsum"] + c[:, 0] @ Z)
     return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
 
 
@@ -102,7 +102,12 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
         if not failed:
             return R
         A = np.array(state["gram"][g].T, order="F")
-        extra = max(10 * extra, 1e-15 * float(diagonal.sum()), 1e-300)  # singular to rounding
+        extra = more_ridge(A, extra)
+
+
+def more_ridge(A: np.ndarray, ridge: float) -> float:
+    """The next ridge to try where ``A + ridge I`` is singular to rounding."""
+    return max(10 * ridge, 1e-15 * float(np.trace(A)), 1e-300)
 
 
 def widen(state: State, r: int, forgetting: float) -> None:
