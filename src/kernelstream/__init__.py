@@ -14,6 +14,7 @@ _NAMES = {
     "BudgetClassifier": "estimators",
     "BudgetRegressor": "estimators",
     "DoublyStochasticClassifier": "estimators",
+    "DoublyStochasticGP": "estimators",
     "DoublyStochasticRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",

@@ -5,6 +5,7 @@ from .arow import AROWClassifier, NewtonClassifier
 from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor
 from .doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
+from .doubly_gp import DoublyStochasticGP
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
 from .kernel_awv import KernelAWV, KernelAWVClassifier
@@ -21,6 +22,7 @@ __all__ = [
     "BudgetRegressor",
     "DoublyStep",
     "DoublyStochasticClassifier",
+    "DoublyStochasticGP",
     "DoublyStochasticRegressor",
     "FeatureClassifier",
     "FeatureRegressor",

@@ -21,7 +21,7 @@ from ..rows import Rows, concat, dense, drop, pack, unpack
 from ..updates import check_auto, positive
 from ._base import WARM_UP, State, StreamEstimator, _rows_until
 from ._doubly_blocks import FeatureBlocks
-from ._doubly_choice import CHOICE_ROWS, choose
+from ._doubly_choice import CHOICE_ROWS, choose, trial
 from ._doubly_descent import ORDERS, Descent
 from ._state import pad_columns
 
@@ -95,6 +95,7 @@ class DoublyEstimator(StreamEstimator):
     passes: Any
     cache_bytes: int
     center: bool = False
+    _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
     def _loss_now(self, state: State) -> Loss:
@@ -179,20 +180,33 @@ class DoublyEstimator(StreamEstimator):
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
-            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(CHOICE_ROWS)}
+            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
 
-    def _regulariser(self, n: int) -> float:
+    def _regulariser(self, state: State, n: int) -> float:
         """The paper's 1/(100 n), if none is given."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> None:
-        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n."""
+    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n.
+
+        Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
+        """
         for key in [key for key in state if key.startswith(KERNEL)]:
             del state[key]
         kernel = self._kernel_given()
         state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
-        state["lam"] = self._regulariser(n)
-        choose(self, state, kernel.resolve(X), X, y, weight)
+        state["lam"] = self._regulariser(state, n)
+        return choose(self, state, kernel.resolve(X), X, y, weight)
+
+    def _trial(
+        self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
+    ) -> float:  # fmt: skip
+        """What a kernel and a step are judged by, the smaller the better."""
+        return trial(self, state, kernel, eta, X, y, weight)
+
+    def _stream_rows(self, n: int) -> int:
+        """For how many rows to regularise when n of a stream have come."""
+        return CHOICE_ROWS
 
     def _set_kernel(self, state: State, kernel: Kernel) -> None:
         """Enter the numbers that the kernel took from rows."""
@@ -205,7 +219,11 @@ class DoublyEstimator(StreamEstimator):
             state.pop(name, None)
         drop("wait_X", state)
         state["waiting"] = 0
-        self._descent(state).reset(state, state["n_outputs"])
+        self._descent(state).reset(state, self._columns(state))
+
+    def _columns(self, state: State) -> int:
+        """Number of functions that are learned."""
+        return state["n_outputs"]
 
     def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
         return None  # rows wait with the labels they came with
@@ -276,7 +294,7 @@ class DoublyEstimator(StreamEstimator):
         self._forget_rows(state)
         weight = self._row_weights(state, y, state["warm_weight"])
         target = self._encode(state, y)
-        self._settle(state, X, target, np.asarray(weight), CHOICE_ROWS)
+        self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()
         self._reset(state)
         self._descent(state).train(state, X, target, weight, WARM_STEPS, self.batch_size, state["seed"])
@@ -311,10 +329,11 @@ class DoublyEstimator(StreamEstimator):
             raise ValueError("sample_weight is 0 for every row: there is nothing to learn")
         weight = self._weigh_all(state, y, weight)
         y = self._encode(state, y)
-        state["lam"] = self._regulariser(n)
         if self._warm_up_rows():
             some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
             self._settle(state, X[some], y[some], weight[some], n)
+        else:
+            state["lam"] = self._regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
         self._forget()
         self._reset(state)
@@ -355,7 +374,7 @@ class DoublyEstimator(StreamEstimator):
         if state["warm_rows"] and not state["warm_count"]:
             return {}
         blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
-        shape = (blocks, self._descent(state).blocks.width, state["n_outputs"])
+        shape = (blocks, self._descent(state).blocks.width, self._columns(state))
         names = ("alpha", "mean") if self._the_step().average else ("alpha",)
         return dict.fromkeys(names, (shape, state["dtype"]))
 

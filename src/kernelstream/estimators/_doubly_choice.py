@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batche
 USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
 
 
-def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
     """Enter the kernel's estimated numbers and ``eta`` into the state.
 
     Parameters
@@ -40,6 +41,11 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
         With a numeric bandwidth, that of the median distance if fractions of it are to compete.
     X, y, weight : (n, d), (n,), (n,)
         Rows, encoded targets and positive weights.
+
+    Returns
+    -------
+    float
+        Held-out loss of the choice, NaN if there was nothing to compare.
     """
     loss, eta = est._loss_now(state), est._the_step().eta
     enough = X.shape[0] >= LEAST_ROWS
@@ -51,16 +57,23 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
         return factor / max(_top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
 
     def trial(kernel: Kernel, factor: float) -> float:
-        return _trial(est, state, kernel, step(kernel, factor), X, y, weight)
+        return est._trial(state, kernel, step(kernel, factor), X, y, weight)
 
-    best = scaled(kernel, USUAL_FRACTION) if len(fractions) > 1 else kernel
+    best, factor, reached = kernel if len(fractions) == 1 else scaled(kernel, USUAL_FRACTION), usual, np.nan
     if enough and len(fractions) > 1:
-        best = min((scaled(kernel, fraction) for fraction in fractions), key=lambda k: trial(k, usual))
-    factor = usual
+        reached, best = _least((trial(k, usual), k) for k in (scaled(kernel, fraction) for fraction in fractions))
     if enough and len(factors) > 1:
-        factor = min(factors, key=lambda c: trial(best, c))
+        reached, factor = _least((trial(best, c), c) for c in factors)
+    if enough and est._judges and np.isnan(reached):
+        reached = trial(best, factor)
     est._set_kernel(state, best)
     state["eta"] = step(best, factor)
+    return reached
+
+
+def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
+    """The first pair with the least loss."""
+    return min(tried, key=lambda pair: pair[0])
 
 
 def scaled(kernel: Kernel, fraction: float) -> Kernel:
@@ -92,7 +105,7 @@ def _top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
     return largest_eigenvalue(kernel.pairwise(some, some).astype(np.float64)) / some.shape[0] * float(weight.mean())
 
 
-def _trial(
+def trial(
     est: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""

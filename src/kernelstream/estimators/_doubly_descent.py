@@ -85,9 +85,14 @@ class Descent:
         """The step size gamma_t."""
         return self.eta * self.theta0 / (self.theta0 + t)
 
+    @property
+    def damping(self) -> float:
+        """What is added to a covariance of largest eigenvalue 1 before dividing by it, at least (about) lam."""
+        return max(self.precondition, self.lam * self.eta)  # eta is about 1 / largest eigenvalue
+
     def decay(self, t: int) -> float:
         """What iteration t multiplies the older weights by."""
-        lam = self.lam / self.precondition if self.precondition else self.lam  # see _conditioned
+        lam = self.lam / self.damping if self.precondition else self.lam  # see _conditioned
         return max(0.0, 1.0 - self.rate(t) * lam)
 
     def descend(self, state: State, X: Rows, G: np.ndarray, F: np.ndarray) -> tuple[int, np.ndarray]:
@@ -132,7 +137,7 @@ class Descent:
     def _conditioned(self, Z: np.ndarray, G: np.ndarray, F: np.ndarray) -> np.ndarray:
         r"""The gradient divided by ``(S + rho) / s``, S the batch's feature covariance, s its largest eigenvalue.
 
-        rho is ``precondition`` s. The gradient of the regulariser, lam f, must be divided too, or the function would
+        rho is ``damping`` s. The gradient of the regulariser, lam f, must be divided too, or the function would
         converge elsewhere: ``(S + rho)^-1 f = f/rho - (S + rho)^-1 S f/rho``. The first part is a stronger
         :meth:`decay`, the second enters here through ``S f = Z'F/b``.
         """
@@ -141,9 +146,14 @@ class Descent:
         dual = b < width  # (Z'Z + r)^-1 Z' = Z' (ZZ' + r)^-1: the smaller of the two
         S = (Z64 @ Z64.T if dual else Z64.T @ Z64) / b
         top = largest_eigenvalue(S) or 1.0
-        S[np.diag_indices_from(S)] += self.precondition * top
-        R = (G - self.lam / (self.precondition * top) * F) * (top / b)
-        return Z64.T @ cho_solve(cho_factor(S), R) if dual else cho_solve(cho_factor(S), Z64.T @ R)
+        rho = self.damping * top
+        S[np.diag_indices_from(S)] += rho
+        factor = cho_factor(S, overwrite_a=True, check_finite=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # descend looks at the result
+            R = (G - self.lam / rho * F) * (top / b)
+            if dual:
+                return Z64.T @ cho_solve(factor, R, check_finite=False)
+            return cho_solve(factor, Z64.T @ R, check_finite=False)
 
     def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
