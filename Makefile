@@ -1,4 +1,4 @@
-# make demo | test | lint | build | purecheck | clean, on a fresh clone with Python, pip and make.
+# make demo | test | lint | build | purecheck | reproduce | clean, on a fresh clone with Python, pip and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -24,7 +24,7 @@ LOCK := $(if $(shell command -v flock),flock $(VENV)/.lock)
 # Tests run in this many processes, each with one BLAS thread.
 JOBS ?= 2
 
-.PHONY: demo test lint build purecheck clean
+.PHONY: demo test lint build purecheck reproduce clean
 
 demo: $(RUN)
 	$(BIN)/kernelstream demo
@@ -46,6 +46,10 @@ build: $(DEPS)
 
 purecheck:
 	PYTHON="$(PYTHON)" bash tools/pure_python_check.sh
+
+# The papers' tables and figures; hours in full. What has been run is kept, so it can be stopped and started.
+reproduce: build
+	$(BIN)/kernelstream reproduce --all $(REPRODUCE_ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-pure build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

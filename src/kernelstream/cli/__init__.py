@@ -21,7 +21,7 @@ from ._base import COMMANDS, Interrupted, UsageError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-for _name in ("train", "predict", "evaluate", "info", "lists"):  # the order in which --help shows them
+for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # the order in which --help shows them
     importlib.import_module(f"{__name__}.{_name}")
 
 

@@ -1,0 +1,74 @@
+"""``reproduce``: the papers' tables and figures, and comparisons with other tools."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ._base import Run, UsageError, command, print_json, print_table
+
+EXAMPLES = """examples:
+  kernelstream reproduce --list
+  kernelstream reproduce thesis-table-4-4 --data german --data spambase
+  kernelstream reproduce --all --quick
+  kernelstream reproduce --report          (write the page anew from what is there)
+"""
+
+
+@command("reproduce", "compute the papers' tables and figures again, beside other tools")
+def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; --list shows them")
+    parser.add_argument("--list", action="store_true", help="list the experiments")
+    parser.add_argument("--all", action="store_true", help="run every experiment")
+    parser.add_argument("--quick", action="store_true", help="few rows and repetitions: shows that all of it runs")
+    parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
+    parser.add_argument("--results", metavar="DIR", help="where results are kept (results, or results-quick)")
+    parser.add_argument("--data", action="append", metavar="NAME", help="only these data sets")
+    parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (one per core)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    from .. import reproduce
+
+    folder = args.results or ("results-quick" if args.quick else "results")
+    if args.list:
+        found = [reproduce.load(name) for name in reproduce.names()]
+        if args.json:
+            print_json({e.name: {"source": e.source, "place": e.place, "title": e.title} for e in found})
+        else:
+            print_table("experiments", ("name", "source", "place", "title"),
+                        [(e.name, e.source, e.place, e.title) for e in found])  # fmt: skip
+        return
+    if args.all and args.names:
+        raise UsageError("give either names or --all")
+    if not (args.all or args.names or args.report):
+        raise UsageError("which experiment? --list shows them, --all runs them all")
+    names = reproduce.names() if args.all else args.names
+    experiments = [reproduce.load(name) for name in names]
+    summary = {}
+    for experiment in experiments:
+        asked = experiment.quick() if args.quick else experiment
+        records = reproduce.run(
+            experiment,
+            folder,
+            n_jobs=args.jobs,
+            quick=args.quick,
+            only=args.data,
+            progress=False if args.quiet else None,
+        )
+        cells = reproduce.table(asked, records)
+        summary[experiment.name] = {"cells": len(cells), "worse": len(reproduce.worse(asked, cells))}
+        if not args.json:
+            print(f"{experiment.name}: {len(cells)} cells, {summary[experiment.name]['worse']} behind the paper")
+    from ..reproduce.report import write
+
+    page = write(folder, quick=args.quick)
+    if args.json:
+        print_json({"experiments": summary, "page": str(page)})
+    else:
+        print(f"{page}")

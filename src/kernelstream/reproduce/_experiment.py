@@ -1,0 +1,225 @@
+"""Experiments as data: what is run, how often, and what the paper printed."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from itertools import product
+from typing import Any
+
+KINDS = ("online", "holdout")
+
+#: Measures: the metric's name, the factor it is printed with, and whether more is better.
+MEASURES = {
+    "mistakes": ("mistake_rate", 100.0, False),
+    "accuracy": ("mistake_rate", 100.0, True),
+    "mse": ("mse", 1.0, False),
+    "rmse": ("mse", 1.0, False),
+}
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set as an experiment uses it.
+
+    Attributes
+    ----------
+    name : str
+        Of :mod:`kernelstream.datasets`.
+    scale : str or None
+        How columns are scaled; see :func:`kernelstream.datasets.load`.
+    split : {"all", "train"}
+        Rows of an online run. A held-out run trains on the original training part, or on 4/5 of the rows.
+    rows, test_rows : int or None
+        At most so many rows, drawn at random.
+    positive : int or None
+        This class against the rest.
+    target : {"minmax"} or None
+        Targets of a regression brought to [0, 1].
+    values : dict
+        What ``"$name"`` in an algorithm's parameters stands for.
+    """
+
+    name: str
+    scale: str | None = None
+    split: str = "all"
+    rows: int | None = None
+    test_rows: int | None = None
+    positive: int | None = None
+    target: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A line of a table: an algorithm of the zoo or a peer, its parameters, what is searched and what is swept.
+
+    Attributes
+    ----------
+    label : str
+    zoo, peer : str or None
+        One of them.
+    parameters : dict
+    grid : dict of lists
+        Searched on one order of the rows that is not among the repetitions.
+    sweep : dict of lists
+        Every value is a point of a curve; lists of the same length are taken together.
+    only, skip : data sets, by name
+    block : int or None
+        Rows per call; None is the library's own choice.
+    """
+
+    label: str
+    zoo: str | None = None
+    peer: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    block: int | None = None
+
+    def points(self) -> list[dict[str, Any]]:
+        """The settings of the sweep: one for a table."""
+        if not self.sweep:
+            return [{}]
+        return [dict(zip(self.sweep, values)) for values in zip(*self.sweep.values(), strict=True)]
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """The settings of the grid; a single empty one when nothing is searched."""
+        return [dict(zip(self.grid, values)) for values in product(*self.grid.values())]
+
+    def serves(self, data: str) -> bool:
+        return data not in self.skip and (not self.only or data in self.only)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure of the paper."""
+
+    value: float
+    std: float = 0.0
+    seconds: float | None = None
+    size: float | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that a file in ``experiments/`` says."""
+
+    name: str
+    title: str
+    source: str
+    place: str
+    kind: str
+    measure: str
+    data: tuple[Data, ...]
+    algorithms: tuple[Algorithm, ...]
+    printed: dict[str, dict[str, Printed]]
+    repeats: int = 10
+    tune_rows: int | None = None
+    isolate: bool = False
+    text: str = ""
+    why: dict[str, str] = field(default_factory=dict)
+    quick_rows: int = 2000
+    quick_repeats: int = 2
+
+    def quick(self) -> Experiment:
+        """The same with few rows and repetitions: shows that it runs, not what it finds."""
+        few = tuple(
+            replace(d, rows=min(d.rows or self.quick_rows, self.quick_rows), test_rows=self.quick_rows)
+            for d in self.data
+        )
+        tune = min(self.tune_rows or self.quick_rows, self.quick_rows)
+        short = tuple(replace(a, grid={k: v[:2] for k, v in a.grid.items()}) for a in self.algorithms)
+        short = tuple(replace(a, sweep={k: v[:2] for k, v in a.sweep.items()}) for a in short)
+        return replace(self, data=few, algorithms=short, repeats=min(self.repeats, self.quick_repeats), tune_rows=tune)
+
+    def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
+        """Parameters of a run, with ``"$name"`` replaced by the data set's value."""
+        merged = algorithm.parameters | point
+        return {key: _filled(value, data, self.name) for key, value in merged.items()}
+
+
+def _filled(value: Any, data: Data, experiment: str) -> Any:
+    if isinstance(value, str) and value.startswith("$"):
+        if value[1:] not in data.values:
+            raise ValueError(f"{experiment}: {data.name} has no value for {value}")
+        return data.values[value[1:]]
+    return value
+
+
+def digest(*parts: Any) -> str:
+    """Short fingerprint of settings: a changed declaration is run anew."""
+    plain = [asdict(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _folder() -> Any:
+    return resources.files(__package__).joinpath("experiments")
+
+
+def names() -> list[str]:
+    """Names of all experiments.
+
+    >>> from kernelstream import reproduce
+    >>> "thesis-table-3-2" in reproduce.names()
+    True
+    """
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name: str) -> Experiment:
+    """The experiment of a name."""
+    known = names()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"unknown experiment {name!r}: {hint}known are {', '.join(known)}")
+    return parse(name, _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> Experiment:
+    """An experiment from its file's text; ValueError names what is wrong with it."""
+    raw = tomllib.loads(text)
+    data = tuple(_entry(Data, item, name) for item in raw.pop("data", []))
+    algorithms = tuple(_entry(Algorithm, item, name) for item in raw.pop("algorithm", []))
+    printed = {
+        d: {label: Printed(*([v] if isinstance(v, int | float) else v)) for label, v in lines.items()}
+        for d, lines in raw.pop("printed", {}).items()
+    }
+    found = _entry(Experiment, raw | {"name": name, "data": data, "algorithms": algorithms, "printed": printed}, name)
+    if found.kind not in KINDS:
+        raise ValueError(f"{name}: kind must be one of {', '.join(KINDS)}, got {found.kind!r}")
+    if found.measure not in MEASURES:
+        raise ValueError(f"{name}: measure must be one of {', '.join(MEASURES)}, got {found.measure!r}")
+    labels, sets = {a.label for a in algorithms}, {d.name for d in data}
+    for algorithm in algorithms:
+        if (algorithm.zoo is None) == (algorithm.peer is None):
+            raise ValueError(f"{name}: {algorithm.label!r} needs either zoo or peer")
+    for d, lines in printed.items():
+        if d not in sets or not set(lines) <= labels:
+            raise ValueError(
+                f"{name}: printed figures of {d} name something that is not run: {sorted(set(lines) - labels)}"
+            )
+    for place in found.why:
+        d, _, label = place.partition("/")
+        if d not in sets or label not in labels:
+            raise ValueError(f"{name}: the explanation of {place!r} belongs to no cell")
+    return found
+
+
+def _entry(kind: Any, raw: dict[str, Any], name: str) -> Any:
+    known = {f.name for f in fields(kind)}
+    unknown = sorted(set(raw) - known)
+    if unknown:
+        raise ValueError(f"{name}: {kind.__name__.lower()} has no entry {', '.join(unknown)}")
+    plain = {key: tuple(v) if key in ("only", "skip") else v for key, v in raw.items()}
+    try:
+        return kind(**plain)
+    except TypeError as error:
+        raise ValueError(f"{name}: {kind.__name__.lower()} {raw.get('label', raw.get('name', ''))}: {error}") from None

@@ -1,0 +1,113 @@
+"""One run: a data set in one order, one learner, one number."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from .. import datasets, zoo
+from ..evaluate import prequential
+from ..evaluate._result import model_bytes
+from ._experiment import MEASURES, Algorithm, Data, Experiment
+from ._peers import peer
+
+TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
+
+
+@functools.lru_cache(maxsize=2)
+def _load(name: str, scale: str | None) -> Any:
+    return datasets.load(name, scale=scale)
+
+
+def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
+    """X, y in a random order, the held-out X and y (None in an online run), and the task."""
+    bunch = _load(data.name, data.scale)
+    y, task = bunch.y, bunch.task
+    if data.positive is not None:
+        y, task = np.where(y == data.positive, 1, -1), "binary"
+    if data.target == "minmax":
+        y = ((y - y.min()) / (y.max() - y.min())).astype(np.float64)
+    rng = np.random.default_rng(order)
+    part = np.flatnonzero(~bunch.is_test) if bunch.is_test is not None else None
+    if kind == "online":
+        train = part if data.split == "train" and part is not None else np.arange(len(y))
+        test = None
+    elif part is not None:
+        train, test = part, np.flatnonzero(bunch.is_test)
+    else:
+        mixed = np.random.default_rng(0).permutation(len(y))  # one split for all orders
+        cut = len(y) * 4 // 5
+        train, test = mixed[:cut], mixed[cut:]
+    train = rng.permutation(train)[: data.rows]
+    if test is None:
+        return bunch.X[train], y[train], None, None, task
+    test = np.random.default_rng(1).permutation(test)[: data.test_rows]
+    return bunch.X[train], y[train], bunch.X[test], y[test], task
+
+
+def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) -> Any:
+    """The learner of a run."""
+    if algorithm.peer is not None:
+        return peer(algorithm.peer, task, settings, seed)
+    return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | settings))
+
+
+def size_of(est: Any) -> int | None:
+    """Support vectors or features of a model, where it can be told."""
+    state = getattr(est, "state_", None)
+    if not isinstance(state, dict):
+        return getattr(est, "size_", None)
+    supports = [value.shape[0] for key, value in state.items() if key.split("/")[-1].split(".")[-1] == "support"]
+    if supports:
+        return int(sum(supports))
+    weights = [value for key, value in state.items() if key.split("/")[-1].split(".")[-1] == "w"]
+    return int(sum(w.shape[-1] for w in weights)) if weights else None
+
+
+def peak_mb() -> float:
+    """Largest memory of this process so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def run_job(
+    experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int
+) -> dict[str, Any]:
+    """Value, seconds, size and curve of one run."""
+    X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
+    metric, factor, higher = MEASURES[experiment.measure]
+    before = peak_mb()
+    est = build(algorithm, task, settings, order)
+    if experiment.kind == "online":
+        result = prequential(est, X, y, block_size=algorithm.block, metrics=metric, curve_points=30, progress=False)
+        value, seconds, curve = result.metrics[metric], result.seconds, result.curves[metric]
+        curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
+    else:
+        start = time.perf_counter()
+        est.fit(X, y)
+        seconds, curves = time.perf_counter() - start, None
+        predicted = est.predict(X_test)
+        wrong = predicted != y_test if metric == "mistake_rate" else (predicted - y_test) ** 2
+        value = float(np.mean(wrong))
+    return {
+        "value": _shown(value, factor, higher, experiment.measure),
+        "seconds": round(seconds, 5),
+        "size": size_of(est),
+        "bytes": model_bytes(est),
+        "rows": len(y),
+        "peak_mb": round(peak_mb() - before, 1) if experiment.isolate else None,
+        "curve": curves,
+    }
+
+
+def _shown(value: float, factor: float, higher: bool, measure: str) -> float:
+    shown = factor - factor * value if higher else factor * value
+    return round(float(shown**0.5 if measure == "rmse" else shown), 6)

@@ -1,0 +1,90 @@
+"""Raw results: one JSON line per finished run, appended the moment it is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit")
+
+
+def environment() -> dict[str, Any]:
+    """Machine and versions, for the reader of a figure."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    """Name of the processor, as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    parts = [line.partition(":")[2].strip() for line in lines if line.startswith("CPU part")]
+    arm = {"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd4f": "Neoverse V2"}
+    return named[0] if named else arm.get(parts[0], parts[0]) if parts else platform.processor()
+
+
+class Records:
+    """The runs of one experiment in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Holds one ``NAME.jsonl`` per experiment. A line that a crash cut short is passed over.
+    name : str
+    """
+
+    def __init__(self, folder: str | Path, name: str) -> None:
+        self.path = Path(folder) / f"{name}.jsonl"
+        self._found: dict[str, dict[str, Any]] = {}
+        if self.path.exists():
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                try:
+                    record = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
+                if "key" in record:
+                    self._found[record["key"]] = record
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._found
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        return self._found[key]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def environments(self) -> list[dict[str, Any]]:
+        """Machines and versions that the runs name, each once."""
+        return list({json.dumps(r["environment"]): r["environment"] for r in self._found.values()}.values())
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self._found.get(key)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append a run and make sure that it stays."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        whole = not self.path.exists() or not self.path.stat().st_size or self.path.read_bytes()[-1:] == b"\n"
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(("" if whole else "\n") + json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._found[record["key"]] = record

@@ -1,0 +1,233 @@
+"""Runs what is missing: grids first, then repetitions, on all cores, every result kept at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ._experiment import Algorithm, Data, Experiment, digest, load
+from ._job import TUNING_ORDER, run_job
+from ._records import Records, environment
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is still to be done."""
+
+    key: str
+    data: Data
+    algorithm: Algorithm
+    point: dict[str, Any]
+    settings: dict[str, Any]
+    order: int
+    what: str
+
+
+def run(
+    experiment: Experiment | str,
+    folder: str | Path = "results",
+    *,
+    n_jobs: int = -1,
+    quick: bool = False,
+    progress: bool | None = None,
+    only: Iterable[str] | None = None,
+) -> Records:
+    """Run what an experiment still lacks, and return all its records.
+
+    Parameters
+    ----------
+    experiment : Experiment or str
+    folder : path, default "results"
+        Where ``NAME.jsonl`` is kept. Stop at any time: the next call goes on from there.
+    n_jobs : int, default -1
+        Processes; -1 is one per core.
+    quick : bool, default False
+        Few rows and repetitions.
+    progress : bool or None
+        A bar on stderr; None shows it on a terminal.
+    only : data sets, optional
+        Leave the others out.
+
+    Returns
+    -------
+    Records
+    """
+    experiment = load(experiment) if isinstance(experiment, str) else experiment
+    experiment = experiment.quick() if quick else experiment
+    records = Records(folder, experiment.name)
+    chosen = None if only is None else set(only)
+    missing = {d.name for d in experiment.data} - set(_available())
+    for name in sorted(missing):
+        warnings.warn(f"{experiment.name}: data set {name!r} is not there and left out", stacklevel=2)
+    lines = [
+        (d, a)
+        for d in experiment.data
+        for a in experiment.algorithms
+        if a.serves(d.name) and d.name not in missing and (chosen is None or d.name in chosen)
+    ]
+    where = environment()
+    with _bar(experiment, progress) as advance:
+        _work(experiment, _grid_tasks(experiment, lines, records), records, n_jobs, where, advance)
+        _work(experiment, _repeat_tasks(experiment, lines, records), records, n_jobs, where, advance)
+    return records
+
+
+def _available() -> list[str]:
+    from .. import datasets
+
+    return datasets.names()
+
+
+def grid_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> str:
+    return digest("grid", experiment.name, experiment.kind, experiment.measure, experiment.tune_rows, data, settings,
+                  algorithm.zoo, algorithm.peer, algorithm.block)  # fmt: skip
+
+
+def repeat_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> str:
+    return digest("repeat", experiment.name, experiment.kind, experiment.measure, data, settings, algorithm.zoo,
+                  algorithm.peer, algorithm.block, order)  # fmt: skip
+
+
+def tuned(
+    experiment: Experiment, data: Data, algorithm: Algorithm, point: dict[str, Any], records: Records
+) -> dict[str, Any] | None:
+    """Settings of a point with the best of its grid; None while the grid is not complete."""
+    settings = experiment.settings(data, algorithm, point)
+    if not algorithm.grid:
+        return settings
+    found = [(records.get(grid_key(experiment, data, algorithm, settings | c)), c) for c in algorithm.candidates()]
+    if any(record is None for record, _ in found):
+        return None
+    sign = -1.0 if experiment.measure == "accuracy" else 1.0
+    worst = float("inf")
+    values = [worst if r is None or r["value"] is None else sign * r["value"] for r, _ in found]
+    return settings | found[min(range(len(values)), key=values.__getitem__)][1]
+
+
+def _grid_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], records: Records) -> list[Task]:
+    tasks = []
+    for data, algorithm in lines:
+        if not algorithm.grid:
+            continue
+        for point in algorithm.points():
+            base = experiment.settings(data, algorithm, point)
+            for candidate in algorithm.candidates():
+                settings = base | candidate
+                key = grid_key(experiment, data, algorithm, settings)
+                if key not in records:
+                    tasks.append(Task(key, data, algorithm, point, settings, TUNING_ORDER, "grid"))
+    return tasks
+
+
+def _repeat_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], records: Records) -> list[Task]:
+    tasks = []
+    for order in range(experiment.repeats):  # all lines once before any line twice: a table fills evenly
+        for data, algorithm in lines:
+            for point in algorithm.points():
+                settings = tuned(experiment, data, algorithm, point, records)
+                if settings is None:
+                    continue
+                key = repeat_key(experiment, data, algorithm, settings, order)
+                if key not in records:
+                    tasks.append(Task(key, data, algorithm, point, settings, order, "repeat"))
+    return tasks
+
+
+def _work(
+    experiment: Experiment, tasks: list[Task], records: Records, n_jobs: int, where: dict[str, Any],
+    advance: Callable[[int, int, str], None],
+) -> None:  # fmt: skip
+    import joblib
+
+    advance(0, len(tasks), "")
+    if not tasks:
+        return
+    calls = (joblib.delayed(_one)(experiment, task) for task in tasks)
+    done = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
+    for number, (task, outcome) in enumerate(done, 1):
+        head = {
+            "key": task.key,
+            "experiment": experiment.name,
+            "what": task.what,
+            "data": task.data.name,
+            "algorithm": task.algorithm.label,
+            "point": task.point,
+            "settings": task.settings,
+            "order": task.order,
+        }
+        records.add(head | outcome | {"environment": where})
+        advance(number, len(tasks), f"{task.data.name} {task.algorithm.label}")
+
+
+def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    data = task.data
+    if task.what == "grid" and experiment.tune_rows is not None:
+        from dataclasses import replace
+
+        data = replace(data, rows=min(data.rows or experiment.tune_rows, experiment.tune_rows))
+    try:
+        if experiment.isolate:
+            return task, _in_a_process(experiment, data, task)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return task, run_job(experiment, data, task.algorithm, task.settings, task.order)
+    except Exception as error:  # one bad setting of a grid must not end a run of hours
+        return task, {"value": None, "error": f"{type(error).__name__}: {error}"}
+
+
+def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, Any]:
+    """The run in a process of its own, so that its peak memory can be told."""
+    from dataclasses import asdict
+
+    payload = json.dumps(
+        {
+            "experiment": experiment.name,
+            "kind": experiment.kind,
+            "measure": experiment.measure,
+            "data": asdict(data),
+            "algorithm": asdict(task.algorithm),
+            "settings": task.settings,
+            "order": task.order,
+        }
+    )
+    command = [sys.executable, "-m", "kernelstream.reproduce._alone"]
+    done = subprocess.run(command, input=payload, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["the process died"])[-1])
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+class _bar:
+    """A progress bar with an estimate of the end, or nothing."""
+
+    def __init__(self, experiment: Experiment, progress: bool | None) -> None:
+        show = sys.stderr.isatty() if progress is None else progress
+        self.bar: Any = None
+        self.name = experiment.name
+        if show:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self.bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                TextColumn("{task.fields[last]}"), console=Console(stderr=True),
+            )  # fmt: skip
+
+    def __enter__(self) -> Callable[[int, int, str], None]:
+        if self.bar is None:
+            return lambda done, total, last: None
+        self.bar.start()
+        task = self.bar.add_task(self.name, total=None, last="")
+        return lambda done, total, last: self.bar.update(task, completed=done, total=total, last=last)
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,133 @@
+"""Means, deviations, the best line of each data set, and the cells that fall behind the paper."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from ._experiment import Algorithm, Data, Experiment, Printed
+from ._records import Records
+from ._runner import repeat_key, tuned
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm on one data set.
+
+    Attributes
+    ----------
+    data, algorithm : str
+    point : dict
+        Values of the sweep; empty in a table.
+    values, seconds : list of float
+        One per repetition.
+    size, peak_mb : float or None
+    settings : dict
+        With the best of the grid.
+    printed : Printed or None
+    error : str or None
+        Why there is no value.
+    curve : (rows, values) or None
+    """
+
+    data: str
+    algorithm: str
+    point: dict[str, Any]
+    values: list[float]
+    seconds: list[float]
+    size: float | None
+    peak_mb: float | None
+    settings: dict[str, Any]
+    printed: Printed | None
+    error: str | None = None
+    curve: tuple[list[float], list[float]] | None = None
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def std(self) -> float:
+        return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
+
+    @property
+    def time(self) -> float:
+        return statistics.fmean(self.seconds)
+
+    def behind(self, higher_is_better: bool) -> float | None:
+        """By how much the paper is better, in standard deviations (the larger of theirs and ours); None without one."""
+        if self.printed is None or not self.values:
+            return None
+        gap = self.printed.value - self.mean if higher_is_better else self.mean - self.printed.value
+        spread = max(self.printed.std, self.std, 1e-12)
+        return gap / spread
+
+
+def table(experiment: Experiment, records: Records) -> list[Cell]:
+    """All cells of an experiment that have been run, in the order of its file."""
+    found = (
+        _cell(experiment, data, algorithm, point, records)
+        for data in experiment.data
+        for algorithm in experiment.algorithms
+        if algorithm.serves(data.name)
+        for point in algorithm.points()
+    )
+    return [cell for cell in found if cell is not None]
+
+
+def _cell(
+    experiment: Experiment, data: Data, algorithm: Algorithm, point: dict[str, Any], records: Records
+) -> Cell | None:
+    settings = tuned(experiment, data, algorithm, point, records)
+    if settings is None:
+        return None
+    runs = [
+        records.get(repeat_key(experiment, data, algorithm, settings, order)) for order in range(experiment.repeats)
+    ]
+    there = [run for run in runs if run is not None]
+    if not there:
+        return None
+    good = [run for run in there if run.get("value") is not None]
+    sizes = [run["size"] for run in good if run.get("size") is not None]
+    peaks = [run["peak_mb"] for run in good if run.get("peak_mb") is not None]
+    return Cell(
+        data=data.name,
+        algorithm=algorithm.label,
+        point=point,
+        values=[run["value"] for run in good],
+        seconds=[run["seconds"] for run in good],
+        size=statistics.fmean(sizes) if sizes else None,
+        peak_mb=statistics.fmean(peaks) if peaks else None,
+        settings=settings,
+        printed=None if point else experiment.printed.get(data.name, {}).get(algorithm.label),
+        error=None if good else there[0].get("error"),
+        curve=_mean_curve([run["curve"] for run in good if run.get("curve")]),
+    )
+
+
+def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[float]] | None:
+    """Mean over repetitions of curves on the same rows."""
+    if not curves:
+        return None
+    rows = curves[0][0]
+    same = [values for at, values in curves if at == rows]
+    return rows, [statistics.fmean(column) for column in zip(*same, strict=True)]
+
+
+def worse(experiment: Experiment, cells: list[Cell], deviations: float = 2.0) -> list[Cell]:
+    """Cells that fall behind the paper by more than so many standard deviations."""
+    higher = experiment.measure == "accuracy"
+    behind = [(cell, cell.behind(higher)) for cell in cells]
+    return [cell for cell, gap in behind if gap is not None and gap > deviations]
+
+
+def best(experiment: Experiment, cells: list[Cell]) -> dict[str, float]:
+    """The best mean of each data set."""
+    pick = max if experiment.measure == "accuracy" else min
+    sets = {cell.data for cell in cells}
+    return {
+        d: pick(c.mean for c in cells if c.data == d and c.values)
+        for d in sets
+        if any(c.values for c in cells if c.data == d)
+    }
