@@ -61,10 +61,11 @@ def size_of(est: Any) -> int | None:
     state = getattr(est, "state_", None)
     if not isinstance(state, dict):
         return getattr(est, "size_", None)
-    supports = [value.shape[0] for key, value in state.items() if key.split("/")[-1].split(".")[-1] == "support"]
+    # members of an ensemble keep theirs under a prefix
+    supports = [value for key, value in state.items() if key == "n_support" or key.endswith("_n_support")]
     if supports:
         return int(sum(supports))
-    weights = [value for key, value in state.items() if key.split("/")[-1].split(".")[-1] == "w"]
+    weights = [value for key, value in state.items() if key == "w" or key.endswith("_w")]
     return int(sum(w.shape[-1] for w in weights)) if weights else None
 
 
