@@ -69,6 +69,7 @@ std::uint32_t far_index(T x, T offset, T inverse) {
 }
 
 constexpr std::size_t kChunk = 2048;  // rows whose coordinates stay in the second-level cache while the grids pass
+constexpr std::size_t kAhead = 16;    // rows between asking for a slot of a table and using it
 constexpr std::size_t kTile = 16;     // rows side by side in registers
 constexpr std::size_t kBlock = 32768;  // rows hashed before they are looked up: a grid's table then stays in the cache for a while
 
@@ -314,6 +315,13 @@ struct Table {
         }
     }
 
+    // The slot of a row further on, whose cell will be wanted soon: a large table is rarely in a near cache.
+    KS_INLINE void prefetch(std::uint32_t a) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(slots + (a >> (32 - bits)));
+#endif
+    }
+
     KS_INLINE void put(std::size_t place, std::uint32_t a, std::uint32_t b, std::size_t column) const {
         slots[place] = tag(a, b) | (column + 1);
     }
@@ -374,6 +382,7 @@ struct FindCells {  // (R, n) int32, -1 for a cell without a column
         std::int32_t* to = out + r * n + row;
         std::size_t place;
         for (std::size_t i = 0; i < m; ++i) {
+            if (i + kAhead < m) table.prefetch(a[i + kAhead]);
             to[i] = table.find(a[i], b[i], place);
         }
     }
@@ -389,6 +398,7 @@ struct NumberCells {  // the same, giving new cells the next column; columns fol
         std::int32_t* to = out + r * n + row;
         std::size_t place;
         for (std::size_t i = 0; i < m; ++i) {
+            if (i + kAhead < m) grid.table.prefetch(a[i + kAhead]);
             to[i] = grid.table.find(a[i], b[i], place);
             if (to[i] >= 0) continue;
             if (grid.keys.size() >= Table::max_cells) {

@@ -16,7 +16,9 @@ from ..features import RandomBinning, _grids
 from ..features._base import positive_int
 from ..features._cell_matrix import CellMatrix
 from ..features.binning import columns_per_grid
+from ..kernels.bandwidth import MEDIAN_ROWS
 from ..losses import Loss
+from ..random import generator
 from ..rows import Rows
 from ..solvers import Online, Solver
 from ..solvers._progress import Progress
@@ -270,7 +272,9 @@ class BinningEstimator(StreamEstimator):
     def _choose_bandwidth(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         if self._free:
             state["width"] = _ranges(X)
-            state["gamma"] = self._search(state, X, Y, weight).bandwidth()
+            some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            median = self._map.kernel_entries(_divided(some, state["width"]))["gamma"]
+            state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
         elif self._map.needs_data:
             state |= self._map.kernel_entries(X)
 

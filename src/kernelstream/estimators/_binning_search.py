@@ -42,12 +42,20 @@ class Search:
     ops: Any
     threads: int
 
-    def bandwidth(self) -> float:
-        """gamma among 2^-2 … 2^4 on few rows and grids, then against 2 gamma on more of both."""
+    def bandwidth(self, median: float) -> float:
+        """gamma among 2^-2 … 2^4 on few rows and grids, then against 2 gamma on more of both.
+
+        Where the median rule lies below 2^-2, as it does with many columns, the search begins there; it ends when
+        two values in a row have been worse than the best.
+        """
         if self.X.shape[0] < 8:
             return 1.0
-        errors = [self._ridge_error(gamma, FEW_ROWS, FEW_GRIDS) for gamma in GAMMAS]
-        best = GAMMAS[int(np.argmin(errors))]
+        errors: dict[float, float] = {}
+        for gamma in (*_powers_between(median, GAMMAS[0]), *GAMMAS):
+            errors[gamma] = self._ridge_error(gamma, FEW_ROWS, FEW_GRIDS)
+            if list(errors).index(min(errors, key=errors.__getitem__)) < len(errors) - 2:
+                break
+        best = min(errors, key=errors.__getitem__)
         pair = (best, 2 * best)
         return pair[int(np.argmin([self._ridge_error(gamma, MORE_ROWS, MORE_GRIDS) for gamma in pair]))]
 
@@ -102,6 +110,15 @@ class Search:
 
     def _weights(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.weight is None else self.weight[rows]
+
+
+def _powers_between(low: float, high: float) -> list[float]:
+    """Powers of two from the last one not above ``low`` up to ``high``, without it."""
+    powers = []
+    while high > low:
+        high /= 2
+        powers.append(high)
+    return powers[::-1]
 
 
 def _silent(iteration: int, value: float) -> None:
