@@ -38,6 +38,7 @@ _MODULES = (
     "budgets",
     "checkpoint",
     "datasets",
+    "distributed",
     "drift",
     "engine",
     "estimators",
@@ -59,7 +60,7 @@ _MODULES = (
     "zoo",
 )
 
-_EXTRAS = ("onnx", "river")  # need an extra, so that `from kernelstream import *` leaves them out
+_EXTRAS = ("distributed", "onnx", "river")  # need an extra, so that `from kernelstream import *` leaves them out
 
 __all__ = [*_NAMES, *(name for name in _MODULES if name not in _EXTRAS), "__version__"]
 

@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   kernelstream train prices.csv --target price --drop id --model prices.ks
   zcat clicks.gz | kernelstream train - --algorithm fogd --gamma 0.1 --model clicks.ks
   kernelstream train big.svm --model big.ks --checkpoint big.run --every 1_000_000 --resume
+  kernelstream train 'part-*.svm' --dask tcp://host:8786 --algorithm ridge --model big.ks
 """
 
 
@@ -38,6 +39,11 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     group.add_argument("--every", type=positive, default=100_000, metavar="ROWS", help="from one to the next (100,000)")
     group.add_argument("--keep", type=positive, default=3, metavar="N", help="how many to keep (3)")
     group.add_argument("--resume", action="store_true", help="go on from the latest one, if there is one")
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="train on the workers of this dask scheduler, which read the files; 'local': on processes of this machine",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no remarks")
     add_reading(parser)
@@ -57,13 +63,18 @@ def _run(args: argparse.Namespace) -> None:
     _check_target(args.model)
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING)
     warnings.simplefilter("once", RuntimeWarning)
+    if args.dask is not None:
+        from ._dask import train_on_workers
+
+        train_on_workers(args)
+        return
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
     options = {**notes.get("reader", {}), **reading(args)}
     stream = Peeked(open_data(args, options))
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
-    task = _task(args, stream, found, notes)
+    task = the_task(args, stream, found, notes)
     est = build(args, task) if started is None else started
     args.algorithm = notes.get("algorithm", args.algorithm)
     model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
@@ -118,7 +129,7 @@ def _check_target(path: str | None) -> None:
         raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
-def _task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
+def the_task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
     known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
     if args.task != "auto":
         return args.task

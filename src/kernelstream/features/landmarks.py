@@ -7,12 +7,14 @@ of at most m distinct rows. None forms the (n, n) Gram matrix: the cost is O(n m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
 Choice = Callable[[Any, Any, int, np.random.Generator], np.ndarray]
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def uniform(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -83,7 +85,24 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
     ----------
     .. [1] Musco, Musco: Recursive sampling for the Nyström method, NeurIPS 2017, algorithm 3.
     """
-    n = X.shape[0]
+
+    def score(rows: np.ndarray, sample: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return basis(kernel, X[sample], weight, m).scores(kernel, X[rows])
+
+    return leverage_by(X.shape[0], m, rng, score)
+
+
+def leverage_by(n: int, m: int, rng: np.random.Generator, score: Score) -> np.ndarray:
+    """The recursion of :func:`leverage` among n rows that may be anywhere.
+
+    Parameters
+    ----------
+    n, m : int
+    rng : Generator
+    score : callable
+        ``score(rows, sample, weight)``: leverage scores of rows in their own Gram matrix, which the weighted sample
+        stands for; rows and sample are numbers of rows.
+    """
     if m >= n:
         return np.arange(n)
     order = rng.permutation(n)
@@ -91,27 +110,40 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
     sample, weight = order[:size], np.ones(size)
     while True:
         rows = order[: min(n, 2 * size)]
-        score = _ridge_scores(kernel, X, rows, sample, weight * np.sqrt(len(rows) / size), m)
+        found = score(rows, sample, weight * np.sqrt(len(rows) / size))
         if len(rows) == n:
-            return rows[rng.choice(n, m, replace=False, p=score / score.sum())]
+            return rows[rng.choice(n, m, replace=False, p=found / found.sum())]
         size, keep = len(rows), min(len(rows), 2 * m)
         # Rows enter independently, about `keep` of them; a row kept with probability p stands for 1/p rows. Its weight
         # is relative to the subset just scored, whose share of the next one the square root above accounts for.
-        p = np.minimum(1.0, keep * score / score.sum())
+        p = np.minimum(1.0, keep * found / found.sum())
         kept = rng.random(len(rows)) < p
         kept[np.argmax(p)] = True
         sample, weight = rows[kept], 1.0 / np.sqrt(p[kept])
 
 
-def _ridge_scores(kernel: Any, X: Any, rows: np.ndarray, sample: np.ndarray, weight: np.ndarray, m: int) -> np.ndarray:
-    """Leverage scores of ``rows`` in their own Gram matrix, which ``weight * sample`` stands for; all in (0, 1]."""
-    spectrum, V = eigh(_gram(kernel, X[sample], X[sample]) * np.outer(weight, weight))
+@dataclass
+class Basis:
+    """A weighted sample of rows, ready to score others."""
+
+    sample: Any  # (s, d)
+    directions: np.ndarray  # (s, s), eigenvectors of the sample's Gram matrix times the weights, as rows
+    spectrum: np.ndarray  # (s,)
+    lam: float
+
+    def scores(self, kernel: Any, X: Any) -> np.ndarray:
+        """Leverage scores of rows X (n, d); all in (0, 1]."""
+        B = self.directions @ _gram(kernel, self.sample, X)
+        explained = np.einsum("ij,ij,i->j", B, B, 1.0 / (self.spectrum + self.lam))
+        score = (_diag(kernel, X) - explained) / self.lam
+        return np.clip(score, 1e-10, 1.0)
+
+
+def basis(kernel: Any, S: Any, weight: np.ndarray, m: int) -> Basis:
+    """The sample S (s, d) with weights (s,), and the ridge at which m/2 of its directions matter."""
+    spectrum, V = eigh(_gram(kernel, S, S) * np.outer(weight, weight))
     spectrum = np.maximum(spectrum, 0.0)
-    lam = _ridge(spectrum, 0.5 * m)
-    B = (V.T * weight) @ _gram(kernel, X[sample], X[rows])
-    explained = np.einsum("ij,ij,i->j", B, B, 1.0 / (spectrum + lam))
-    score = (_diag(kernel, X[rows]) - explained) / lam
-    return np.clip(score, 1e-10, 1.0)
+    return Basis(S, V.T * weight, spectrum, _ridge(spectrum, 0.5 * m))
 
 
 def _ridge(spectrum: np.ndarray, d_eff: float) -> float:

@@ -7,7 +7,7 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
-from .statistics import factor, flush, start, totals, widen
+from .statistics import append, factor, flush, start, totals, widen
 
 __all__ = [
     "LeastSquares",
@@ -15,6 +15,7 @@ __all__ = [
     "Newton",
     "RowRecursion",
     "Rule",
+    "append",
     "diagonal",
     "experts",
     "factor",

@@ -83,6 +83,27 @@ def flush(state: State, forgetting: float) -> None:
         state["ridge"] = np.maximum(state["ridge"] * fade, FLOOR * trace)
 
 
+def append(state: State, Z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
+    """Let rows Z (n, r) with weights c (n,) and targets y (n, k) into the window of least squares, without forgetting.
+
+    That is all the learning there is when nobody asks for the weights in between.
+    """
+    counted = c > 0
+    if not counted.all():
+        Z, c, y = Z[counted], c[counted], y[counted]
+    start = 0
+    while start < len(Z):
+        n = state["n_window"]
+        rows = slice(start, min(len(Z), start + len(state["window"]) - n))
+        here = slice(n, n + rows.stop - start)
+        state["window"][here], state["window_c"][here] = Z[rows], c[rows, None]
+        state["window_b"][here] = c[rows, None] * y[rows]
+        state["n_window"] = here.stop
+        if here.stop == len(state["window"]):
+            flush(state, 1.0)
+        start = rows.stop
+
+
 def _add_products(gram: np.ndarray, g: int, rows: np.ndarray) -> None:
     """``gram[g] += rows' rows``, upper triangle; in Fortran's eyes the lower one of the transpose."""
     view = gram[g].T

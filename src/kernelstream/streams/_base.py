@@ -30,7 +30,10 @@ class BadRowError(ValueError):
 
     def __init__(self, file: str, line: int, reason: str, unit: str = "line"):
         super().__init__(f"{file}, {unit} {line}: {reason}")
-        self.file, self.line, self.reason = file, line, reason
+        self.file, self.line, self.reason, self.unit = file, line, reason, unit
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.file, self.line, self.reason, self.unit)
 
 
 class Stream:

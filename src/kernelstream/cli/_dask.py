@@ -1,0 +1,62 @@
+"""``train --dask``: the same model file, learned by the workers of a dask cluster."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import time
+from typing import Any
+
+from ._algorithms import build
+from ._base import UsageError, print_json, size_text
+from ._reading import fingerprint, open_data, reading
+from ._targets import Peeked, targets_for
+
+
+def train_on_workers(args: argparse.Namespace) -> None:
+    """Train on files that the workers read; nothing but the first block of the first file is read here."""
+    from .. import distributed, model_io
+    from ..evaluate import model_bytes
+    from .train import kept, the_task
+
+    for name in ("checkpoint", "start", "limit", "shuffle"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{'from' if name == 'start' else name} does not go with --dask")
+    args.data = _expanded(args.data)
+    options = reading(args)
+    stream = Peeked(open_data(args, options))
+    if stream.first is None:
+        raise ValueError(f"{stream.name} has no rows")
+    task = the_task(args, stream, None, {})
+    est = build(args, task)
+    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
+    notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream.stream)}
+    notes["data"] = fingerprint(args.data)
+    stream.close()
+    started = time.perf_counter()
+    block = options.pop("block", distributed.BLOCK)
+    distributed.fit(est, args.data, client=args.dask, block=block, labels=targets_for(task), **options)
+    seconds = time.perf_counter() - started
+    rows = int(est.state_["t"])
+    model_io.save(est, args.model, notes | {"rows": rows, "finished": True})
+    if args.json:
+        about: dict[str, Any] = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows}
+        about |= {"files": len(args.data), "seconds": seconds, "rows_per_second": rows / seconds}
+        print_json(about | {"model": args.model, "model_bytes": model_bytes(est), "features": est.n_features_in_})
+    elif not args.quiet:
+        size = size_text(os.path.getsize(args.model))
+        print(f"{rows:,} rows of {len(args.data)} files in {seconds:.1f} s; {args.model} ({size})")
+
+
+def _expanded(names: list[str]) -> list[str]:
+    """Files of patterns that the shell left alone."""
+    out: list[str] = []
+    for name in names:
+        found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else [name]
+        if not found:
+            raise UsageError(f"no file matches {name!r}")
+        out += found
+    if not out or out[0] == "-" or out[0].startswith("dataset:"):
+        raise UsageError("--dask: workers read files: name some, or a pattern such as 'part-*.svm'")
+    return out

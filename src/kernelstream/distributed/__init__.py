@@ -1,0 +1,30 @@
+"""Many machines: training and prediction on the workers of a dask cluster.
+
+``fit`` takes an estimator of this library and rows that are spread over workers: dask arrays, dask frames, or a glob of
+files that the workers read. The rows stay where they are; statistics, weights and answers travel.
+
+>>> from kernelstream import OnlineRidge, distributed
+>>> model = OnlineRidge(lam=0.1, random_state=0)
+>>> distributed.fit(model, "part-*.csv", target="price", client="tcp://host:8786")  # doctest: +SKIP
+
+Needs the extra ``distributed``; docs/distributed.md says what each algorithm moves and how far it goes.
+"""
+
+from ._client import connect
+from ._data import BLOCK, BadPartitionError, Data, partitions
+from ._fit import fit
+from .landmarks import fit_map
+from .predict import predict, prequential, score
+
+__all__ = [
+    "BLOCK",
+    "BadPartitionError",
+    "Data",
+    "connect",
+    "fit",
+    "fit_map",
+    "partitions",
+    "predict",
+    "prequential",
+    "score",
+]

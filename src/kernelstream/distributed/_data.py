@@ -1,0 +1,314 @@
+"""Rows in partitions: dask arrays, dask frames, or files that the workers read through :mod:`kernelstream.streams`.
+
+On the client a partition is a name and something to compute it from; on a worker it is a :class:`File` or
+:class:`Rows`, which are streams of blocks that know how to name a row that is wrong.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .. import streams
+from ..streams import BadRowError, Stream
+from ._client import compute, need
+
+BLOCK = 1024
+
+
+class BadPartitionError(ValueError):
+    """A partition that cannot be used; the message names its file and row.
+
+    Attributes
+    ----------
+    partition : str
+        Path of a file, or the name of a part of a dask collection.
+    row : int
+        Line of a text, or row of anything else, counted from 1; the first of the block where it cannot be told better.
+    reason : str
+    """
+
+    def __init__(self, partition: str, row: int, reason: str, unit: str = "row"):
+        super().__init__(f"{partition}, {unit} {row}: {reason}")
+        self.partition, self.row, self.reason, self.unit = partition, row, reason, unit
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.partition, self.row, self.reason, self.unit)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a worker gets: a source of blocks."""
+
+    name: str
+
+    def stream(self) -> Stream:
+        """The rows from the first on."""
+        raise NotImplementedError
+
+    def blocks(self, use: Callable[[Any, Any], Any], stop: int | None = None) -> Iterator[Any]:
+        """``use(X, y)`` of every block; an error of either side names this partition and the row.
+
+        Parameters
+        ----------
+        use : callable
+        stop : int, optional
+            Rows after which to end.
+        """
+        with self.stream() as stream:
+            yield from self.follow(stream, use, stop)
+
+    def follow(self, stream: Stream, use: Callable[[Any, Any], Any], stop: int | None = None) -> Iterator[Any]:
+        """:meth:`blocks` of a stream that is already open; it ends after ``stop`` more rows."""
+        left = np.inf if stop is None else stop
+        while left > 0:
+            before = stream.rows + stream.skipped
+            try:
+                block = stream.read() if left >= stream.block else _short(stream, int(left))
+            except BadRowError as error:
+                raise BadPartitionError(self.name, error.line, error.reason, stream.unit) from None
+            except (ValueError, OSError) as error:
+                raise BadPartitionError(self.name, before + 1, str(error)) from None
+            if block is None:
+                return
+            X, y = block
+            left -= X.shape[0]
+            try:
+                result = use(X, self.target(y))
+            except ValueError as error:
+                reason = f"in the block of {X.shape[0]} rows that starts here: {error}"
+                raise BadPartitionError(self.name, before + 1, reason) from None
+            yield result
+
+    def target(self, y: Any) -> Any:
+        """Targets as the learner takes them."""
+        return y
+
+
+def _short(stream: Stream, n: int) -> Any:
+    """A block shorter than the stream's own."""
+    block = stream._next(n)
+    if block is not None:
+        stream.rows += block[0].shape[0]
+    return block
+
+
+@dataclass(frozen=True)
+class File(Piece):
+    """A file, read by the worker."""
+
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    labels: Any = None  # callable applied to targets
+
+    def stream(self) -> Stream:
+        try:
+            stream = streams.open(self.name, **self.options)
+        except FileNotFoundError:
+            raise BadPartitionError(self.name, 1, "there is no such file where the worker runs") from None
+        except (ValueError, OSError) as error:
+            raise BadPartitionError(self.name, 1, str(error)) from None
+        return stream
+
+    def target(self, y: Any) -> Any:
+        return y if self.labels is None or y is None else self.labels(y)
+
+
+@dataclass(frozen=True)
+class Rows(Piece):
+    """A part of a dask collection, in the worker's memory."""
+
+    X: Any = None
+    y: Any = None
+    block: int = BLOCK
+
+    def stream(self) -> Stream:
+        try:
+            X, y = self.X, self.y
+            if hasattr(X, "columns"):
+                if isinstance(y, str):
+                    X, y = X.drop(columns=y), X[y]
+                X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+            if len(X.shape) != 2:
+                raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+            return streams.Arrays(X, None if y is None else np.asarray(y), self.block)
+        except ValueError as error:
+            raise BadPartitionError(self.name, 1, str(error)) from None
+
+
+def _rows(name: str, block: int, X: Any, y: Any) -> Rows:
+    return Rows(name, X, y, block)
+
+
+@dataclass
+class Data:
+    """Partitions in order.
+
+    Attributes
+    ----------
+    names : list of str
+    pieces : list
+        For each partition a :class:`Piece`, or something delayed that becomes one on a worker.
+    feature_names : list of str or None
+    """
+
+    names: list[str]
+    pieces: list[Any]
+    feature_names: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(piece, *args)`` of every partition, delayed."""
+        work = need("dask").delayed(function, pure=False)
+        return [work(piece, *args) for piece in self.pieces]
+
+
+def partitions(
+    X: Any, y: Any = None, *, block: int = BLOCK, client: Any = None, labels: Any = None, **reader: Any
+) -> Data:
+    """Rows for the workers, as partitions; no row comes to the client.
+
+    Parameters
+    ----------
+    X : dask array, dask frame, path, glob or list of these paths
+        Files are read where the workers run: they must be found there under the same names. Each is one partition.
+    y : dask array, dask series, or str
+        Targets, or the name of their column of a frame; None for files.
+    block : int, default=1024
+        Rows a worker handles at a time.
+    client : distributed.Client, optional
+        For LIBSVM files whose width is not given (``n_features``): they are read once to find it.
+    labels : callable, optional
+        Applied to the targets of files.
+    **reader
+        Of :func:`kernelstream.streams.open`: ``target``, ``format``, ``n_features``, …
+
+    Returns
+    -------
+    Data
+    """
+    if isinstance(X, Data):
+        return X
+    if isinstance(X, (str, os.PathLike)) or _is_paths(X):
+        return _files(X, y, {"block": block, **reader}, client, labels)
+    if reader:
+        raise ValueError(f"{', '.join(map(repr, reader))}: only files have options of a reader")
+    if not hasattr(X, "__dask_graph__"):
+        raise ValueError(
+            f"X must be a dask array, a dask frame, or names of files, got {type(X).__name__}: "
+            f"rows in this process's memory are learned by the estimator's own fit"
+        )
+    if hasattr(X, "to_delayed") and hasattr(X, "columns"):
+        return _frame(X, y, block)
+    return _array(X, y, block)
+
+
+def _is_paths(X: Any) -> bool:
+    return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(path, (str, os.PathLike)) for path in X)
+
+
+def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any) -> Data:
+    if y is not None:
+        raise ValueError("files hold their targets: name the column with target=, and leave y out")
+    paths: list[str] = []
+    for pattern in [X] if isinstance(X, (str, os.PathLike)) else X:
+        pattern = os.fspath(pattern)
+        found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+        if not found:
+            raise ValueError(f"no file matches {pattern!r}")
+        paths += found
+    pieces = [File(path, options, labels) for path in paths]
+    data = Data(paths, pieces)
+    if client is not None and options.get("n_features") is None:
+        width = compute(client, tree(data.map(_width), _larger))
+        if width:
+            data.pieces = [File(path, {**options, "n_features": width}, labels) for path in paths]
+    return data
+
+
+def _width(file: File) -> int:
+    """Width of a LIBSVM file, whose rows say it only at the end; 0 for files that say it at the start."""
+    with file.stream() as stream:
+        if not isinstance(stream, streams.LibSVM):
+            return 0
+        for _ in file.follow(stream, lambda X, y: None):
+            pass
+        return int(stream.n_features or 0)
+
+
+def _larger(a: int, b: int) -> int:
+    return max(a, b)
+
+
+def _array(X: Any, y: Any, block: int) -> Data:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+    if X.shape[1] != X.shape[1]:  # NaN
+        raise ValueError("the number of columns of X is not known")
+    X = X.rechunk({1: -1})
+    sizes = X.chunks[0]
+    if y is not None:
+        if isinstance(y, str):
+            raise ValueError("y names a column, which only a frame has")
+        if not hasattr(y, "to_delayed") or getattr(y, "ndim", 1) != 1:
+            raise ValueError("y must be a dask array of one dimension")
+        if np.isnan(sizes).any():
+            if len(y.chunks[0]) != len(sizes):
+                raise ValueError(f"X has {len(sizes)} chunks of rows, y has {len(y.chunks[0])}")
+        elif np.isnan(y.shape[0]) or y.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, y has {y.shape[0]}")
+        else:
+            y = y.rechunk((sizes,))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    names = [
+        f"partition {i}" if np.isnan(starts[i + 1]) else f"X[{int(a)}:{int(b)}]"
+        for i, (a, b) in enumerate(pairwise(starts))
+    ]
+    return _delayed(names, X.to_delayed().ravel(), None if y is None else y.to_delayed().ravel(), block)
+
+
+def _frame(X: Any, y: Any, block: int) -> Data:
+    parts = X.to_delayed()
+    names = [f"partition {i}" for i in range(len(parts))]
+    columns = [str(name) for name in X.columns if not (isinstance(y, str) and name == y)]
+    if isinstance(y, str) and y not in X.columns:
+        raise ValueError(f"the frame has no column {y!r}")
+    if y is None or isinstance(y, str):
+        data = _delayed(names, parts, [y] * len(parts), block)
+    else:
+        targets = list(y.to_delayed()) if hasattr(y, "to_delayed") else []
+        if len(targets) != len(parts):
+            raise ValueError(f"X has {len(parts)} partitions, y has {len(targets)}: they must be cut alike")
+        data = _delayed(names, parts, targets, block)
+    data.feature_names = columns
+    return data
+
+
+def _delayed(names: list[str], X: Any, y: Any, block: int) -> Data:
+    make = need("dask").delayed(_rows, pure=False)
+    return Data(names, [make(name, block, X[i], None if y is None else y[i]) for i, name in enumerate(names)])
+
+
+def tree(values: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """One delayed value from many, joined by neighbours: the depth is the logarithm of their number."""
+    if not values:
+        raise ValueError("there are no partitions")
+    work = need("dask").delayed(join, pure=False)
+    while len(values) > 1:
+        pairs = [work(a, b) for a, b in zip(values[::2], values[1::2])]
+        values = pairs + values[2 * len(pairs) :]
+    return values[0]
+
+
+def runs(count: int, groups: int) -> list[range]:
+    """At most ``groups`` runs of neighbouring partitions, about as many in each."""
+    groups = min(groups, count)
+    cuts = [round(i * count / groups) for i in range(groups + 1)]
+    return [range(a, b) for a, b in pairwise(cuts)]

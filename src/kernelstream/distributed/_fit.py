@@ -1,0 +1,75 @@
+"""One door for all learners: what kind of estimator it is decides how the workers share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..estimators.ridge import RidgeEstimator
+from ._client import connect
+from ._data import BLOCK, partitions
+from .ridge import fit_ridge
+
+
+def fit(
+    est: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    client: Any = None,
+    classes: Any = None,
+    block: int = BLOCK,
+    labels: Callable[[Any], Any] | None = None,
+    **reader: Any,
+) -> Any:
+    """Fit an estimator to rows that are spread over the workers of a dask cluster.
+
+    Ridge regression and classification on any feature map (:class:`~kernelstream.OnlineRidge`,
+    :class:`~kernelstream.OnlineRidgeClassifier`): the result of ``est.fit`` on all rows, up to rounding.
+
+    Parameters
+    ----------
+    est : estimator
+        It is fitted in place; an error leaves it as it was.
+    X : dask array, dask frame, path, glob or list of paths
+        See :func:`partitions`. Files are read by the workers.
+    y : dask array, dask series or str
+        Targets, or the name of their column in a frame; None for files.
+    client : distributed.Client, str or None
+        A client, the address of a scheduler, or None for processes of this machine; see :func:`connect`.
+    classes : array, optional
+        All labels that can occur; any other is then an error.
+    block : int, default=1024
+        Rows a worker handles at a time.
+    labels : callable, optional
+        Applied to the targets of files.
+    **reader
+        How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
+
+    Returns
+    -------
+    est
+
+    Raises
+    ------
+    BadPartitionError
+        A ValueError that names the file (or partition) and the row that cannot be learned.
+    """
+    solve = _solver(est)
+    est._check_parameters()
+    with connect(client) as client:
+        data = partitions(X, y, block=block, client=client, labels=labels, **reader)
+        state = solve(est, data, client, classes)
+    est.state_ = state
+    if data.feature_names is not None:
+        import numpy as np
+
+        est.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    est._warm_caches()
+    return est
+
+
+def _solver(est: Any) -> Callable[..., dict[str, Any]]:
+    if isinstance(est, RidgeEstimator):
+        return fit_ridge
+    raise ValueError(f"{type(est).__name__} cannot be fitted on several machines; see help(kernelstream.distributed)")

@@ -1,0 +1,90 @@
+"""The model that all workers begin with: features settled, nothing learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from ..estimators.feature import MAP
+from ..features import Nystroem
+from ..rows import concat
+from ._client import compute, need
+from ._data import Data, Piece
+from .landmarks import chosen
+
+Block = tuple[Any, Any]
+
+
+def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
+    """A copy of an estimator on features that has no weights yet, its map settled as one machine would settle it.
+
+    Whatever a map estimates from rows it takes from the first ones, as in ``est.fit``; only landmarks that a Nyström
+    map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
+    worker makes the same random numbers from them.
+    """
+    wanted = max(1, est._warm_up_rows())
+    map_entries = None
+    if isinstance(est._map, Nystroem) and isinstance(est._map.landmarks, str):
+        seed, map_entries = chosen(est._map, data, client, est._seed_source())
+        wanted = 1
+    else:
+        seed = None
+    heads: list[Any] = []
+    work = need("dask").delayed(_settled, pure=False)
+    for i in range(len(data)):
+        heads.append(need("dask").delayed(_head, pure=False)(data.pieces[i], wanted))
+        made, found = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
+        if found >= wanted or i + 1 == len(data):
+            break
+    if made is None:
+        raise ValueError("there are no rows")
+    return made
+
+
+def _head(piece: Piece, n: int) -> list[Block]:
+    """Blocks of the first n rows."""
+    return list(piece.blocks(lambda X, y: (X, y), n))
+
+
+def _settled(
+    est: Any, heads: list[list[Block]], wanted: int, seed: int | None, entries: Any, classes: Any
+) -> tuple[Any, int]:
+    """The estimator with a fresh state that lacks the weights, and how many rows it could look at."""
+    blocks = [block for head in heads for block in head]
+    if not blocks:
+        return None, 0
+    if blocks[0][1] is None:
+        raise ValueError("the rows have no target: give y, or target= for files")
+    X = concat([X for X, _ in blocks])[:wanted]
+    y = np.concatenate([y for _, y in blocks])[:wanted]
+    est._reset = _nothing  # whether there is room for the weights is asked before they are made
+    try:
+        X, y, _ = est._admit(X, y, classes, None, fresh=True)
+    finally:
+        del est._reset
+    state = est._state
+    if seed is not None:
+        state["seed"] = seed
+    if entries is not None:
+        state |= {MAP + key: value for key, value in entries.items()}
+    elif state["warm_rows"]:
+        est._estimate(state, X)
+    state |= {"warm_rows": 0, "warm_count": 0}
+    est._forget()
+    return est, X.shape[0]
+
+
+def _nothing(state: Any) -> None:
+    pass
+
+
+def refuse(est: Any) -> None:
+    """ValueError for what makes the result depend on the order in which workers see the rows."""
+    if getattr(est, "standardize", False):
+        raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
+    if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
+        raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
+    if getattr(getattr(est, "_map", None), "grows", False):
+        raise ValueError(f"{est._map!r} grows with the rows it has seen: give it a fixed size")

@@ -1,0 +1,182 @@
+"""Answers and scores of a model, partition by partition."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .. import evaluate
+from ._client import compute, connect, need
+from ._data import BLOCK, Data, Piece, partitions, tree
+
+WHAT = ("predict", "decision_function", "predict_proba")
+
+
+def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, block: int = BLOCK, **reader: Any) -> Any:
+    """Answers of a fitted model as a dask array, one chunk for each partition; nothing is computed yet.
+
+    Parameters
+    ----------
+    est : estimator
+    X : dask array, dask frame, or names of files
+        See :func:`partitions`.
+    what : {"predict", "decision_function", "predict_proba"}
+    client : distributed.Client, optional
+        Only for LIBSVM files, to find their width, and only if ``n_features`` is not given.
+    block : int, default=1024
+        Rows at a time.
+    **reader
+        Options of files.
+
+    Returns
+    -------
+    dask array
+        (n,) or (n, outputs); the length is not known beforehand where the rows come from files.
+    """
+    if what not in WHAT or not hasattr(est, what):
+        raise ValueError(f"what must be one of {', '.join(name for name in WHAT if hasattr(est, name))}, got {what!r}")
+    reader = _wide(est, X, reader)
+    data = partitions(X, block=block, client=client, **reader)
+    one = getattr(est, what)(np.zeros((1, est.n_features_in_), est.state_["dtype"]))
+    model = need("dask").delayed(_plain(est), pure=False, traverse=False)
+    array = need("dask.array")
+    known = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(data)
+    parts = [
+        array.from_delayed(part, shape=(n, *one.shape[1:]), dtype=one.dtype)
+        for part, n in zip(data.map(_answers, model, what), known)
+    ]
+    return array.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _plain(est: Any) -> Any:
+    """A copy that takes rows without names of columns."""
+    est = copy.copy(est)
+    est.__dict__.pop("feature_names_in_", None)
+    return est
+
+
+def _wide(est: Any, X: Any, reader: dict[str, Any]) -> dict[str, Any]:
+    """Options for files as wide as the model; only LIBSVM files do not say it themselves."""
+    names = X if isinstance(X, (list, tuple)) else [X]
+    if not isinstance(X, Data) and all(isinstance(name, str) or hasattr(name, "__fspath__") for name in names):
+        import glob as globs
+
+        from .. import streams
+
+        pattern = str(names[0])
+        found = sorted(globs.glob(pattern, recursive=True)) if globs.has_magic(pattern) else [pattern]
+        options = {key: value for key, value in reader.items() if key != "n_features"}
+        if found:
+            with streams.open(found[0], **options) as stream:
+                if isinstance(stream, streams.LibSVM):
+                    return {"n_features": est.n_features_in_, **reader}
+    return reader
+
+
+def _answers(piece: Piece, est: Any, what: str) -> np.ndarray:
+    return np.concatenate(list(piece.blocks(lambda X, y: getattr(est, what)(X))))
+
+
+def score(
+    est: Any, X: Any, y: Any = None, *, client: Any = None, block: int = BLOCK, labels: Any = None, **reader: Any
+) -> float:
+    """Accuracy of a classifier, R² of a regressor, over all partitions: the number that ``est.score`` gives.
+
+    Parameters
+    ----------
+    est : estimator
+    X, y, client, block, labels, **reader
+        See :func:`fit`.
+
+    Returns
+    -------
+    float
+    """
+    with connect(client) as client:
+        data = partitions(X, y, block=block, client=client, labels=labels, **_wide(est, X, reader))
+        model = need("dask").delayed(_plain(est), pure=False, traverse=False)
+        count = _hits if is_classifier(est) else _moments
+        total = compute(client, tree(data.map(count, model), _added))
+    if is_classifier(est):
+        return float(total[1] / total[0])
+    spread, errors = total[2:]
+    if spread == 0:
+        return float(errors == 0)
+    return float(1 - errors / spread)
+
+
+def _hits(piece: Piece, est: Any) -> np.ndarray:
+    """Rows, and rows whose label is right."""
+    return sum(piece.blocks(lambda X, y: np.array([len(y), np.count_nonzero(est.predict(X) == y)], float)), np.zeros(2))
+
+
+def _moments(piece: Piece, est: Any) -> np.ndarray:
+    """Rows, mean of the target, sum of its squared deviations from it, sum of squared errors."""
+
+    def block(X: Any, y: Any) -> np.ndarray:
+        y = np.asarray(y, float)
+        mean = y.mean()
+        return np.array([len(y), mean, np.square(y - mean).sum(), np.square(y - est.predict(X)).sum()])
+
+    total = np.zeros(4)
+    for part in piece.blocks(block):
+        total = _added(total, part)
+    return total
+
+
+def _added(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sums of two sets of rows; means and deviations by the formula of Chan, Golub and LeVeque."""
+    if len(a) == 2:
+        return a + b
+    n = a[0] + b[0]
+    if not n:
+        return a
+    apart = b[1] - a[1]
+    return np.array([n, a[1] + apart * b[0] / n, a[2] + b[2] + apart**2 * a[0] * b[0] / n, a[3] + b[3]])
+
+
+def prequential(
+    est: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    client: Any = None,
+    metrics: Any = None,
+    classes: Any = None,
+    block: int = BLOCK,
+    labels: Any = None,
+    **reader: Any,
+) -> list[evaluate.Result]:
+    """Prequential evaluation of every partition as a stream of its own.
+
+    A copy of the estimator, as it is, goes through each partition: every row is predicted, then learned. The copies are
+    forgotten, the estimator stays as it was.
+
+    Parameters
+    ----------
+    est : estimator
+    X, y, client, block, labels, **reader
+        See :func:`fit`.
+    metrics, classes
+        See :func:`kernelstream.evaluate.prequential`.
+
+    Returns
+    -------
+    list of Result
+        One for each partition, with its name.
+    """
+    with connect(client) as client:
+        data = partitions(X, y, block=block, client=client, labels=labels, **reader)
+        model = need("dask").delayed(est, pure=False, traverse=False)
+        found = data.map(_stream, model, metrics, classes)
+        return compute(client, need("dask").delayed(list)(found))
+
+
+def _stream(piece: Piece, est: Any, metrics: Any, classes: Any) -> evaluate.Result:
+    blocks = piece.blocks(lambda X, y: (X, y))
+    return evaluate.prequential(
+        copy.deepcopy(est), blocks, metrics=metrics, classes=classes, progress=False, name=piece.name
+    )

@@ -1,0 +1,76 @@
+r"""Ridge regression, exactly: the workers' sufficient statistics add up.
+
+``A = lam I + sum_t z_t z_t'`` and ``b = sum_t y_t z_t`` are sums over rows, so a chain of tasks adds the rows of some
+partitions and a tree adds the chains. For r features and k outputs each step of the tree moves 8 (r² + (k + 1) r)
+bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from .. import second_order
+from ..estimators.ridge import RidgeEstimator
+from ._client import check_memory, compute, need, slots
+from ._data import Data, Piece, runs, tree
+from ._start import begin, refuse
+
+CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
+
+
+def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
+    refuse(est)
+    if len(est._ridges()) > 1:
+        raise ValueError(
+            "several values of lam are weighed by how they forecast row after row: give one number, or compare them "
+            "with distributed.search"
+        )
+    if est.forgetting != 1:
+        raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
+    start = begin(est, data, client, classes)
+    r = start._width(start._state)
+    check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
+    work = need("dask").delayed(absorb, pure=False)
+    model = need("dask").delayed(start, pure=False, traverse=False)
+    chains = []
+    for run in runs(len(data), CHAINS * slots(client)):
+        learned = model
+        for i in run:
+            learned = work(learned, data.pieces[i])
+        chains.append(learned)
+    return compute(client, tree(chains, merged)).state_
+
+
+def absorb(est: RidgeEstimator, piece: Piece) -> RidgeEstimator:
+    """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
+    est = copy.copy(est)
+    est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
+    if "gram" not in est.state_:
+        est._reset(est.state_)
+    for _ in piece.blocks(lambda X, y: _add(est, X, y)):
+        pass
+    second_order.flush(est._state, 1.0)
+    return est
+
+
+def _add(est: RidgeEstimator, X: Any, y: Any) -> None:
+    X, y, weight = est._admit(X, y, None, None, fresh=False)
+    state = est._state
+    if "classes" in state:
+        for label in np.setdiff1d(y, state["classes"]):
+            est._add_class(state, label, trained=True)  # type: ignore[attr-defined]
+    weight = est._row_weights(state, y, weight)
+    targets = est._targets(state, est._encode(state, y))
+    c = np.ones(X.shape[0]) if weight is None else weight
+    for rows, Z in est._rows(state, X):
+        second_order.append(state, Z, c[rows], targets[rows])
+    state["t"] += int(np.count_nonzero(c))
+
+
+def merged(a: RidgeEstimator, b: RidgeEstimator) -> RidgeEstimator:
+    """What both have learned."""
+    return copy.copy(a).merge(b)
