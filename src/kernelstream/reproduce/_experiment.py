@@ -13,6 +13,9 @@ from typing import Any
 
 KINDS = ("online", "holdout")
 
+#: A quick run has at most so many rows and repetitions.
+QUICK_ROWS, QUICK_REPEATS = 1000, 2
+
 #: Measures: the metric's name, the factor it is printed with, and whether more is better.
 MEASURES = {
     "mistakes": ("mistake_rate", 100.0, False),
@@ -125,19 +128,16 @@ class Experiment:
     isolate: bool = False
     text: str = ""
     why: dict[str, str] = field(default_factory=dict)
-    quick_rows: int = 2000
-    quick_repeats: int = 2
 
-    def quick(self) -> Experiment:
+    def quick(self, rows: int = QUICK_ROWS, repeats: int = QUICK_REPEATS) -> Experiment:
         """The same with few rows and repetitions: shows that it runs, not what it finds."""
-        few = tuple(
-            replace(d, rows=min(d.rows or self.quick_rows, self.quick_rows), test_rows=self.quick_rows)
-            for d in self.data
+        few = tuple(replace(d, rows=min(d.rows or rows, rows), test_rows=rows) for d in self.data)
+        short = tuple(
+            replace(a, grid={k: v[:2] for k, v in a.grid.items()}, sweep={k: v[:2] for k, v in a.sweep.items()})
+            for a in self.algorithms
         )
-        tune = min(self.tune_rows or self.quick_rows, self.quick_rows)
-        short = tuple(replace(a, grid={k: v[:2] for k, v in a.grid.items()}) for a in self.algorithms)
-        short = tuple(replace(a, sweep={k: v[:2] for k, v in a.sweep.items()}) for a in short)
-        return replace(self, data=few, algorithms=short, repeats=min(self.repeats, self.quick_repeats), tune_rows=tune)
+        tune = min(self.tune_rows or rows, rows)
+        return replace(self, data=few, algorithms=short, repeats=min(self.repeats, repeats), tune_rows=tune)
 
     def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
         """Parameters of a run, with ``"$name"`` replaced by the data set's value."""

@@ -98,6 +98,8 @@ def run_job(
         predicted = est.predict(X_test)
         wrong = predicted != y_test if metric == "mistake_rate" else (predicted - y_test) ** 2
         value = float(np.mean(wrong))
+    if not np.isfinite(value):
+        raise FloatingPointError("the learner diverged")
     return {
         "value": _shown(value, factor, higher, experiment.measure),
         "seconds": round(seconds, 5),
