@@ -32,6 +32,13 @@ struct Newcomer {
     const double* gradient;  // (C) its derivative, for restless strategies
 };
 
+// out_j += s a_j^2
+template <class T>
+KS_CLONES void add_squares(std::size_t n, double s, const T* KS_RESTRICT a, double* KS_RESTRICT out) {
+#pragma omp simd
+    for (std::size_t j = 0; j < n; ++j) out[j] += s * double(a[j]) * double(a[j]);
+}
+
 // The support vectors while a block is learned: f = sum_j scale alpha_j k(s_j, .), slots 0 to n - 1 in use.
 template <class T>
 struct Support {
@@ -46,7 +53,9 @@ struct Support {
     T* gram;           // (capacity, capacity) or null
     double* inverse;   // (capacity, capacity) inverse Gram matrix, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
-    const double* packed;  // lower triangle of the inverse Gram matrix, row by row, when it will not change any more
+    const double* fixed;    // (capacity, capacity) inverse Gram matrix that will not change any more, or null
+    const double* solved;   // (rows, capacity) K^-1 k of the block's rows that were expected to act
+    const std::int64_t* solution;  // (m) which of them is a row's, -1 for none
     double* scores;    // (C, capacity) scores of the support vectors without `scale`, or null
     const T* Z;        // (m, P) random features of the block, or null
     std::size_t P;
@@ -95,12 +104,7 @@ struct Support {
     // ||alpha_j||^2 of every slot into out (n).
     void squares(double* out) const {
         std::fill_n(out, n, 0.0);
-        for (int c = 0; c < C; ++c) {
-            const T* KS_RESTRICT a = alpha_of(c);
-            const double s = scale[c] * scale[c];
-#pragma omp simd
-            for (std::size_t j = 0; j < n; ++j) out[j] += s * double(a[j]) * double(a[j]);
-        }
+        for (int c = 0; c < C; ++c) add_squares(n, scale[c] * scale[c], alpha_of(c), out);
     }
 
     // Slot of the smallest term of f; n when that is the new row itself.
@@ -125,15 +129,15 @@ inline void back_substitute(std::size_t n, std::size_t N, const double* L, doubl
     }
 }
 
-// y = A x for a symmetric A given by its lower triangle, row by row. Every number of A is read once and used twice, four rows at a time.
+// y = A x for a symmetric A (n, n), of which the lower triangle is read: every number once, and used twice, four rows at a time.
 KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const double* KS_RESTRICT x, double* KS_RESTRICT y) {
     std::fill_n(y, n, 0.0);
     std::size_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        const double* KS_RESTRICT a = A + i * (i + 1) / 2;
-        const double* KS_RESTRICT b = a + i + 1;
-        const double* KS_RESTRICT c = b + i + 2;
-        const double* KS_RESTRICT d = c + i + 3;
+        const double* KS_RESTRICT a = A + i * n;
+        const double* KS_RESTRICT b = a + n;
+        const double* KS_RESTRICT c = b + n;
+        const double* KS_RESTRICT d = c + n;
         const double xa = x[i], xb = x[i + 1], xc = x[i + 2], xd = x[i + 3];
         double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
 #pragma omp simd reduction(+ : sa, sb, sc, sd)
@@ -150,7 +154,7 @@ KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const do
         y[i + 3] += sd + d[i] * xa + d[i + 1] * xb + d[i + 2] * xc + d[i + 3] * xd;
     }
     for (; i < n; ++i) {
-        const double* a = A + i * (i + 1) / 2;
+        const double* a = A + i * n;
         for (std::size_t j = 0; j < i; ++j) {
             y[i] += a[j] * x[j];
             y[j] += a[j] * x[i];
@@ -181,23 +185,40 @@ struct RemoveRandom : Budget<T> {
     }
 };
 
+// Place of the largest |a_j|, n numbers.
+template <class T>
+KS_CLONES std::size_t largest_at(std::size_t n, const T* a) {
+    T top = 0;
+#pragma omp simd reduction(max : top)
+    for (std::size_t j = 0; j < n; ++j) {
+        const T size = std::abs(a[j]);
+        top = top > size ? top : size;
+    }
+    std::size_t j = 0;
+    while (j + 1 < n && std::abs(a[j]) < top) ++j;
+    return j;
+}
+
 template <class T>
 struct BOGD : Budget<T> {
     double limit;
+    std::vector<std::size_t> largest;  // slot of the largest coefficient of every output; kept while a block lasts
     explicit BOGD(double l) : limit(l) {}
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         if (!S.full()) return S.place(S.n, row, row.tau);
+        const bool fresh = largest.empty();
+        if (fresh) largest.resize(S.C);
+        const std::size_t slot = std::size_t(row.u * double(S.capacity));
         S.shrink(double(S.capacity) / double(S.capacity - 1));
-        S.place(std::size_t(row.u * double(S.capacity)), row, row.tau);
-        double largest = 0.0;
-        for (int c = 0; c < S.C; ++c) {
-            const T* KS_RESTRICT a = S.alpha_of(c);
-            T top = 0;
-#pragma omp simd reduction(max : top)
-            for (std::size_t j = 0; j < S.n; ++j) top = std::max(top, std::abs(a[j]));
-            largest = std::max(largest, double(top) * S.scale[c]);
+        S.place(slot, row, row.tau);
+        double top = 0.0;
+        for (int c = 0; c < S.C; ++c) {  // a common factor changes no order: one coefficient is new
+            const T* a = S.alpha_of(c);
+            if (fresh || largest[c] == slot) largest[c] = largest_at(S.n, a);
+            else if (std::abs(a[slot]) > std::abs(a[largest[c]])) largest[c] = slot;
+            top = std::max(top, std::abs(double(a[largest[c]])) * S.scale[c]);
         }
-        if (largest > limit) S.shrink(limit / largest);
+        if (top > limit) S.shrink(limit / top);
     }
 };
 
@@ -271,6 +292,22 @@ struct RemoveRedundant : Budget<T> {
     }
 };
 
+// cost_j *= (diag_j - k_j^2 / k_xx)+ / 2, the part of vector j that the new row cannot take over; returns the first slot within
+// `tie` of the least.
+template <class T>
+KS_CLONES std::size_t cheapest(std::size_t n, const T* KS_RESTRICT k, const T* KS_RESTRICT diag, double k_xx, double* KS_RESTRICT cost) {
+    const double inverse = 1.0 / k_xx;
+#pragma omp simd
+    for (std::size_t j = 0; j < n; ++j) {
+        const double left = double(diag[j]) - double(k[j]) * (double(k[j]) * inverse);
+        cost[j] *= 0.5 * (left > 0.0 ? left : 0.0);
+    }
+    const double limit = least(n, cost) + tie;
+    std::size_t r = 0;
+    while (cost[r] > limit) ++r;
+    return r;
+}
+
 template <class T>
 struct Replace : Budget<T> {
     bool neighbour;
@@ -279,24 +316,18 @@ struct Replace : Budget<T> {
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         if (!S.full()) return S.place(S.n, row, row.tau);
-        double *cost = S.buffer.data(), *on_new = cost + S.n, *on_nearest = on_new + S.n;
+        double *cost = S.buffer.data(), *on_new = cost + S.n, *on_nearest = on_new + S.n, *coefficient = on_nearest + S.n;
         S.squares(cost);
+        std::size_t r = 0;
         if (neighbour) {
             if (nearest.empty()) find_all(S);
             for (std::size_t j = 0; j < S.n; ++j) cost[j] *= 0.5 * std::max(0.0, project(S, row, j, on_new[j], on_nearest[j]));
+            const double limit = *std::min_element(cost, cost + S.n) + tie;
+            while (cost[r] > limit) ++r;
         } else {
-            const double inverse = 1.0 / row.k_xx;
-#pragma omp simd
-            for (std::size_t j = 0; j < S.n; ++j) {
-                const double k = double(row.k[j]), left = double(S.diag[j]) - k * (k * inverse);
-                on_new[j] = k * inverse;
-                cost[j] *= 0.5 * (left > 0.0 ? left : 0.0);
-            }
+            r = cheapest(S.n, row.k, S.diag, row.k_xx, cost);
+            on_new[r] = double(row.k[r]) / row.k_xx;
         }
-        const double limit = *std::min_element(cost, cost + S.n) + tie;
-        std::size_t r = 0;
-        while (cost[r] > limit) ++r;
-        double* coefficient = on_nearest + S.n;
         for (int c = 0; c < S.C; ++c) {
             coefficient[c] = S.coefficient(c, r) * on_new[r] + row.tau[c];
             if (neighbour) S.alpha[c * S.capacity + nearest[r]] += T(double(S.alpha[c * S.capacity + r]) * on_nearest[r]);
@@ -352,13 +383,15 @@ struct Projectron : Budget<T> {
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
-        double *v = S.buffer.data(), *d = v + N, *step = d + N;
+        double *v = S.buffer.data(), *product = v + N, *step = product + N;
+        const double* d = product;
         const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
         if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
         for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
-        const bool solved = S.full() && S.packed;
-        if (solved) symmetric_product(n, S.packed, v, d);
-        else forward_substitute(n, N, S.factor, v);
+        const bool solved = S.full() && S.fixed;
+        if (!solved) forward_substitute(n, N, S.factor, v);
+        else if (S.solution && S.solution[row.i] >= 0) d = S.solved + std::size_t(S.solution[row.i]) * N;
+        else symmetric_product(n, S.fixed, v, product);
         const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {
             std::copy_n(v, n, S.factor + n * N);

@@ -19,17 +19,6 @@
 
 namespace ks {
 
-// Larger and smaller of two numbers in one instruction: what the compilers make of a comparison is that on x86, and of fmax on ARM.
-#if defined(__aarch64__)
-KS_INLINE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
-KS_INLINE double larger(double a, double b) { return __builtin_fmax(a, b); }
-KS_INLINE float lesser(float a, float b) { return __builtin_fminf(a, b); }
-KS_INLINE double lesser(double a, double b) { return __builtin_fmin(a, b); }
-#else
-template <class T> KS_INLINE T larger(T a, T b) { return a > b ? a : b; }
-template <class T> KS_INLINE T lesser(T a, T b) { return a < b ? a : b; }
-#endif
-
 // (2^r - 1)/r on |r| <= 1/2, minimax for the relative error of 2^r, in pairs of terms: they can be computed at once.
 KS_INLINE float exp2_tail(float r) {
     const float z = r * r;
@@ -57,22 +46,34 @@ KS_INLINE T exp2_between(T t) {
     return bit_cast<T>(bit_cast<U>(T(1) + r * exp2_tail(r)) + (bit_cast<U>(shifted) << M::mantissa));
 }
 
-// t <- 2^t in place, n numbers <= 0 up to rounding. `deep` says that some may be below exp2_low: floats that small become 0,
-// doubles keep what the type can hold, because the sign of a sum of them still decides a label.
+// t <- 2^t in place, n numbers <= 0 up to rounding. The comparisons come after the exponential or in loops of their own: where
+// a clamped argument is a constant, compilers branch around the arithmetic and nothing is vectorised.
+template <class T>
+KS_INLINE void exp2_shallow(std::size_t n, T* t) {  // all above exp2_low
+    const std::size_t whole = n - n % group<T>;
+    for (std::size_t i = 0; i < whole; i += group<T>) {
+        KS_UNROLL
+        for (std::size_t k = i; k < i + group<T>; ++k) t[k] = lesser(exp2_between(t[k]), T(1));
+    }
+    for (std::size_t i = whole; i < n; ++i) t[i] = lesser(exp2_between(t[i]), T(1));
+}
+
+// With `deep` some may be below exp2_low: floats that small become 0, doubles keep what the type can hold, because the sign of a
+// sum of them still decides a label.
 template <class T>
 KS_INLINE void exp2_all(std::size_t n, T* t, bool deep) {
-    if (!deep) {
-        const std::size_t whole = n - n % group<T>;
-        for (std::size_t i = 0; i < whole; i += group<T>) {
-            KS_UNROLL
-            for (std::size_t k = i; k < i + group<T>; ++k) t[k] = exp2_between(lesser(t[k], T(0)));
-        }
-        for (std::size_t i = whole; i < n; ++i) t[i] = exp2_between(lesser(t[i], T(0)));
-        return;
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-        const T value = exp2_between(larger(lesser(t[i], T(0)), exp2_low<T>));
-        t[i] = t[i] >= exp2_low<T> ? value : sizeof(T) == 4 ? T(0) : T(std::exp2(t[i]));
+    if (!deep) return exp2_shallow(n, t);
+    constexpr std::size_t most = 256 / sizeof(T);
+    T exact[most];
+    for (std::size_t start = 0; start < n; start += most) {
+        const std::size_t count = std::min(most, n - start);
+        T* KS_RESTRICT part = t + start;
+        std::memcpy(exact, part, count * sizeof(T));
+#pragma omp simd
+        for (std::size_t i = 0; i < count; ++i) part[i] = larger(part[i], exp2_low<T>);
+        exp2_shallow(count, part);
+        for (std::size_t i = 0; i < count; ++i)
+            if (exact[i] < exp2_low<T>) part[i] = sizeof(T) == 4 ? T(0) : T(std::exp2(exact[i]));
     }
 }
 
@@ -212,6 +213,9 @@ KS_INLINE void gaussian_tiles(std::size_t m, std::size_t n, std::size_t d, const
     const Entries<T> entries(m, X, -2 * factor);
     const std::size_t start = X.indptr[0];
     T *dense = buffer, *scaled = buffer + d;
+    std::vector<Care<T>> cares;
+    cares.reserve(m);
+    for (std::size_t i = 0; i < m; ++i) cares.emplace_back(kernel, double(xn[i]), largest);
     for (std::size_t j = 0; j < n; ++j) scaled[j] = factor * sn[j];
     for (std::size_t j = n; j % width; ++j) scaled[j] = 0;
     for (std::size_t first = 0; first < n; first += width) {
@@ -219,7 +223,7 @@ KS_INLINE void gaussian_tiles(std::size_t m, std::size_t n, std::size_t d, const
         const std::size_t count = std::min(width, n - first), rows = upper ? std::min(m, first + width) : m;
         for (std::size_t i = 0; i < rows; ++i) {
             alignas(64) T t[width];
-            const Care<T> care(kernel, double(xn[i]), largest);
+            const Care<T> care = cares[i];
             tile_exponents(entries, X.indptr[i] - start, X.indptr[i + 1] - start, factor * xn[i], tile, scaled + first, t);
             if (care.rough) {
                 std::fill_n(dense, d, T(0));
@@ -232,12 +236,24 @@ KS_INLINE void gaussian_tiles(std::size_t m, std::size_t n, std::size_t d, const
     }
 }
 
+// The first `count` results of a tile, usually all of them.
+template <class T>
+KS_INLINE void copy_tile(std::size_t count, const T* KS_RESTRICT values, T* KS_RESTRICT out) {
+    constexpr std::size_t width = csr_tile_width<T>;
+    if (count == width) {
+#pragma omp simd
+        for (std::size_t j = 0; j < width; ++j) out[j] = values[j];
+    } else {
+        for (std::size_t j = 0; j < count; ++j) out[j] = values[j];
+    }
+}
+
 // K (m, n) with rows `stride` apart.
 template <class T, class I>
 KS_CLONES void gaussian_csr(std::size_t m, std::size_t n, std::size_t d, const Csr<T, I>& X, const T* xn, const T* tiles,
                             const T* sn, const Gaussian<T>& kernel, T* buffer, T* K, std::size_t stride) {
     gaussian_tiles(m, n, d, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        std::memcpy(K + i * stride + first, values, count * sizeof(T));
+        copy_tile(count, values, K + i * stride + first);
     });
 }
 
@@ -272,7 +288,7 @@ KS_CLONES void gaussian_csr_among(std::size_t m, std::size_t d, const Csr<T, I>&
         for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) column[std::size_t(X.indices[k]) * width] = X.data[k];
     }
     gaussian_tiles(m, m, d, X, xn, tiles, sn, kernel, buffer, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        std::memcpy(G + i * m + first, values, count * sizeof(T));
+        copy_tile(count, values, G + i * m + first);
     });
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #if defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
@@ -313,6 +314,33 @@ template <class T>
 KS_INLINE void axpy(std::size_t n, T a, const T* KS_RESTRICT x, T* KS_RESTRICT y) {
 #pragma omp simd
     for (std::size_t i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+// Larger and smaller of two numbers in one instruction: what the compilers make of a comparison is that on x86, and of fmax on ARM.
+#if defined(__aarch64__)
+KS_INLINE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+KS_INLINE double larger(double a, double b) { return __builtin_fmax(a, b); }
+KS_INLINE float lesser(float a, float b) { return __builtin_fminf(a, b); }
+KS_INLINE double lesser(double a, double b) { return __builtin_fmin(a, b); }
+#else
+template <class T> KS_INLINE T larger(T a, T b) { return a > b ? a : b; }
+template <class T> KS_INLINE T lesser(T a, T b) { return a < b ? a : b; }
+#endif
+
+// Least of n numbers.
+template <class T>
+KS_INLINE T least(std::size_t n, const T* x) {
+    constexpr std::size_t L = lanes<T>;
+    T low[L];
+    for (std::size_t k = 0; k < L; ++k) low[k] = std::numeric_limits<T>::infinity();
+    std::size_t i = 0;
+    for (; i + L <= n; i += L) {
+        KS_UNROLL
+        for (std::size_t k = 0; k < L; ++k) low[k] = lesser(low[k], x[i + k]);
+    }
+    for (; i < n; ++i) low[0] = lesser(low[0], x[i]);
+    for (std::size_t k = 1; k < L; ++k) low[0] = lesser(low[0], low[k]);
+    return low[0];
 }
 
 // x *= a

@@ -61,7 +61,7 @@ class Expansion:
         self.gaussian = type(kernel) is Gaussian
         self.norms = np.zeros(0)
         self.tiles: np.ndarray | None = None
-        self.packed: np.ndarray | None = None
+        self.inverse: np.ndarray | None = None
 
     def cut(self, X: Rows, rows: slice) -> Any:
         """The rows of a block."""
@@ -147,20 +147,21 @@ class Expansion:
             width = tiles.shape[2]
             tiles[slots // width, :, slots % width] = vectors
 
-    def packed_inverse(self, state: State) -> np.ndarray | None:
-        """Lower triangle of the inverse Gram matrix, row by row, for a large support set that will not change any more.
+    def fixed_inverse(self, state: State) -> np.ndarray | None:
+        """Inverse Gram matrix of a large support set that will not change any more, (n, n).
 
         One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
         """
         if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
             return None
-        if self.packed is None:
+        if self.inverse is None:
             # the row-major factor L is, read by columns, the upper factor L'
             inverse, info = lapack.dpotri(state["budget_factor"].T, lower=0)
             if info:
                 raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
-            self.packed = inverse.T[np.tril_indices(len(inverse))]
-        return self.packed
+            lower = np.tril(inverse.T)
+            self.inverse = lower + np.tril(lower, -1).T
+        return self.inverse
 
     # ---------------------------------------------------------------- Gaussian kernel
     @property
@@ -269,11 +270,12 @@ def budget_pass(
     m, first, start = len(K), state["t"], 0
     scores = np.empty((m, len(state["alpha"])))
     owner = np.full(K.shape[1], -1, np.int64)
-    packed = expansion.packed_inverse(state)
+    inverse = expansion.fixed_inverse(state)
+    solved, solution = (None, None) if inverse is None else _solve_likely(inverse, K, G, y, weight, state, rule)
     while start < m:
         start, state["t"], state["n_support"], blends = _core.budget_pass(
             K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
-            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), packed, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
+            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), inverse, solved, solution, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
             state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
         )  # fmt: skip
         if "budget_inverse" in state and state["budget_memory"][0] >= 100:
@@ -285,6 +287,29 @@ def budget_pass(
         if len(slots):
             expansion.replace(X, owner[slots], state, slots)
     return scores
+
+
+def _solve_likely(
+    inverse: np.ndarray, K: np.ndarray, G: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, rule: Rule
+) -> tuple[np.ndarray, np.ndarray]:
+    """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
+
+    Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
+    the rows well the two hardly differ. Rows it did not foresee are solved one by one.
+    """
+    F = (K @ state["alpha"].T) * state["scale"]
+    center = state["center"].copy() if "center" in state else None
+    joins = Rule(rule.loss, rule.update, None, (*rule.twins[:4], "", []))
+    _, rows, _, _ = expansion_pass(
+        F, G, y, weight, joins, state["memory"].copy(), center, state["t"], len(y), stop=False
+    )
+    if rule.strategy is not None and rule.strategy.restless:
+        several = rule.loss.kind == "multiclass"
+        value = rule.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])
+        rows = np.union1d(rows, np.flatnonzero((value > 0) & (value < 1)))
+    solution = np.full(len(y), -1)
+    solution[rows] = np.arange(len(rows))
+    return K[rows] @ inverse, solution
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
