@@ -68,6 +68,18 @@ struct NORMA : Update {
     }
 };
 
+struct Novelty : Update {
+    double eta, lam, nu;
+    Novelty(double e, double l, double n) : eta(e), lam(l), nu(n) { n_memory = 1; }
+    void step(const Loss&, const Row& row, double* memory, double* decay, double* tau) const override {
+        double& rho = memory[0];
+        const bool novel = row.f[0] < rho;
+        rho = novel ? rho - (1 - nu) * eta : rho + nu * eta;
+        decay[0] = 1.0 - eta * lam;
+        tau[0] = novel ? eta : 0.0;
+    }
+};
+
 struct Perceptron : Update {
     double eta;
     bool ties;  // whether f = 0 is a mistake for both labels
@@ -169,6 +181,7 @@ inline std::unique_ptr<Update> make_update(const std::string& name, const std::v
     if (name == "ogd") return std::make_unique<OGD>(p.at(0), int(p.at(1)), p.at(2));
     if (name == "pegasos") return std::make_unique<Pegasos>(p.at(0));
     if (name == "norma") return std::make_unique<NORMA>(p.at(0), p.at(1), p.at(2));
+    if (name == "novelty") return std::make_unique<Novelty>(p.at(0), p.at(1), p.at(2));
     if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0), p.at(1) != 0.0);
     if (name == "passive_aggressive") return std::make_unique<PassiveAggressive>(p.at(0), int(p.at(1)));
     if (name == "norm_ada_grad") return std::make_unique<NormAdaGrad>(p.at(0));

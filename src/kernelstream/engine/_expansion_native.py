@@ -290,7 +290,13 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray, K: np.ndarray, G: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, rule: Rule
+    inverse: np.ndarray,
+    K: np.ndarray,
+    G: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    state: State,
+    rule: Rule,
 ) -> tuple[np.ndarray, np.ndarray]:
     """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
 

@@ -9,8 +9,10 @@ from .doubly_gp import DoublyStochasticGP
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
 from .kernel_awv import KernelAWV, KernelAWVClassifier
+from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
 from .learned import RRFClassifier, RRFRegressor
 from .nystroem import NystroemClassifier, NystroemRegressor
+from .one_class import BudgetOneClass
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
 from .ridge import OnlineRidge, OnlineRidgeClassifier
 
@@ -19,6 +21,7 @@ __all__ = [
     "BinningClassifier",
     "BinningRegressor",
     "BudgetClassifier",
+    "BudgetOneClass",
     "BudgetRegressor",
     "DoublyStep",
     "DoublyStochasticClassifier",
@@ -28,6 +31,8 @@ __all__ = [
     "FeatureRegressor",
     "KernelAWV",
     "KernelAWVClassifier",
+    "KernelSDCAClassifier",
+    "KernelSDCARegressor",
     "MultiKernelClassifier",
     "MultiKernelRegressor",
     "NewtonClassifier",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TASKS = ("binary", "multiclass", "regression")
+NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,15 @@ def get(name: str) -> Recipe:
     raise ValueError(f"unknown algorithm {name!r}{hint} Known: {', '.join(names())}")
 
 
-def make(name: str, task: str = "binary", **params: Any) -> Any:
+def make(name: str, task: str | None = None, **params: Any) -> Any:
     """An estimator by the name its paper gave it.
 
     Parameters
     ----------
     name : str
         One of :func:`names`.
-    task : {"binary", "multiclass", "regression"}
-        What is to be learned.
+    task : {"binary", "multiclass", "regression", "novelty"} or None
+        What is to be learned; None is the first task that the algorithm serves, "binary" for most.
     **params
         Parameters of the recipe (``kernel``, ``gamma``, ``eta``, ``n_components``, ``budget``, …) and of the estimator
         (``standardize``, ``engine``, ``random_state``, …).
@@ -78,8 +79,10 @@ def make(name: str, task: str = "binary", **params: Any) -> Any:
     50
     """
     found = get(name)
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    if task is None:
+        task = found.tasks[0]
+    if task not in (*TASKS, NOVELTY):
+        raise ValueError(f"task must be one of {', '.join((*TASKS, NOVELTY))}, got {task!r}")
     if task not in found.tasks:
         raise ValueError(f"{name!r} serves {', '.join(found.tasks)}, not {task}")
     try:

@@ -7,10 +7,16 @@ from typing import Any
 
 from .. import budgets, updates
 from ..budgets import Budget
-from ..estimators import BudgetClassifier, BudgetRegressor
+from ..estimators import (
+    BudgetClassifier,
+    BudgetOneClass,
+    BudgetRegressor,
+    KernelSDCAClassifier,
+    KernelSDCARegressor,
+)
 from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
 from ..updates import Update
-from ._registry import recipe
+from ._registry import NOVELTY, recipe
 from .feature import gradient_loss
 
 LABELS = ("binary", "multiclass")
@@ -95,6 +101,24 @@ def norma(
     """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside."""
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.NORMA(eta, lam, nu), common)
+
+
+@recipe(
+    "Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)",
+    (NOVELTY,),
+)
+def norma_novelty(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    budget: int | None = 200,
+    eta: float = 0.05,
+    lam: float = 0.01,
+    nu: float = 0.1,
+    **common: Any,
+) -> Any:
+    """NORMA for novelties: rows below a learned threshold of f, a share nu, are novel and join."""
+    return BudgetOneClass(kernel, gamma, budget, nu=nu, eta=eta, lam=lam, **common)
 
 
 PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
@@ -396,3 +420,24 @@ def spa(
     """Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far."""
     strategy = budgets.SPA(alpha, beta, average)
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.OGD(eta), common)
+
+
+# ------------------------------------------------------------------------------------------------------------ batch
+
+
+@recipe("Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods, JMLR 14 (2013), in the kernel form")
+def ksdca(
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    lam: float = 1e-3,
+    epsilon: float | None = None,
+    **common: Any,
+) -> Any:
+    """k-SDCA, the batch reference: the regularised minimum over all rows, by dual coordinate ascent."""
+    if task == "regression":
+        loss: Any = "squared" if epsilon is None else EpsilonInsensitive(epsilon)
+        return KernelSDCARegressor(kernel, gamma, lam, loss, **common)
+    if epsilon is not None:
+        raise ValueError("epsilon is the dead zone of regression; classification has none")
+    return KernelSDCAClassifier(kernel, gamma, lam, **common)

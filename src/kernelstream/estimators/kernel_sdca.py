@@ -1,0 +1,330 @@
+r"""k-SDCA: the regularised minimum over all rows that the online learners of the kernel expansion head for."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+
+from .. import losses
+from ..random import generator
+from ..rows import Rows
+from ..solvers._duals import dual_of
+from ..solvers._progress import Progress
+from ..solvers.kernel_sdca import kernel_sdca
+from ..updates import positive
+from ._base import State
+from ._classifier import StreamClassifier
+from ._regressor import StreamRegressor
+from .budget import BudgetEstimator
+
+KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
+
+
+def _never(est: Any) -> bool:
+    return False  # all rows must be there at once
+
+
+class KernelSDCA(BudgetEstimator):
+    """What classifier and regressor share: everything but the target."""
+
+    lam: float
+    loss: Any
+    tol: float
+    max_iter: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Minimise the objective over all rows, from the start.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Factors of each row's loss.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            X, y, weight = self._admit(X, y, None, sample_weight, fresh=True)
+            if weight is not None:
+                counted = weight > 0
+                if not counted.any():
+                    raise ValueError("all sample weights are zero")
+                X, y, weight = X[counted], y[counted], weight[counted]
+            state = self._state
+            self._estimate(state, X)
+            self._forget()
+            Y, weight = self._targets(state, y, weight)
+            self._solve(state, X, Y, np.ones(len(Y)) if weight is None else weight)
+            state["t"] = X.shape[0]
+        self._warm_caches()
+        return self
+
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray) -> None:
+        kernel, loss = self._kernel(state), self._row_loss()
+        n = X.shape[0]
+        rows = X.astype(np.float64, copy=False)
+        whole = kernel.pairwise(rows, rows) if n <= KEPT else None
+
+        def gram(i: np.ndarray) -> np.ndarray:
+            return kernel.pairwise(rows[i], rows) if whole is None else whole[i]
+
+        diag, a = np.asarray(kernel.diag(rows), np.float64), weight / (self.lam * weight.sum())
+        with Progress("k-SDCA") as report:
+            found = [
+                kernel_sdca(
+                    gram,
+                    diag,
+                    y,
+                    a,
+                    loss,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    rng=generator(state["seed"], c),
+                    report=report,
+                )
+                for c, y in enumerate(np.ascontiguousarray(Y.T))
+            ]
+        alpha = np.array([part.alpha for part in found])
+        used = np.flatnonzero(alpha.any(axis=0))
+        vectors = X[used]
+        dtype = np.dtype(state["dtype"])
+        state |= {
+            "support": vectors.toarray() if hasattr(vectors, "toarray") else np.array(vectors),
+            "alpha": np.ascontiguousarray(alpha[:, used], dtype),
+            "scale": np.ones(len(alpha)),
+            "diag": diag[used].astype(dtype),
+            "n_support": len(used),
+            "n_iter": max(part.n_iter for part in found),
+            "objective": self.lam * sum(part.primal for part in found),
+            "dual_gap": self.lam * sum(part.primal - part.dual for part in found),
+        }
+        if not all(part.converged for part in found):
+            warnings.warn(
+                f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
+                f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # ---------------------------------------------------------------- results
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the rows."""
+        return int(self.state_["n_iter"])
+
+    @property
+    def objective_(self) -> float:
+        """The objective reached, summed over the outputs."""
+        return float(self.state_["objective"])
+
+    @property
+    def dual_gap_(self) -> float:
+        """Bound of its distance from the minimum."""
+        return float(self.state_["dual_gap"])
+
+    # ---------------------------------------------------------------- hooks
+    def _row_loss(self) -> losses.Loss:
+        """The loss of one output."""
+        raise NotImplementedError
+
+    def _targets(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """Targets (n, outputs) and the weights of the rows."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam)
+        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
+            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        dual_of(self._row_loss())
+
+    def _begin(self, state: State) -> None:
+        pass
+
+    def _warm_up_rows(self) -> int:
+        return 0
+
+    def _reset(self, state: State) -> None:
+        pass
+
+
+class KernelSDCAClassifier(StreamClassifier, KernelSDCA):
+    r"""Kernel machine on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i, f(x_i))`` by dual coordinate ascent.
+
+    The batch reference of the online learners: with the hinge it is a support vector machine (``C = 1/(lam n)``, no
+    intercept), and what Pegasos and NORMA approach. The duality gap bounds the distance from the minimum. More than
+    two classes are separated one against the rest. ``partial_fit`` there is none.
+
+    Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14 (2013).
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None is "median".
+    lam : float, default=1e-3
+        Penalty.
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss
+    tol : float, default=1e-3
+        Stop when the duality gap is this share of the objective of f = 0.
+    max_iter : int, default=200
+        Passes over the rows.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+        For predictions.
+    random_state : int, Generator, RandomState or None
+        Order of the rows.
+
+    Attributes
+    ----------
+    support_vectors_, dual_coef_, n_support_
+        The expansion of f.
+    objective_, dual_gap_, n_iter_
+        What was reached.
+    classes_ : array
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import KernelSDCAClassifier
+    >>> X, y = make_moons(600, noise=0.1, random_state=0)
+    >>> model = KernelSDCAClassifier(gamma=2.0, random_state=0).fit(X[:300], y[:300])
+    >>> model.score(X[300:], y[300:]) > 0.98
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1e-3,
+        loss: losses.Loss | str = "hinge",
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    @available_if(_never)
+    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Not there: all rows are needed at once."""
+        raise NotImplementedError
+
+    @available_if(_never)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelSDCAClassifier:
+        """Not there: all rows are needed at once."""
+        raise NotImplementedError
+
+    def _row_loss(self) -> losses.Loss:
+        return losses.get(self.loss, task="binary")
+
+    def _loss_for(self, n_classes: int) -> losses.Loss:
+        loss = self._row_loss()
+        return losses.OneVsRest(loss) if n_classes > 2 else loss
+
+    def _targets(self, state, y, weight):
+        classes, codes = np.unique(y, return_inverse=True)
+        state |= {"classes": classes, "class_counts": np.bincount(codes).astype(np.float64)}
+        state["n_outputs"] = len(classes) if len(classes) > 2 else 1
+        if self.class_weight is not None:
+            counts = np.bincount(codes, weights=weight)
+            factor = counts.sum() / (len(classes) * counts)
+            if isinstance(self.class_weight, dict):
+                factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+            weight = factor[codes] if weight is None else factor[codes] * weight
+        if len(classes) == 1:
+            return np.full((len(y), 1), self._sign_of_lone(state)), weight
+        if len(classes) == 2:
+            return 2.0 * codes[:, None] - 1.0, weight
+        return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
+
+
+class KernelSDCARegressor(StreamRegressor, KernelSDCA):
+    r"""Kernel regression on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i - ybar, f(x_i))`` by dual ascent.
+
+    The squared loss gives kernel ridge regression with ``alpha = lam n``, the epsilon-insensitive loss a support vector
+    regression. See :class:`KernelSDCAClassifier`.
+
+    Parameters
+    ----------
+    kernel, gamma, lam, tol, max_iter, engine, random_state
+        See :class:`KernelSDCAClassifier`.
+    loss : {"squared", "epsilon_insensitive", "absolute"} or Loss
+    center : bool, default=True
+        Whether to learn the difference from the mean ybar of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelSDCARegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (400, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> KernelSDCARegressor(gamma=1.0, lam=1e-4).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1e-3,
+        loss: losses.Loss | str = "squared",
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        center: bool = True,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.center = center
+        self.engine = engine
+        self.random_state = random_state
+
+    @available_if(_never)
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Not there: all rows are needed at once."""
+        raise NotImplementedError
+
+    @available_if(_never)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSDCARegressor:
+        """Not there: all rows are needed at once."""
+        raise NotImplementedError
+
+    def _row_loss(self) -> losses.Loss:
+        return losses.get(self.loss, task="regression")
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._row_loss()
+
+    def _targets(self, state, y, weight):
+        mean = float(np.average(y, weights=weight)) if self.center else 0.0
+        if self.center:
+            state["center"] = np.array([float(len(y)), mean])
+        return (y - mean)[:, None], weight
