@@ -11,6 +11,7 @@ void bind_libsvm(nb::module_& m);
 void bind_multi(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_philox(nb::module_& m);
+void bind_pool(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_vecmath(nb::module_& m);
@@ -25,6 +26,7 @@ NB_MODULE(_core, m) {
     bind_multi(m);
     bind_passes(m);
     bind_philox(m);
+    bind_pool(m);
     bind_rrf(m);
     bind_second_order(m);
     bind_vecmath(m);

@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 #include "family_pass.hpp"
 #include "hedge.hpp"
+#include "states.hpp"
 
 #include <nanobind/stl/tuple.h>
 
@@ -31,15 +32,6 @@ std::tuple<std::int64_t, std::int64_t> bound_hedge_pass(Cube<const double> F, Ve
     t = hedge_pass(n, int(C), F.data(), y.data(), data_or_null(weight), hedge, t, past, regression ? range->data() : nullptr,
                    scores.data());
     return {t, past.stride};
-}
-
-// An array of a state; nothing is converted, because what a pass changes must be the state's own.
-template <class A> A entry(nb::handle state, const char* name) { return nb::cast<A>(state[name], false); }
-
-template <class A> Maybe<A> maybe_entry(nb::handle state, const char* name) {
-    nb::object value = state.attr("get")(name);
-    if (value.is_none()) return std::nullopt;
-    return nb::cast<A>(value, false);
 }
 
 struct Twins {

@@ -64,6 +64,8 @@ struct Support {
     std::int64_t* owner;  // (capacity) block row that took the slot, -1 for none
     std::vector<double> blends;  // vectors made by merging, in order: slot, a, b, h; a block row i counts as -1 - i
     std::vector<double> buffer;  // 4 (capacity + 1) numbers
+    std::int32_t* places = nullptr;  // (capacity) where a pool of vectors has those of the slots, and
+    std::int32_t newcomer = -1;      // where it has the row being learned
 
     bool full() const { return n == capacity; }
     T* alpha_of(int c) const { return alpha + c * capacity; }
@@ -91,6 +93,7 @@ struct Support {
         diag[slot] = T(row.k_xx);
         for (std::size_t s = row.i + 1; s < m; ++s) K[s * capacity + slot] = G[row.i * m + s];
         owner[slot] = std::int64_t(row.i);
+        if (places) places[slot] = newcomer;
         if (gram) enter(slot, row.k, row.k_xx);
     }
 

@@ -74,6 +74,7 @@ class Hedge {
     }
 
     double weight(std::size_t k) const { return theta_[k] / sum_; }
+    double relative(std::size_t k) const { return theta_[k]; }  // to the largest
 
   private:
     // Learner k's loss in [0, 1].
@@ -125,21 +126,25 @@ struct History {
     }
 };
 
-// Returns t, the rows of positive weight so far.
+// Row i of n: the score of the whole, and what the row does to the weights. Returns t, the rows of positive weight so far.
+inline std::int64_t hedge_row(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, Hedge& hedge,
+                              std::int64_t t, History& history, double* range, double* score) {
+    hedge.score(F, n, i, C, t ? range : nullptr, score);
+    if (importance == 0.0) return t;
+    if (range) {
+        range[0] = t ? std::min(range[0], y) : y;
+        range[1] = t ? std::max(range[1], y) : y;
+    }
+    ++t;
+    hedge.learn(F, n, i, C, y, importance, range);
+    history.remember(t, hedge);
+    return t;
+}
+
 inline std::int64_t hedge_pass(std::size_t n, int C, const double* F, const double* y, const double* weight, Hedge& hedge,
                                std::int64_t t, History& history, double* range, double* scores) {
-    for (std::size_t i = 0; i < n; ++i) {
-        hedge.score(F, n, i, C, t ? range : nullptr, scores + i * C);
-        const double importance = weight ? weight[i] : 1.0;
-        if (importance == 0.0) continue;
-        if (range) {
-            range[0] = t ? std::min(range[0], y[i]) : y[i];
-            range[1] = t ? std::max(range[1], y[i]) : y[i];
-        }
-        ++t;
-        hedge.learn(F, n, i, C, y[i], importance, range);
-        history.remember(t, hedge);
-    }
+    for (std::size_t i = 0; i < n; ++i)
+        t = hedge_row(F, n, i, C, y[i], weight ? weight[i] : 1.0, hedge, t, history, range, scores + i * C);
     return t;
 }
 

@@ -9,6 +9,8 @@ import numpy as np
 
 State = dict[str, Any]
 
+Pool: Any = None  # of vectors that learners have in common: the specification lets each have its own
+
 GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that what is a tie on paper is one here
 HISTORY = 256  # remembered weights; when there is no room left, every second one goes
 

@@ -24,6 +24,9 @@ from ._multi_native import hedge_pass as hedge_pass
 from ._multi_native import start_hedge as start_hedge
 from ._multi_native import theta as theta
 from ._philox_native import normals as normals
+from ._pool_native import Pool as Pool
+from ._pool_native import pool_hedge_pass as pool_hedge_pass
+from ._pool_native import pool_pass as pool_pass
 from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
 from ._workspace import workspace as workspace

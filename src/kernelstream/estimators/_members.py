@@ -80,7 +80,10 @@ def check(member: Any, whole: StreamEstimator) -> None:
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
     """Unfitted copies that use the given engine."""
-    return [clone(learner).set_params(engine=engine) for learner in learners]
+    made = [clone(learner) for learner in learners]
+    for learner in made:
+        learner.engine = engine
+    return made
 
 
 def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:

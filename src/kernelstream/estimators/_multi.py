@@ -14,6 +14,8 @@ from . import _capacity, _hedge, _members
 from ._base import State, StreamEstimator, _rows_until
 from ._family import FourierFamily
 from ._family import find as find_family
+from ._pool import ExpansionFamily
+from ._pool import find as find_expansions
 
 COMBINATIONS = ("hedge", "uniform")
 UPDATES = ("deterministic", "stochastic")
@@ -49,6 +51,10 @@ class MultiKernelEstimator(StreamEstimator):
     def _prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
         return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
+
+    def _examples(self) -> list[Any]:
+        """Unfitted copies of the learners, to be asked what they are and not to be changed."""
+        return self._cached("examples", self._prototypes)
 
     @property
     def learners_(self) -> list[Any]:
@@ -99,10 +105,10 @@ class MultiKernelEstimator(StreamEstimator):
     # ---------------------------------------------------------------- hooks
     def _begin(self, state: State) -> None:
         self._state = state
-        self._states = [_members.start(member, i, state) for i, member in enumerate(self._prototypes())]
+        self._states = [_members.start(member, i, state) for i, member in enumerate(self._examples())]
 
     def _warm_up_rows(self) -> int:
-        return max(member._warm_up_rows() for member in self._prototypes())
+        return max(member._warm_up_rows() for member in self._examples())
 
     def _estimate(self, state: State, X: Rows) -> None:
         for member in self.learners_:
@@ -110,10 +116,10 @@ class MultiKernelEstimator(StreamEstimator):
                 member._estimate(member._state, X)
 
     def _reset(self, state: State) -> None:
-        self._cache.pop("family", None)
+        self._regroup()
         self._cache.pop("learners", None)
         if self.capacity != "fixed":
-            sizes = [_capacity.size(member) for member in self._prototypes()]
+            sizes = [_capacity.size(member) for member in self._examples()]
             if self.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST] * len(sizes)
@@ -142,15 +148,33 @@ class MultiKernelEstimator(StreamEstimator):
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        expansions = self._expansions()
+        if expansions is not None and X.shape[0] >= SIDE_BY_SIDE:
+            with threads.one_blas_thread():
+                return self._learn_runs(state, X, y, weight, expansions)
+        return self._learn_runs(state, X, y, weight, expansions)
+
+    def _learn_runs(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, expansions: ExpansionFamily | None
+    ) -> np.ndarray:
         hedge = self._cached("hedge", self._hedge)
+        stochastic = self.updates == "stochastic"
+        everybody = expansions is not None and len(expansions.where) == len(self._states)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             start = rows.start
             while start < rows.stop:
                 run = slice(start, start + self._run_length(state, rows.stop - start))
                 counted = None if weight is None else weight[run]
+                expansions = self._expansions()
+                if stochastic and everybody and expansions is not None and not self._scarce(state):
+                    run = slice(start, min(run.stop, start + expansions.rows()))
+                    counted = None if weight is None else weight[run]
+                    scores[run] = self._learn_by_lot(state, X, y[run], counted, run, hedge)
+                    start = run.stop
+                    continue
                 own = None if counted is None else np.tile(counted, (len(self._states), 1))
-                if self.updates == "stochastic":
+                if stochastic:
                     run, own = self._chosen(state, counted, run, hedge)
                     counted = None if weight is None else weight[run]
                 part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
@@ -158,6 +182,21 @@ class MultiKernelEstimator(StreamEstimator):
                 scores[run] = self._ops.hedge_pass(F, y[run], counted, state, hedge)
                 start = run.stop
         return scores
+
+    def _learn_by_lot(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, hedge: Hedge
+    ) -> np.ndarray:
+        """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
+        expansions = self._expansions()
+        assert expansions is not None
+        lots = _hedge.lots(state["seed"], state["t"], weight, len(y), len(self._states))
+        if self.capacity == "shared":
+            for i in range(len(self._states)):
+                if not self._has_room(state, i):
+                    lots[:, i] = np.inf
+        if weight is not None and state["n_outputs"] > 1:
+            y = np.where(weight > 0, y, 0.0)  # the code of a row that does not count need not be one
+        return expansions.learn_by_lot(X[rows], y, weight, lots, self.smoothing, state, hedge)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self._ops, self._hedge()
@@ -177,6 +216,19 @@ class MultiKernelEstimator(StreamEstimator):
     def _family(self) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
         return self._cached("family", lambda: find_family(self.learners_, self._state["n_outputs"], self._ops))
+
+    def _expansions(self) -> ExpansionFamily | None:
+        """The learners that share a pool of support vectors."""
+        found = self._cached("expansions", lambda: find_expansions(self.learners_, self._state["n_outputs"], self._ops))
+        if found is not None and not found.fits():  # somebody has taught a learner on its own
+            self._cache.pop("expansions")
+            return self._expansions()
+        return found
+
+    def _regroup(self) -> None:
+        """Who shares work with whom has changed."""
+        for name in ("family", "expansions"):
+            self._cache.pop(name, None)
 
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that many learners use; those of the next are made during this one."""
@@ -213,19 +265,26 @@ class MultiKernelEstimator(StreamEstimator):
                 family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
             else:
                 family.learn(P, family.target(state, y), weights, F)
-        others = [i for i in range(len(F)) if family is None or i not in family.where]
-        block = X if n == X.shape[0] or not others else X[rows]
+        turns = self.capacity == "shared" and y is not None and self._scarce(state)
+        expansions = None if turns else self._expansions()
+        apart = (() if family is None else family.where, () if expansions is None else expansions.where)
+        others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
+        block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
         members = self.learners_
+        if expansions is not None:
+            if self.capacity == "shared" and y is not None and weights is not None:
+                for i in expansions.where:
+                    if not self._has_room(state, i):
+                        weights[i] = 0.0
+            self._pooled_scores(expansions, block, y, weights, F)
 
         def work(i: int) -> None:
             member = members[i]
-            if self.capacity == "shared" and y is not None:
-                self._make_room(state, i)
             if y is None:
                 part = member._score(member._state, block)
             else:
                 own = None if weights is None else weights[i]
-                if self.capacity == "shared" and not self._may_learn(state, i):
+                if self.capacity == "shared" and not self._has_room(state, i):
                     own = np.zeros(n)
                 part = member._learn(member._state, block, _members.target(member, state, y), own)
             F[i] = _members.scores(part, outputs)
@@ -236,6 +295,24 @@ class MultiKernelEstimator(StreamEstimator):
             for i in others:
                 work(i)
         return F
+
+    @staticmethod
+    def _pooled_scores(
+        expansions: ExpansionFamily, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray
+    ) -> None:
+        """The part of F (m, n, C) that belongs to learners with a pool of vectors."""
+        own = None if weights is None else weights[expansions.where]
+        start, n = 0, X.shape[0]
+        while start < n:
+            rows = slice(start, min(n, start + expansions.rows()))
+            start = rows.stop
+            part = X if rows == slice(0, n) else X[rows]
+            if y is None:
+                F[expansions.where, rows] = expansions.scores(part)
+                continue
+            weight = None if own is None else np.ascontiguousarray(own[:, rows])
+            target = y[rows] if weight is None or F.shape[2] == 1 else np.where(weight.any(axis=0), y[rows], 0.0)
+            F[expansions.where, rows] = expansions.learn(part, target, weight)
 
     def _chosen(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> tuple[slice, np.ndarray]:
         """The next of the rows for which it is settled who updates, and their weights (m, n) for each learner."""
@@ -262,47 +339,49 @@ class MultiKernelEstimator(StreamEstimator):
             rows = min(rows, size - member["n_support"] or size)  # a full one doubles
         return max(1, min(rows, room // len(self._states)))
 
-    def _make_room(self, state: State, i: int) -> None:
-        """Room for learner i where the budget is shared.
+    def _scarce(self, state: State) -> bool:
+        """Whether what is left of a shared budget is not enough for all learners, so that they must take turns."""
+        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self._states)
+
+    def _has_room(self, state: State, i: int) -> bool:
+        """Make room for learner i where the budget is shared; whether it can take a row at all.
 
         As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
         Then all keep what they have: to take a row, a learner must drop one of its own.
         """
         member, size = self.learners_[i], int(state["capacity"][i])
-        n, wanted = member._state["n_support"], size
+        n, least, spent = member._state["n_support"], _capacity.least(member), False
+        wanted = size
         if self._n_support() >= state["capacity_total"]:
-            wanted = max(n, _capacity.least(member))
+            spent, wanted = True, max(n, least)
         elif n == size:
             wanted = 2 * size
         if wanted != size:
             _capacity.resize(member, wanted)
             state["capacity"][i] = wanted
-
-    def _may_learn(self, state: State, i: int) -> bool:
-        """Whether learner i can take a row: with the shared budget full, only if it has vectors to drop."""
-        own = self._states[i]["n_support"]
-        return self._n_support() < state["capacity_total"] or own >= _capacity.least(self.learners_[i])
+        return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
         """Every so many rows, the learners get features or support vectors in proportion to their weights."""
         if state["t"] == 0 or state["t"] % PERIOD:
             return
         now, members = state["capacity"], self.learners_
-        total = self._cached("total", lambda: sum(_capacity.size(member) for member in self._prototypes()))
+        total = sum(_capacity.size(member) for member in self._examples())
         sizes = _capacity.shares(self._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
             return
         for member, n in zip(members, sizes, strict=True):
             _capacity.resize(member, int(n))
         state["capacity"] = sizes
-        self._cache.pop("family", None)
+        self._regroup()
 
     # ---------------------------------------------------------------- checks
     def _check_rows(self, X: Rows) -> None:
-        for member in self._cached("restricted", self._prototypes):
+        for member in self._examples():
             member._check_rows(X)
 
     def _check_parameters(self) -> None:
+        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
         learners = self.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
@@ -324,7 +403,7 @@ class MultiKernelEstimator(StreamEstimator):
     def _check_capacity(self) -> None:
         if self.capacity == "fixed":
             return
-        members = self._prototypes()
+        members = self._examples()
         alike = all(map(_capacity.is_budget, members))
         if self.capacity == "shared" and not (alike and self.updates == "stochastic"):
             raise ValueError(

@@ -5,6 +5,7 @@ strategy.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ class BudgetEstimator(StreamEstimator):
     def _grow(
         self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
     ) -> np.ndarray:
-        n, t, strategy = state["n_support"], state["t"], self._strategy
+        n, t = state["n_support"], state["t"]
         alpha = state["alpha"][:, :n]
         M = None
         if "born" in state:
@@ -197,17 +198,34 @@ class BudgetEstimator(StreamEstimator):
         )
         counted = np.ones(len(y), bool) if weight is None else weight > 0
         state["t"] += int(np.count_nonzero(counted))
-        shrink(state, decay)
-        new = n + len(joined)
-        if len(joined):
-            self._make_room(state, new)
-            expansion.put(X, joined, state, n)
-            state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
-            if M is not None:
-                state["born"][n:new] = t + np.cumsum(counted)[joined]
-            state["n_support"] = new
-            self._warn(state, strategy)
+        self._join(
+            state,
+            lambda start: expansion.put(X, joined, state, start),
+            coefficients,
+            decay,
+            t + np.cumsum(counted)[joined],
+        )
         return F
+
+    def _join(
+        self, state: State, put: Callable[[int], None], coefficients: np.ndarray, decay: np.ndarray, born: np.ndarray
+    ) -> None:
+        """Rows join the set with coefficients (q, C); ``put(n)`` writes their vectors from slot n on.
+
+        The others shrink by decay (C,); born (q,) says when each row came.
+        """
+        shrink(state, decay)
+        if not len(coefficients):
+            return
+        n = state["n_support"]
+        new = n + len(coefficients)
+        self._make_room(state, new)
+        put(n)
+        state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
+        if "born" in state:
+            state["born"][n:new] = born
+        state["n_support"] = new
+        self._warn(state, self._strategy)
 
     def _make_room(self, state: State, n: int) -> None:
         """Double the support arrays until n vectors fit."""

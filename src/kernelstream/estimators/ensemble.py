@@ -151,7 +151,7 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
 
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
         super()._add_class(state, label, trained)
-        self._cache.pop("family", None)  # the outputs may have changed
+        self._regroup()  # the outputs may have changed
         for member in self.learners_:
             member._add_class(member._state, label, trained)
 
