@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-Rows = Any  # np.ndarray (n, d), or a scipy CSR matrix / array of that shape
+Rows = Any  # np.ndarray (n, d), or a scipy CSR matrix / array of that shape, or a torch tensor for the torch engine
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor; torch is not imported for it."""
+    return "torch" in sys.modules and isinstance(X, sys.modules["torch"].Tensor)
+
+
+def host(X: Any) -> Any:
+    """A torch tensor as an array in this machine's memory; anything else as it is."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def concat(parts: list[Rows]) -> Rows:

@@ -1,4 +1,4 @@
-"""Engines: the same functions, written to be read (``python``) or to be fast (``native``).
+"""Engines: the same functions, written to be read (``python``), to be fast (``native``), or for a GPU (``torch``).
 
 >>> from kernelstream import engine
 >>> engine.get("python").NAME
@@ -10,10 +10,14 @@ from __future__ import annotations
 import warnings
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from . import python
+from .device import TorchEngine as TorchEngine
+from .device import is_torch as is_torch
+from .device import usable as usable
 
-ENGINES = ("auto", "native", "python")
+ENGINES = ("auto", "native", "python", "torch")
 
 _auto: ModuleType | None = None
 
@@ -23,9 +27,13 @@ def has_native() -> bool:
     return find_spec("kernelstream._core") is not None
 
 
-def get(name: str = "auto") -> ModuleType:
-    """The engine of a name; "auto" is native where it was built, else python (said once)."""
+def get(name: str | TorchEngine = "auto") -> Any:
+    """The engine of a name or a :class:`TorchEngine`; "auto" is native where it was built, else python (said once)."""
     global _auto
+    if isinstance(name, TorchEngine):
+        return name.ops()
+    if isinstance(name, str) and name == "torch":
+        return TorchEngine().ops()
     if name == "auto":
         if _auto is None:
             _auto = _pick()

@@ -18,9 +18,9 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .. import engine as engines
 from ..random import seed_from
-from ..rows import Rows, concat, drop, pack, unpack
+from ..rows import Rows, concat, drop, host, is_tensor, pack, unpack
 from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
-from ._state import check_state, widen_rows
+from ._state import check_state, check_tensor, widen_rows
 
 State = dict[str, Any]
 
@@ -34,11 +34,16 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
     derived from it.
     """
 
-    engine: str
+    engine: Any
     random_state: Any
     standardize: bool = False
 
+    on_device: bool = False  # whether the family has a torch engine
+
     # ---------------------------------------------------------------- hooks of a family
+    def _sync(self) -> None:
+        """Bring ``_state`` up to date with whatever a device holds of it."""
+
     def _begin(self, state: State) -> None:
         """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
 
@@ -116,6 +121,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         state = self.__dict__.get("_state")
         if state is None:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        self._sync()
         return state
 
     @state_.setter
@@ -209,9 +215,9 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``."""
         fresh = fresh or self.__dict__.get("_state") is None
         if fresh:
+            self._check_engine()
             self._check_parameters()
-            engines.get(self.engine)
-        X = self._check_X(X, reset=fresh)
+        X, y, sample_weight = self._check_X(X, reset=fresh), host(y), host(sample_weight)
         check_consistent_length(X, y, sample_weight)
         weight = None
         if sample_weight is not None:
@@ -224,7 +230,17 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
             self._declare(self._state, declared)
         return X, y, weight
 
+    def _check_engine(self) -> None:
+        """Raise ValueError for an engine that there is not, here or for this family."""
+        if engines.is_torch(self.engine) and not self.on_device:
+            raise ValueError(f"{type(self).__name__} has no torch engine; engine='auto' uses the processor")
+        engines.get(self.engine)
+
     def _check_X(self, X: Any, reset: bool) -> Rows:
+        if is_tensor(X) and engines.is_torch(self.engine):
+            check_tensor(self, X, reset)
+            self._check_rows(X)
+            return X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C")
         if sp.issparse(X):
@@ -241,7 +257,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """A fresh state for rows of the width and type of X."""
         state: State = {
             "n_features": int(X.shape[1]),
-            "dtype": str(X.dtype),
+            "dtype": str(X.dtype).rpartition(".")[2],  # of an array or a tensor
             "seed": seed_from(self._seed_source()),
             "t": 0,
             "n_outputs": 1,
@@ -272,7 +288,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
                 parts.append(self._step(X[start:], y[start:], None if weight is None else weight[start:]))
                 break
             stop = _rows_until(weight, start, n, _next_point(state) - state["warm_count"])
-            Xs, ys = X[start:stop], y[start:stop]
+            Xs, ys = host(X[start:stop]), y[start:stop]
             ws = None if weight is None else weight[start:stop]
             if state["warm_count"] == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
@@ -298,7 +314,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """Rows scaled by the running moments, which they update."""
         if not self.standardize:
             return X
-        X = np.array(X, order="C")
+        X = np.array(host(X), order="C")
         state["x_count"] = self._ops.standardize(X, weight, state["x_count"], state["x_mean"], state["x_m2"])
         return X
 
@@ -365,7 +381,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
         if self.standardize:
-            X = engines.python.scaled(X, state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
+            X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
         return self._score(state, X)
 
     def _check_state(self) -> None:
@@ -392,6 +408,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         return cache[name]
 
     def _forget(self) -> None:
+        self._sync()
         self._cache: dict[Any, Any] = {}
         self._hot: tuple[np.dtype, int, Any] | None = None
 
@@ -450,6 +467,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         return self
 
     def __getstate__(self) -> Any:
+        self._sync()
         return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_hot")}
 
     def __setstate__(self, state: Any) -> None:

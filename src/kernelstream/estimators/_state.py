@@ -44,6 +44,26 @@ def check_state(state: State, shapes: dict[str, tuple[tuple[int, ...], str]]) ->
             raise ValueError(f"state_[{name!r}] holds NaN")
 
 
+def check_tensor(est: Any, X: Any, reset: bool) -> None:
+    """What scikit-learn's ``validate_data`` does, for rows that are a torch tensor and stay where they are."""
+    name = type(est).__name__
+    kind = str(X.dtype).rpartition(".")[2]
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D rows, got a tensor with {X.ndim} dimensions")
+    if 0 in X.shape:
+        raise ValueError(f"Found an empty tensor of rows with shape {tuple(X.shape)}")
+    if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
+        wanted = "float32 or float64" if reset else est._state["dtype"]
+        raise ValueError(f"{name} takes tensors of {wanted}, got {kind}: convert them with .to()")
+    if not bool(X.isfinite().all()):
+        raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+    if reset:
+        est.n_features_in_ = X.shape[1]
+        est.__dict__.pop("feature_names_in_", None)
+    elif X.shape[1] != est.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
+
+
 def check_count(state: State, name: str, least: int = 0) -> None:
     """ValueError unless an entry is an integer that is not below ``least``."""
     value = state.get(name)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import features as maps
+from .. import engine as engines
 from .. import losses, updates
 from ..engine import threads
 from ..features import FeatureMap, Mapping
-from ..rows import Rows
-from ..updates import AdaGrad, Update, unwrap
+from ..rows import Rows, host
+from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
@@ -34,7 +35,11 @@ class FeatureEstimator(StreamEstimator):
 
     @property
     def _update(self) -> Update:
-        return self._cached("update", lambda: AdaGrad() if self.update == "auto" else updates.get(self.update))
+        return self._cached("update", lambda: self._auto_update() if self.update == "auto" else updates.get(self.update))
+
+    def _auto_update(self) -> Update:
+        """The update that needs no step size: with a step for every weight, or on a device, one for all of them."""
+        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad()
 
     def _loss_now(self, state: State) -> losses.Loss:
         raise NotImplementedError
@@ -48,7 +53,7 @@ class FeatureEstimator(StreamEstimator):
 
     def _check_rows(self, X: Rows) -> None:
         if self._cached("domain", lambda: self._map.restricted):
-            self._map.check(X)
+            self._map.check(host(X))
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)
@@ -87,7 +92,29 @@ class FeatureEstimator(StreamEstimator):
             plan = cache[key] = (ops, self._mapping(state), ops.spec(self._loss_now(state), self._update))
         return plan
 
+    def _device(self, state: State) -> Any:
+        """The weights on the device, if the engine has one, else None."""
+        if not engines.is_torch(self.engine):
+            return None
+        return self._cached("device", lambda: self._device_pass(state, *self._plan(state)))
+
+    def _device_pass(self, state: State, ops: Any, mapping: Mapping, spec: Any) -> Any:
+        return ops.feature_pass(mapping, spec, state)
+
+    def _sync(self) -> None:
+        held = self.__dict__.get("_cache", {}).get("device")
+        if held is not None:
+            held.sync()
+
+    def _leave_device(self) -> None:
+        """The state is about to change by other means: bring it up to date, and let go of the copy on the device."""
+        self._sync()
+        self._cache.pop("device", None)
+
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        device = self._device(state)
+        if device is not None:
+            return device.learn(X, y, weight)
         ops, mapping, spec = self._plan(state)
         n = X.shape[0]
         if n == 1:  # a small new array is quicker than finding the kept one
@@ -104,7 +131,12 @@ class FeatureEstimator(StreamEstimator):
         return scores
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        ops, mapping, _ = self._plan(state)
+        if not engines.is_torch(self.engine):
+            ops, mapping, _ = self._plan(state)
+        elif engines.usable(self.engine):
+            return self._device(state).score(X)
+        else:  # a model made on a device predicts on any machine
+            ops, mapping = engines.get("auto"), self._mapping(state)
         average = "w_mean" in state
         weights = state["w_mean"] if average else state["w"]
         n = X.shape[0]
@@ -119,6 +151,7 @@ class FeatureEstimator(StreamEstimator):
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        self._leave_device()
         mix_outputs(state, T, unwrap(self._update)[0])
 
     def _widen(self, state: State, d: int) -> None:
@@ -142,6 +175,8 @@ class FeatureEstimator(StreamEstimator):
         return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
 
     def _check_parameters(self) -> None:
+        if engines.is_torch(self.engine) and engines.usable(self.engine):
+            engines.get(self.engine).spec(None, self._update)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
@@ -191,13 +226,14 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size.
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size; with the torch
+        engine :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}
-        The compiled loops, or their readable specification.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None
         Seed of the map's random numbers, if the map has none of its own.
 
@@ -218,6 +254,8 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -226,7 +264,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         *,
         standardize: bool = False,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.features = features
@@ -252,13 +290,14 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
-        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
+        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation; with the
+        torch engine :class:`~kernelstream.updates.NormAdaGrad`.
     center : bool, default=True
         Learn the difference from the running mean ybar of the targets seen so far.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    engine : {"auto", "native", "python"}
-        The compiled loops, or their readable specification.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None
         Seed of the map's random numbers, if the map has none of its own.
 
@@ -278,6 +317,8 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -286,7 +327,7 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         *,
         center: bool = True,
         standardize: bool = False,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.features = features

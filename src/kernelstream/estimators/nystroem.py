@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import engine as engines
 from .. import losses, updates
 from ..engine import threads
 from ..features import Nystroem
@@ -16,8 +17,8 @@ from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
 from ..random import generator
-from ..rows import Rows, dense
-from ..updates import AdaGrad, NormAdaGrad, Update
+from ..rows import Rows, dense, host
+from ..updates import NormAdaGrad, Update
 from ._base import WARM_UP, State
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
@@ -40,15 +41,12 @@ class NystroemEstimator(FeatureEstimator):
     budget: int
     rank: int | None
     refresh: int | None
+    on_device = True  # the expansion runs on the processor, the features on the device
 
     # ---------------------------------------------------------------- components
     @property
     def _map(self) -> Nystroem:
         return self._cached("map", lambda: Nystroem(self.kernel, self.budget, self.gamma, rank=self._rank()))
-
-    @property
-    def _update(self) -> Update:
-        return self._cached("update", lambda: AdaGrad() if self.update == "auto" else updates.get(self.update))
 
     @property
     def _early_update(self) -> Update:
@@ -75,6 +73,8 @@ class NystroemEstimator(FeatureEstimator):
                 raise ValueError(f"{name} must be an integer >= 1{' or None' * (name != 'budget')}, got {value!r}")
         if self._rank() > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
+        if engines.is_torch(self.engine) and engines.usable(self.engine):
+            engines.get(self.engine).spec(None, self._update)
         if self._early_update.diagonal or isinstance(self._update, updates.Averaged):
             raise ValueError(
                 f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), "
@@ -119,7 +119,7 @@ class NystroemEstimator(FeatureEstimator):
         """Phase 1 on one block of ``rows``; returns how many were learned."""
         ops, kernel = self._ops, self._kernel(state)
         rows = slice(rows.start, min(rows.stop, rows.start + ops.BLOCK))
-        block, part = dense(X[rows]), None if weight is None else weight[rows]
+        block, part = dense(host(X[rows])), None if weight is None else weight[rows]
         q = state["n_support"]
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
@@ -153,6 +153,7 @@ class NystroemEstimator(FeatureEstimator):
 
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
+        self._leave_device()
         kernel = self._kernel(state)
         P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
@@ -179,7 +180,7 @@ class NystroemEstimator(FeatureEstimator):
         part = None if weight is None else weight[rows]
         scores[rows] = super()._learn(state, X[rows], y[rows], part)
         if self.refresh is not None:
-            self._fill_pool(state, X[rows], y[rows], scores[rows], part)
+            self._fill_pool(state, host(X[rows]), y[rows], scores[rows], part)
             if state["t"] % self.refresh == 0 and state["pool_seen"]:
                 self._move_landmarks(state)
         return rows.stop - rows.start
@@ -213,10 +214,11 @@ class NystroemEstimator(FeatureEstimator):
         kernel = self._kernel(state)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in threads.cuts(X.shape[0], 512):
-            scores[rows] = self._expansion(state, kernel, dense(X[rows]))
+            scores[rows] = self._expansion(state, kernel, dense(host(X[rows])))
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        self._leave_device()
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(state["alpha"] @ T.T)
             state |= {"scale": np.ones(T.shape[1])}
@@ -271,7 +273,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
     refresh : int or None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
     random_state : int, Generator, RandomState or None
         Used when landmarks move.
 
@@ -295,7 +297,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         *,
         refresh: int | None = None,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -346,7 +348,7 @@ class NystroemRegressor(StreamRegressor, NystroemEstimator):
         *,
         refresh: int | None = None,
         center: bool = True,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel

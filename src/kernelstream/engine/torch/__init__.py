@@ -1,0 +1,79 @@
+"""The torch engine: what runs on a device; everything else is handed to the engine of the processor."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...losses import Loss
+from ...updates import Update, unwrap
+
+NAME = "torch"
+
+
+class Ops:
+    """Functions of an engine, bound to a device and a precision; see :class:`~kernelstream.engine.TorchEngine`."""
+
+    NAME = NAME
+
+    def __init__(self, device: str | None, precision: str, block: int):
+        try:
+            self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            torch.empty(1, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from None
+        self.precision, self.block = precision, block
+        self.cuda = self.device.type == "cuda"
+
+    @property
+    def host(self) -> Any:
+        """The engine of the processor."""
+        from .. import get
+
+        return get("auto")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.host, name)
+
+    def spec(self, loss: Loss, update: Update) -> Any:
+        """Loss and update of a pass; ValueError for an update that is not of the form (decay, tau)."""
+        check_update(update)
+        return loss, update
+
+    @contextlib.contextmanager
+    def products(self) -> Iterator[None]:
+        """Context in which matrix products of float32 numbers have the engine's precision."""
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = self.precision != "float32"
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+
+    def tensor(self, array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A copy of an array on the device."""
+        return torch.as_tensor(np.ascontiguousarray(array), dtype=dtype).to(self.device, copy=True)
+
+    def feature_pass(self, mapping: Any, spec: Any, state: dict[str, Any]) -> Any:
+        """The learner on explicit features whose weights live on the device."""
+        from .passes import FeaturePass
+
+        return FeaturePass(self, mapping, *spec, state)
+
+
+def check_update(update: Update) -> None:
+    """ValueError unless the update is (decay, tau): only those can be told from Gram matrices."""
+    inner, average = unwrap(update)
+    if inner.diagonal or average:
+        raise ValueError(
+            f"the torch engine learns blocks of rows from their Gram matrix, which needs an update of the form "
+            f"(decay, tau), such as NormAdaGrad or OGD; {type(update).__name__} moves every weight by itself. "
+            f"Choose another update, or engine='auto'"
+        )

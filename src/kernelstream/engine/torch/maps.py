@@ -1,0 +1,71 @@
+"""Feature maps on the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...features.fourier import FourierMapping
+from ...features.nystroem import GaussianNystroemMapping
+from ...rows import host
+
+KINDS = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
+
+
+class DeviceMap:
+    """Features of rows (m, d) on the device, (m, n_out)."""
+
+    def __init__(self, ops: Any, mapping: Any):
+        self.ops, self.mapping = ops, mapping
+        self.n_out, self.unit = mapping.n_out, mapping.unit
+        self.dtype = KINDS[np.dtype(mapping.dtype)]
+
+    def __call__(self, X: torch.Tensor) -> torch.Tensor:
+        """By the processor: right for every map."""
+        return self.ops.tensor(self.mapping(host(X), self.ops.host))
+
+
+class Fourier(DeviceMap):
+    """``[cos XW, sin XW] / sqrt(D)``."""
+
+    def __init__(self, ops: Any, mapping: FourierMapping):
+        super().__init__(ops, mapping)
+        # D × d: tensor cores read both factors of a product along the summed index
+        self.Wt = ops.tensor(mapping.W.T)
+
+    def __call__(self, X: torch.Tensor) -> torch.Tensor:
+        P = X @ self.Wt.T
+        Z = torch.empty((len(X), self.n_out), dtype=P.dtype, device=P.device)
+        D = P.shape[1]
+        torch.cos(P, out=Z[:, :D])
+        torch.sin(P, out=Z[:, D:])
+        return Z.mul_(1.0 / math.sqrt(D))
+
+
+class GaussianNystroem(DeviceMap):
+    """``exp(-gamma |x - s|^2) P``."""
+
+    def __init__(self, ops: Any, mapping: GaussianNystroemMapping):
+        super().__init__(ops, mapping)
+        self.S2, self.norms = ops.tensor(mapping.S2), ops.tensor(mapping.norms)
+        self.P, self.gamma = ops.tensor(mapping.P), mapping.gamma
+
+    def __call__(self, X: torch.Tensor) -> torch.Tensor:
+        # |x|^2 - 2 x's + |s|^2 cancels: these products are never rounded to tf32
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        K = torch.addmm(self.norms, X, self.S2)
+        torch.backends.cuda.matmul.allow_tf32 = before
+        K += (X * X).sum(dim=1, keepdim=True)
+        return torch.exp_(K.clamp_(min=0.0).mul_(-self.gamma)) @ self.P
+
+
+def on_device(ops: Any, mapping: Any) -> DeviceMap:
+    """The device's form of a mapping."""
+    if type(mapping) is FourierMapping:
+        return Fourier(ops, mapping)
+    if type(mapping) is GaussianNystroemMapping:
+        return GaussianNystroem(ops, mapping)
+    return DeviceMap(ops, mapping)

@@ -1,0 +1,103 @@
+r"""Online learning on explicit features by blocks of rows, exactly as row by row.
+
+For a block with features Z (m, P)::
+
+    F = Z w',   S = Z Z'                                     matrix products
+    for each row i:  f = F_i;  (decay, tau) = step(loss, y_i, f, S_ii, t);
+                     F_j <- decay F_j + tau S_ij for the later rows j;  alpha_i = tau, alpha_j <- decay alpha_j before
+    w <- (product of the decays) w + alpha'Z                 a matrix product
+
+The loop sees numbers only, so the scores and weights are those of the row-by-row loop, up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...losses import Loss
+from ...rows import dense, is_tensor
+from ...updates import Update
+from .maps import on_device
+
+State = dict[str, Any]
+
+
+class FeaturePass:
+    """Weights of a model on the device, and the passes over rows.
+
+    Parameters
+    ----------
+    ops : Ops
+    mapping : Mapping
+    loss : Loss
+    update : Update
+        Of the form (decay, tau).
+    state : dict
+        ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``, and ``center`` where the target is centred. The weights are
+        read once; :meth:`sync` writes them back.
+    """
+
+    def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
+        self.ops, self.state = ops, state
+        self.map = on_device(ops, mapping)
+        self.rule = ops.host.Rule.of(loss, update)
+        scale = state["scale"][:, None].astype(state["w"].dtype)
+        self.w = ops.tensor(state["w"] * scale)  # (C, P)
+        self.stale = False  # whether the state is behind the device
+
+    def sync(self) -> None:
+        """Bring the state up to date with the device."""
+        if self.stale:
+            self.state["w"][:] = self.w.cpu().numpy()
+            self.state["scale"][:] = 1.0
+            self.stale = False
+
+    def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, C) float64."""
+        n, C = X.shape[0], len(self.w)
+        scores = np.empty((n, C))
+        self.stale = True
+        with self.ops.products():
+            for start in range(0, n, self.ops.block):
+                rows = slice(start, min(start + self.ops.block, n))
+                part = None if weight is None else weight[rows]
+                scores[rows] = self._block(self._rows(X, rows), y[rows], part)
+        return scores
+
+    def score(self, X: Any) -> np.ndarray:
+        """Scores of rows, (n, C) float64."""
+        scores = np.empty((X.shape[0], len(self.w)))
+        with self.ops.products():
+            for start in range(0, X.shape[0], self.ops.block):
+                rows = slice(start, min(start + self.ops.block, X.shape[0]))
+                scores[rows] = (self.map(self._rows(X, rows)) @ self.w.T).double().cpu().numpy()
+        return scores + self.state["center"][1] if "center" in self.state else scores
+
+    def _rows(self, X: Any, rows: slice) -> torch.Tensor:
+        """Rows of a tensor, an array or a CSR matrix, on the device."""
+        if is_tensor(X):
+            return X[rows].to(self.ops.device, self.map.dtype)
+        return torch.from_numpy(np.ascontiguousarray(dense(X[rows]))).to(self.ops.device)
+
+    def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """One block, its recursion by the processor: right for every loss and update."""
+        state = self.state
+        Z = self.map(X)
+        F = (Z @ self.w.T).double().cpu().numpy()
+        S = (Z @ Z.T).double().cpu().numpy()
+        if self.map.unit:
+            np.fill_diagonal(S, 1.0)
+        _, joined, coefficients, decay = self.ops.host.expansion_pass(
+            F, S, y, weight, self.rule, state["memory"], state.get("center"), state["t"], len(F)
+        )
+        state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
+        if (decay != 1.0).any():
+            self.w *= self.ops.tensor(decay[:, None]).to(self.w.dtype)
+        if len(joined):
+            alpha = np.zeros((len(F), len(self.w)))
+            alpha[joined] = coefficients
+            self.w += self.ops.tensor(alpha.T).to(Z.dtype) @ Z
+        return F

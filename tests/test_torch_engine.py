@@ -1,0 +1,218 @@
+"""The torch engine on the processor: the same scores and models as the row-by-row specification."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch")
+
+import kernelstream
+from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, losses, updates
+from kernelstream.engine import TorchEngine
+from kernelstream.features import Nystroem, RandomFourier, TensorSketch
+from kernelstream.updates import (
+    NORMA,
+    OGD,
+    AdaGrad,
+    Averaged,
+    CoinBetting,
+    NormAdaGrad,
+    PassiveAggressive,
+    Pegasos,
+    Perceptron,
+)
+
+CPU = TorchEngine("cpu", block=16)
+UPDATES = [
+    OGD(0.5),
+    OGD(0.7, schedule="sqrt", lam=0.01),
+    OGD(schedule="inverse", lam=0.3),
+    Pegasos(0.1),
+    NORMA(0.3, 0.02),
+    Perceptron(0.5),
+    Perceptron(1.0, ties=True),
+    PassiveAggressive(0.4),
+    PassiveAggressive(0.4, variant=2),
+    PassiveAggressive(np.inf),
+    NormAdaGrad(),
+    NormAdaGrad(0.5),
+    CoinBetting(),
+]
+
+
+def rows(n=83, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1], rng.uniform(0, 2, n) * (rng.random(n) < 0.9)
+
+
+def pairs():
+    for kind in ("binary", "multiclass", "regression"):
+        for name in losses.names(kind):
+            for update in UPDATES:
+                try:
+                    update.check(losses.get(name))
+                except ValueError:
+                    continue
+                yield pytest.param(kind, name, update, id=f"{name}-{update}")
+
+
+def task(kind, y):
+    if kind == "regression":
+        return y
+    return (y > 0.2).astype(int) if kind == "binary" else np.digitize(y, [-0.4, 0.3])
+
+
+def model(kind, loss, update, engine, features=None, **rest):
+    features = RandomFourier(gamma=0.5, n_components=8, random_state=1) if features is None else features
+    cls = FeatureRegressor if kind == "regression" else FeatureClassifier
+    return cls(features, loss, update, engine=engine, random_state=0, **rest)
+
+
+@pytest.mark.parametrize("kind, loss, update", list(pairs()))
+def test_equals_the_row_by_row_loop(kind, loss, update):
+    """Every loss with every (decay, tau) update, weighted rows, any split, against the python engine in float64."""
+    X, y, weight = rows()
+    y = task(kind, y)
+    want = model(kind, loss, update, "python")
+    expected = want.learn(X, y, sample_weight=weight)
+    got = model(kind, loss, update, CPU)
+    parts = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 1), (1, 40), (40, 83))]
+    if len({part.ndim for part in parts} | {part.shape[-1] for part in parts if part.ndim == 2}) == 1:
+        np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-8, atol=1e-9)
+    scale = want.state_["scale"][:, None]
+    np.testing.assert_allclose(got.state_["w"], want.state_["w"] * scale, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(got.state_["memory"], want.state_["memory"], rtol=1e-8, atol=1e-9)
+    assert got.state_["t"] == want.state_["t"]
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        RandomFourier(n_components=6, random_state=1),
+        Nystroem(n_components=12, random_state=1),
+        Nystroem("laplacian", n_components=12, random_state=1),
+        TensorSketch(n_components=16, random_state=1),
+    ],
+    ids=["fourier", "nystroem", "nystroem_laplacian", "tensor_sketch"],
+)
+@pytest.mark.parametrize("form", ["dense", "csr", "tensor", "float32"])
+def test_maps_and_forms_of_rows(features, form):
+    """Data-driven maps with their warm-up; arrays, CSR and tensors."""
+    X, y, _ = rows(180)
+    y = task("binary", y)
+    X = X.astype(np.float32) if form == "float32" else X
+    given = {"csr": sp.csr_matrix, "tensor": torch.from_numpy}.get(form, lambda X: X)(X)
+    want = model("binary", "logistic", "norm_ada_grad", "python", features)
+    got = model("binary", "logistic", "auto", CPU, features)
+    tolerance = 2e-4 if form == "float32" else 1e-8
+    np.testing.assert_allclose(got.learn(given, y), want.learn(X, y), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        got.decision_function(given), want.decision_function(X), rtol=tolerance, atol=tolerance
+    )
+    assert (got.predict(given) == want.predict(X)).all()
+
+
+def test_tensors_of_targets_and_weights():
+    X, y, weight = rows()
+    want = model("regression", "squared", NormAdaGrad(), "python", standardize=True).fit(X, y, sample_weight=weight)
+    got = model("regression", "squared", "auto", CPU, standardize=True)
+    got.fit(torch.from_numpy(X), torch.from_numpy(y), sample_weight=torch.from_numpy(weight))
+    np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("refresh", [None, 30])
+def test_nogd(refresh):
+    X, y, _ = rows(300)
+    for cls, target in ((NystroemRegressor, y), (NystroemClassifier, task("multiclass", y))):
+        args = {"gamma": 0.5, "budget": 20, "rank": 8, "refresh": refresh, "random_state": 0}
+        want = cls(**args, update="norm_ada_grad", engine="python").fit(X, target)
+        got = cls(**args, engine=CPU)
+        for part in np.array_split(np.arange(300), 7):
+            got.partial_fit(X[part], target[part])
+        np.testing.assert_allclose(got._scores(X), want._scores(X), rtol=1e-6, atol=1e-8)
+
+
+def test_labels_that_appear_later():
+    X, y, _ = rows(120)
+    y = np.where(np.arange(120) < 50, task("binary", y), task("multiclass", y) + 5)
+    want = model("multiclass", "hinge", NormAdaGrad(), "python").learn(X, y)
+    got = model("multiclass", "hinge", "auto", CPU)
+    np.testing.assert_allclose(got.learn(X, y), want, rtol=1e-8, atol=1e-10)
+
+
+def test_state_files_and_other_machines(tmp_path, monkeypatch):
+    """The state is up to date whenever it is looked at; a file predicts where there is no torch."""
+    X, y, _ = rows(200)
+    half = model("regression", "squared", "auto", CPU).fit(X[:100], y[:100])
+    twin = pickle.loads(pickle.dumps(half))
+    assert np.abs(half.state_["w"]).sum() > 0
+    half.partial_fit(X[100:], y[100:])
+    twin.partial_fit(X[100:], y[100:])
+    np.testing.assert_allclose(half.state_["w"], twin.state_["w"], rtol=1e-12)
+    kernelstream.save(half, tmp_path / "model.ks")
+    expected = half.predict(X)
+    monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
+    loaded = kernelstream.load(tmp_path / "model.ks")
+    np.testing.assert_allclose(loaded.predict(X), expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="needs PyTorch"):
+        loaded.fit(X, y)
+
+
+def test_resumes_with_another_engine():
+    X, y, _ = rows(200)
+    want = model("regression", "squared", NormAdaGrad(), "python").fit(X, y)
+    got = model("regression", "squared", NormAdaGrad(), CPU).fit(X[:90], y[:90])
+    got.set_params(engine="auto").partial_fit(X[90:140], y[90:140])
+    got.set_params(engine=CPU).partial_fit(X[140:], y[140:])
+    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("update", [AdaGrad(), Averaged("ogd")])
+def test_updates_it_cannot_do(update):
+    X, y, _ = rows(20)
+    with pytest.raises(ValueError, match=r"\(decay, tau\)"):
+        model("regression", "squared", update, CPU).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "engine, words",
+    [
+        (TorchEngine("cpu", precision="half"), "precision must be one of tf32"),
+        (TorchEngine("cpu", block=0), "block must be an integer"),
+        (TorchEngine("nonsense"), "nonsense"),
+        ("pytorch", "engine must be one of auto"),
+    ],
+)
+def test_bad_engines(engine, words):
+    X, y, _ = rows(20)
+    with pytest.raises(ValueError, match=words):
+        model("regression", "squared", "auto", engine).fit(X, y)
+
+
+def test_families_without_it_say_so():
+    X, y, _ = rows(20)
+    with pytest.raises(ValueError, match="no torch engine"):
+        kernelstream.AROWClassifier(engine="torch").fit(X, y > 0)
+
+
+def test_bad_tensors_leave_the_model_alone():
+    X, y, _ = rows(60)
+    est = model("regression", "squared", "auto", CPU).fit(X, y)
+    before = est.predict(X)
+    bad = torch.from_numpy(X.copy())
+    bad[3, 1] = torch.nan
+    for rows_, words in ((bad, "NaN"), (torch.zeros(5, 7, dtype=torch.float64), "7 features"),
+                         (torch.zeros(5, 3), "float64"), (torch.zeros(5, dtype=torch.float64), "2D")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            est.partial_fit(rows_, np.zeros(len(rows_)))
+    with pytest.raises(ValueError):
+        est.partial_fit(torch.from_numpy(X), y[:-1])
+    assert (est.predict(X) == before).all()
+
+
+def test_every_update_is_covered():
+    ours = {update.name for update in UPDATES}
+    assert ours == {name for name in updates.names() if name not in ("ada_grad", "averaged")}
