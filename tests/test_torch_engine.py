@@ -1,16 +1,27 @@
 """The torch engine on the processor: the same scores and models as the row-by-row specification."""
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-torch = pytest.importorskip("torch")
-
 import kernelstream
-from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, losses, updates
+from kernelstream import (
+    DoublyStochasticClassifier,
+    DoublyStochasticRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    NystroemClassifier,
+    NystroemRegressor,
+    losses,
+    updates,
+)
 from kernelstream.engine import TorchEngine
+from kernelstream.estimators import DoublyStep
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
 from kernelstream.updates import (
     NORMA,
@@ -23,6 +34,8 @@ from kernelstream.updates import (
     Pegasos,
     Perceptron,
 )
+
+torch = pytest.importorskip("torch")
 
 CPU = TorchEngine("cpu", block=16)
 UPDATES = [
@@ -109,9 +122,7 @@ def test_maps_and_forms_of_rows(features, form):
     got = model("binary", "logistic", "auto", CPU, features)
     tolerance = 2e-4 if form == "float32" else 1e-8
     np.testing.assert_allclose(got.learn(given, y), want.learn(X, y), rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(
-        got.decision_function(given), want.decision_function(X), rtol=tolerance, atol=tolerance
-    )
+    np.testing.assert_allclose(got.decision_function(given), want.decision_function(X), rtol=tolerance, atol=tolerance)
     assert (got.predict(given) == want.predict(X)).all()
 
 
@@ -216,3 +227,36 @@ def test_bad_tensors_leave_the_model_alone():
 def test_every_update_is_covered():
     ours = {update.name for update in UPDATES}
     assert ours == {name for name in updates.names() if name not in ("ada_grad", "averaged")}
+
+
+def test_triton_programs_in_the_interpreter():
+    pytest.importorskip("triton")
+    program = Path(__file__).with_name("triton_interpreted.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "equal", done.stderr
+
+
+@pytest.mark.parametrize("average, precondition", [(True, 0.0), (False, 0.05)])
+@pytest.mark.parametrize("max_blocks", [None, 3])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_doubly_stochastic(kernel, max_blocks, average, precondition):
+    """fit in several passes, a stream on top, and prediction, as on the processor."""
+    X, y, weight = rows(300)
+    args = {
+        "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 40, "block_size": 24,
+        "passes": 1.5, "step": DoublyStep(2.0, 20.0, average, precondition), "max_blocks": max_blocks, "random_state": 3,
+    }  # fmt: skip
+    want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
+    for est in (want, got):
+        est.fit(X, task("multiclass", y), sample_weight=weight)
+        est.partial_fit(X[:90], task("multiclass", y[:90]))
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(got.state_["alpha"], want.state_["alpha"], rtol=1e-6, atol=1e-8)
+
+
+def test_doubly_stochastic_defaults_and_tensors():
+    X, y, _ = rows(400)
+    want, got = (DoublyStochasticRegressor(block_size=16, random_state=0, engine=engine) for engine in ("auto", CPU))
+    want.fit(X, y)
+    got.fit(torch.from_numpy(X), torch.from_numpy(y))
+    np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-6, atol=1e-8)

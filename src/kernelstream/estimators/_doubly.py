@@ -12,17 +12,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
+from .. import engine as engines
 from .. import kernels
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
 from ..losses import Loss
 from ..random import generator
-from ..rows import Rows, concat, dense, drop, pack, unpack
+from ..rows import Rows, concat, dense, drop, host, pack, unpack
 from ..updates import check_auto, positive
 from ._base import WARM_UP, State, StreamEstimator, _rows_until
 from ._doubly_blocks import FeatureBlocks
 from ._doubly_choice import CHOICE_ROWS, choose, trial
 from ._doubly_descent import ORDERS, Descent
+from ._doubly_device import DeviceDescent, DeviceFeatureBlocks
 from ._state import pad_columns
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
@@ -96,6 +98,7 @@ class DoublyEstimator(StreamEstimator):
     cache_bytes: int
     center: bool = False
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
+    on_device = True
 
     # ---------------------------------------------------------------- components
     def _loss_now(self, state: State) -> Loss:
@@ -133,17 +136,19 @@ class DoublyEstimator(StreamEstimator):
 
         def build() -> Descent:
             kernel, step = self._kernel(state), self._the_step()
-            blocks = FeatureBlocks(
+            on_device = engines.is_torch(self.engine) and engines.usable(self.engine)
+            blocks = (DeviceFeatureBlocks if on_device else FeatureBlocks)(
                 kernel,
                 state["seed"],
                 state["n_features"],
                 self.block_size,
                 state["dtype"],
-                self._ops,
+                self._ops if on_device or not engines.is_torch(self.engine) else engines.get("auto"),
                 self.cache_bytes,
             )
             loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
-            return Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+            kind = DeviceDescent if on_device else Descent
+            return kind(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
         made.loss = self._loss_now(state)  # which a new class changes
@@ -167,7 +172,11 @@ class DoublyEstimator(StreamEstimator):
         if not isinstance(self.center, (bool, np.bool_)):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
+    def _check_X(self, X: Any, reset: bool) -> Rows:
+        return host(super()._check_X(X, reset))  # rows wait, are shuffled and come back: they are kept here
+
     def _check_rows(self, X: Rows) -> None:
+        X = host(X)
         kernel = self._cached("kernel given", self._kernel_given)
         if kernel.domain != "real" or type(kernel).check is not Kernel.check:
             kernel.check(X)

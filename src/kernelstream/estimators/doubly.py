@@ -58,8 +58,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Frequencies are kept in so much memory instead of being made again; changes the speed only.
     class_weight : dict, "balanced" or None
         Factors of the loss by class.
-    engine : {"auto", "native", "python"}
-        The compiled loops, or their readable specification.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, their readable specification, or a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None
         Where the seed comes from.
 
@@ -107,7 +107,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         passes: float | str = "auto",
         cache_bytes: int = CACHE_BYTES,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -180,7 +180,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
     batch_size, block_size, max_blocks, passes, cache_bytes
         See :class:`DoublyStochasticClassifier`.
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -219,7 +219,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         max_blocks: int | None = None,
         passes: float | str = "auto",
         cache_bytes: int = CACHE_BYTES,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel

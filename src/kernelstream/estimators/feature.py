@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import features as maps
 from .. import engine as engines
+from .. import features as maps
 from .. import losses, updates
 from ..engine import threads
 from ..features import FeatureMap, Mapping
@@ -35,7 +35,9 @@ class FeatureEstimator(StreamEstimator):
 
     @property
     def _update(self) -> Update:
-        return self._cached("update", lambda: self._auto_update() if self.update == "auto" else updates.get(self.update))
+        return self._cached(
+            "update", lambda: self._auto_update() if self.update == "auto" else updates.get(self.update)
+        )
 
     def _auto_update(self) -> Update:
         """The update that needs no step size: with a step for every weight, or on a device, one for all of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Ops:
             raise ValueError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from None
         self.precision, self.block = precision, block
         self.cuda = self.device.type == "cuda"
+        self.triton = has_triton()
 
     @property
     def host(self) -> Any:
@@ -46,14 +48,28 @@ class Ops:
         check_update(update)
         return loss, update
 
+    def all_finite(self, X: np.ndarray) -> bool:
+        """Whether no entry is NaN or infinite, by all cores: a sum without them is finite, unless it overflows."""
+        held = torch.from_numpy(X)
+        return bool(held.sum().isfinite()) or bool(held.isfinite().all())
+
     @contextlib.contextmanager
     def products(self) -> Iterator[None]:
         """Context in which matrix products of float32 numbers have the engine's precision."""
         before = torch.backends.cuda.matmul.allow_tf32
         torch.backends.cuda.matmul.allow_tf32 = self.precision != "float32"
         try:
-            with torch.inference_mode():
+            with torch.no_grad():
                 yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+
+    @contextlib.contextmanager
+    def full(self) -> Iterator[None]:
+        """Context in which products of float32 numbers are not rounded further."""
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        try:
+            yield
         finally:
             torch.backends.cuda.matmul.allow_tf32 = before
 
@@ -65,7 +81,40 @@ class Ops:
         """The learner on explicit features whose weights live on the device."""
         from .passes import FeaturePass
 
-        return FeaturePass(self, mapping, *spec, state)
+        loss, update = spec
+        if self.cuda and self.triton:
+            from .maps import is_known
+            from .pipeline import CudaPass
+            from .recursion import program
+
+            known = program(loss, update)
+            if known is not None and is_known(mapping):
+                return CudaPass(self, mapping, loss, update, state, known)
+        return FeaturePass(self, mapping, loss, update, state)
+
+    def doubly_blocks(self, blocks: Any) -> Any:
+        """Random features made on the device."""
+        from .doubly import DeviceBlocks
+
+        return DeviceBlocks(self, blocks)
+
+    def doubly_weights(self, state: dict[str, Any], blocks: int, average: bool) -> Any:
+        """Weights of a doubly stochastic model on the device."""
+        from .doubly import Weights
+
+        return Weights(self, state, blocks, average)
+
+    def doubly_conditioned(self, *args: Any) -> Any:
+        """A direction divided by the covariance of the features."""
+        from .doubly import conditioned
+
+        with self.full():
+            return conditioned(*args)
+
+
+def has_triton() -> bool:
+    """Whether Triton is installed."""
+    return find_spec("triton") is not None
 
 
 def check_update(update: Update) -> None:

@@ -55,11 +55,15 @@ class GaussianNystroem(DeviceMap):
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         # |x|^2 - 2 x's + |s|^2 cancels: these products are never rounded to tf32
-        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
-        K = torch.addmm(self.norms, X, self.S2)
-        torch.backends.cuda.matmul.allow_tf32 = before
+        with self.ops.full():
+            K = torch.addmm(self.norms, X, self.S2)
         K += (X * X).sum(dim=1, keepdim=True)
         return torch.exp_(K.clamp_(min=0.0).mul_(-self.gamma)) @ self.P
+
+
+def is_known(mapping: Any) -> bool:
+    """Whether the device makes the features of a mapping by itself."""
+    return type(mapping) in (FourierMapping, GaussianNystroemMapping)
 
 
 def on_device(ops: Any, mapping: Any) -> DeviceMap:

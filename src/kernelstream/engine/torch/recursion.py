@@ -1,13 +1,14 @@
 r"""The recursion over the rows of a block as one Triton program: a twin of ``expansion_pass`` without a budget.
 
 ``f = F_i``; ``(decay, tau) = step(loss, y_i, f, S_ii, t)``; the later F become ``decay F_j + tau S_ij``. Rows come in
-groups of :data:`GROUP`, whose scores are held in registers; what a group does to the scores after it is one product
-with a strip of S. Formulas are those of :mod:`kernelstream.losses` and :mod:`kernelstream.updates`.
+groups of :data:`GROUP`, whose tau are held in registers: ``f = F_i + sum_j S_ij tau_j`` over the rows j of the group
+before i. What a group does to the scores after it is one product with a strip of S. The formulas are those of
+:mod:`kernelstream.losses` and :mod:`kernelstream.updates`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import triton
@@ -16,8 +17,9 @@ import triton.language as tl
 from ...losses import Loss
 from ...updates import NormAdaGrad, Update
 
-GROUP = 32  # rows whose scores are held in registers: a score per lane of a warp
-TILE = 128  # rows of the strip of S handled at once
+GROUP = 32  # rows whose tau are held in registers: one per lane of a warp
+TILE = 512  # rows of the strip of S handled at once
+WARPS = 8
 TINY = tl.constexpr(1e-12)
 AUTO = tl.constexpr(NormAdaGrad.AUTO)
 BOOK = 3  # t, and count and mean of the centred target
@@ -38,7 +40,7 @@ class Program(NamedTuple):
     update: str
     flag: int  # the update's variant
     kind: str
-    numbers: tuple[float, float, float, float]  # of the loss; of the update
+    numbers: tuple[float, ...]  # one of the loss, three of the update
 
     @property
     def decays(self) -> bool:
@@ -61,7 +63,7 @@ def program(loss: Loss, update: Update) -> Program | None:
         return None
     closed = name in ("hinge", "crammer_singer") and bool(p[0])
     number = float(p[0]) if p else 0.0
-    flag, q = {
+    flag, rest_of = {
         "ogd": lambda: (int(q[1]), (q[0], q[2], 0.0)),
         "pegasos": lambda: (0, (q[0], 0.0, 0.0)),
         "norma": lambda: (0, tuple(q)),
@@ -70,7 +72,7 @@ def program(loss: Loss, update: Update) -> Program | None:
         "norm_ada_grad": lambda: (int(q[0] < 0), (q[0], 0.0, 0.0)),
         "coin_betting": lambda: (0, (0.0, 0.0, 0.0)),
     }[step]()
-    return Program(name, rest, closed, step, flag, loss.kind, (number, *map(float, q)))
+    return Program(name, rest, closed, step, flag, loss.kind, (number, *map(float, rest_of)))
 
 
 def recursion(
@@ -105,14 +107,40 @@ def recursion(
         Rows so far; count and mean of the target; changed in place.
     """
     m, C = F.shape
-    columns = triton.next_power_of_2(C)
+    columns = 1 if C == 1 else max(16, triton.next_power_of_2(C))  # the least width of a product
+    tile = min(TILE if C == 1 else TILE // 4, max(16, triton.next_power_of_2(m)))
     _kernel[(1,)](
         F, S, y, weight, numbers, memory, book, alpha, decay, m, S.stride(0),
         C=C, CP=columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed, UPDATE=program.update,
         FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center, UNIT=unit,
-        ACC=tl.float64 if F.dtype == torch.float64 else tl.float32, GROUP=GROUP, TILE=TILE,
-        num_warps=4 if columns == 1 else 1,
+        ACC=tl.float64 if F.dtype == torch.float64 else tl.float32, GROUP=GROUP, TILE=tile,
+        num_warps=WARPS if C == 1 else WARPS // 2,
     )  # fmt: skip
+
+
+@triton.jit
+def _load(at, col, real, ONE: tl.constexpr):
+    if ONE:
+        return tl.load(at)
+    else:
+        return tl.load(at + col, mask=real, other=0.0)
+
+
+@triton.jit
+def _store(at, value, col, real, ONE: tl.constexpr):
+    if ONE:
+        tl.store(at, value)
+    else:
+        tl.store(at + col, value, mask=real)
+
+
+@triton.jit
+def _total(x, ONE: tl.constexpr):
+    """Sum over the outputs."""
+    if ONE:
+        return x
+    else:
+        return tl.sum(x, axis=0)
 
 
 @triton.jit
@@ -122,8 +150,12 @@ def _kernel(
     UPDATE: tl.constexpr, FLAG: tl.constexpr, KIND: tl.constexpr, DECAYS: tl.constexpr, CENTER: tl.constexpr,
     UNIT: tl.constexpr, ACC: tl.constexpr, GROUP: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
+    ONE: tl.constexpr = C == 1  # then what belongs to an output is a plain number
     lane = tl.arange(0, GROUP)
-    col = tl.arange(0, CP)
+    if ONE:
+        col = tl.load(numbers).to(tl.int32) * 0
+    else:
+        col = tl.arange(0, CP)
     real = col < C
     p = tl.load(numbers).to(ACC)
     q0 = tl.load(numbers + 1).to(ACC)
@@ -137,7 +169,7 @@ def _kernel(
     a1 = a0
     a2 = a0
     a3 = a0
-    v0 = tl.zeros([CP], tl.float64)
+    v0 = (col * 0).to(tl.float64)
     v1 = v0
     v2 = v0
     v3 = v0
@@ -149,61 +181,86 @@ def _kernel(
         a1 = tl.load(memory + C)
         a2 = tl.load(memory + 2 * C)
         a3 = tl.load(memory + 3 * C)
-        v0 = tl.load(memory + 4 * C + col, mask=real, other=0.0)
+        v0 = _load(memory + 4 * C, col, real, ONE)
     if UPDATE == "coin_betting":
-        v0 = tl.load(memory + col, mask=real, other=0.0)
-        v1 = tl.load(memory + C + col, mask=real, other=0.0)
-        v2 = tl.load(memory + 2 * C + col, mask=real, other=0.0)
-        v3 = tl.load(memory + 3 * C + col, mask=real, other=0.0)
-    total = tl.full([CP], 1.0, ACC)
+        v0 = _load(memory, col, real, ONE)
+        v1 = _load(memory + C, col, real, ONE)
+        v2 = _load(memory + 2 * C, col, real, ONE)
+        v3 = _load(memory + 3 * C, col, real, ONE)
+    total = (col * 0).to(ACC) + 1.0
     for base in range(0, m, GROUP):
         row = base + lane
-        f2 = tl.load(F + row[:, None] * C + col[None, :], mask=(row < m)[:, None] & real[None, :], other=0.0)
-        alpha2 = tl.zeros([GROUP, CP], ACC)
-        inside = tl.full([CP], 1.0, ACC)
+        # The strip of S below the group is on its way while the rows of the group are worked on.
+        later = base + GROUP + tl.arange(0, TILE)
+        strip = tl.load(S + later[:, None] * stride + row[None, :], mask=(later < m)[:, None], other=0.0)
+        if ONE:
+            shown = tl.zeros([GROUP], ACC)
+            taus = tl.zeros([GROUP], ACC)
+        else:
+            shown = tl.zeros([GROUP, CP], ACC)
+            taus = tl.zeros([GROUP, CP], ACC)
+        # Reading the group's tile of S at once brings its lines near: row by row they would come from far away. S is
+        # finite, so the sum of its entries times 0 changes nothing; it only keeps the compiler from dropping the load.
+        tile = tl.load(
+            S + row[:, None] * stride + row[None, :], mask=(row < m)[:, None] & (row < m)[None, :], other=0.0
+        )
+        inside = (col * 0).to(ACC) + (1.0 + 0.0 * tl.sum(tl.sum(tile, axis=1), axis=0).to(ACC))
         size = tl.minimum(GROUP, m - base)
         # what a row needs is loaded while the row before is worked on
-        s_next = tl.load(S + base * stride + row, mask=row < m, other=0.0).to(ACC)
+        f_next = _load(F + base * C, col, real, ONE).to(ACC)
+        if ONE:
+            s_next = tl.load(S + base * stride + row, mask=row < m, other=0.0).to(ACC)
+        else:
+            s_next = tl.load(S + base * stride + row[:, None], mask=(row < m)[:, None], other=0.0).to(ACC)
+        k_next = tl.load(S + base * stride + base).to(ACC)
         y_next = tl.load(y + base).to(ACC)
         weight_next = tl.load(weight + base).to(ACC)
         for i in range(0, size):
+            f = f_next
             s = s_next
+            k = k_next
             y_i = y_next
             importance = weight_next
             ahead = base + tl.minimum(i + 1, size - 1)
-            s_next = tl.load(S + ahead * stride + row, mask=row < m, other=0.0).to(ACC)
+            f_next = _load(F + ahead * C, col, real, ONE).to(ACC)
+            if ONE:
+                s_next = tl.load(S + ahead * stride + row, mask=row < m, other=0.0).to(ACC)
+                mine = lane == i
+            else:
+                s_next = tl.load(S + ahead * stride + row[:, None], mask=(row < m)[:, None], other=0.0).to(ACC)
+                mine = lane[:, None] == i
+            k_next = tl.load(S + ahead * stride + ahead).to(ACC)
             y_next = tl.load(y + ahead).to(ACC)
             weight_next = tl.load(weight + ahead).to(ACC)
-            mine = lane == i
-            f = tl.sum(tl.where(mine[:, None], f2, 0.0), axis=0)
+            if DECAYS:
+                f = inside * f
+            f += tl.sum(s * taus, axis=0)
             if CENTER:
                 offset = mean.to(ACC)
-                tl.store(F + (base + i) * C + col, f + offset, mask=real)
                 target = y_i - offset
+                score = f + offset
             else:
-                tl.store(F + (base + i) * C + col, f, mask=real)
                 target = y_i
+                score = f
             act = importance > 0.0
             t += tl.where(act, 1.0, 0.0)
             if UNIT:
-                k = t.to(ACC) * 0.0 + 1.0
-            else:
-                k = tl.sum(tl.where(mine, s, 0.0), axis=0)
+                k = k * 0.0 + 1.0
             value, g = _loss(target, f, col, real, p, C, LOSS, REST, CLOSED, KIND, ACC)
-            now = t.to(ACC)
-            decay = tl.full([CP], 1.0, ACC)
+            now = tl.maximum(t.to(ACC), 1.0)
+            decay = inside * 0.0 + 1.0
             if UPDATE == "ogd":
                 if FLAG == 0:
                     eta = q0
                 elif FLAG == 1:
-                    eta = q0 / tl.sqrt(tl.maximum(now, 1.0))
+                    eta = q0 / tl.sqrt(now)
                 else:
-                    eta = 1.0 / (q1 * tl.maximum(now, 1.0))
+                    eta = 1.0 / (q1 * now)
                 tau = -eta * g
                 decay = decay * (1.0 - eta * q1)
             if UPDATE == "pegasos":
-                tau = -g / (q0 * tl.maximum(now, 1.0))
-                decay = decay * (1.0 - 1.0 / tl.maximum(now, 1.0))
+                tau = -g / (q0 * now)
+                decay = decay * (1.0 - 1.0 / now)
             if UPDATE == "norma":
                 decay = decay * (1.0 - q0 * q1)
                 if LOSS == "epsilon_insensitive":
@@ -211,7 +268,7 @@ def _kernel(
                     gap = target - f
                     outside = tl.abs(gap) > epsilon
                     tau = tl.where(outside, tl.where(gap > 0.0, q0, -q0), 0.0)
-                    step = tl.sum(tl.where(outside, (1.0 - q2) * q0, -q2 * q0), axis=0)
+                    step = _total(tl.where(outside, (1.0 - q2) * q0, -q2 * q0), ONE)
                     a0 = tl.where(act, tl.maximum(0.0, epsilon + step).to(tl.float64), a0)
                     a1 = tl.where(act, 1.0, a1)
                 else:
@@ -224,30 +281,38 @@ def _kernel(
                         tau = tl.where((f >= 0.0) != (target > 0.0), q0 * target, 0.0)
                 elif KIND == "regression":
                     tau = tl.where(value > 0.0, tl.where(target - f >= 0.0, q0, -q0), 0.0)
+                elif ONE:
+                    tau = g * 0.0
                 else:
                     best = tl.argmax(tl.where(real, f, -float("inf")), axis=0, tie_break_left=True)
                     wrong = best != target.to(tl.int32)
                     up = tl.where(col == target.to(tl.int32), q0, 0.0)
                     tau = tl.where(wrong, up - tl.where(col == best, q0, 0.0), 0.0)
             if UPDATE == "passive_aggressive":
-                n = tl.sum(g * g, axis=0) * k
+                n = _total(g * g, ONE) * k
                 safe = tl.where(n > 0.0, n, 1.0)
                 if FLAG == 1:
-                    size_ = tl.minimum(q0, value / safe)
+                    length = tl.minimum(q0, value / safe)
                 else:
-                    size_ = value / (safe + 0.5 / q0)
-                size_ = tl.where(n > 0.0, size_, tl.where(q0 < float("inf"), q0, 0.0))
-                tau = tl.where(g == 0.0, 0.0, -size_ * g)
+                    length = value / (safe + 0.5 / q0)
+                length = tl.where(n > 0.0, length, tl.where(q0 < float("inf"), q0, 0.0))
+                tau = tl.where(g == 0.0, 0.0, -length * g)
             if UPDATE == "norm_ada_grad":
                 if FLAG == 1:
+                    # quotients in ACC: those of float64 would take longer than all the rest
                     n = a0 + 1.0
-                    k_mean = a3 + (k.to(tl.float64) - a3) / n
-                    eta = tl.where(k_mean > 0.0, AUTO / tl.sqrt(tl.maximum(k_mean.to(ACC), TINY * TINY)), 0.0)
+                    share = 1.0 / n.to(ACC)
+                    if UNIT:
+                        k_mean = n * 0.0 + 1.0
+                        eta = share * 0.0 + AUTO
+                    else:
+                        k_mean = a3 + ((k - a3.to(ACC)) * share).to(tl.float64)
+                        eta = tl.where(k_mean > 0.0, AUTO / tl.sqrt(tl.maximum(k_mean.to(ACC), TINY * TINY)), 0.0)
                     if KIND == "regression":
                         delta = target.to(tl.float64) - a1
-                        y_mean = a1 + delta / n
+                        y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
                         squares = a2 + delta * (target.to(tl.float64) - y_mean)
-                        eta = eta * 0.3 * tl.sqrt((squares / n).to(ACC))
+                        eta = eta * 0.3 * tl.sqrt(squares.to(ACC) * share)
                         a1 = tl.where(act, y_mean, a1)
                         a2 = tl.where(act, squares, a2)
                     a0 = tl.where(act, n, a0)
@@ -273,35 +338,59 @@ def _kernel(
             tau = tl.where(act, tau * importance, 0.0)
             if CENTER:
                 count += importance.to(tl.float64)
-                drift = importance.to(tl.float64) * (y_i.to(tl.float64) - mean)
-                mean += tl.where(act, drift / tl.where(act, count, 1.0), 0.0)
+                drift = importance * (y_i - mean.to(ACC))
+                mean += tl.where(act, drift / tl.where(act, count, 1.0).to(ACC), 0.0).to(tl.float64)
             if DECAYS:
                 decay = tl.where(act, decay, 1.0)
-                f2 = decay[None, :] * f2
-                alpha2 = decay[None, :] * alpha2
+                taus = decay * taus
                 inside = inside * decay
-            f2 += s[:, None] * tau[None, :]
-            alpha2 += tl.where(mine[:, None], tau[None, :], 0.0)
-        tl.store(alpha + row[:, None] * C + col[None, :], alpha2, mask=(row < m)[:, None] & real[None, :])
-        # The rows after the group, and, where there is decay, the coefficients before it.
+            taus = tl.where(mine, tau, taus)
+            shown = tl.where(mine, score, shown)
+        # What the group did to the rows after it, and, where there is decay, to the coefficients before it.
+        if ONE:
+            tl.store(F + row, shown, mask=row < m)
+            tl.store(alpha + row, taus, mask=row < m)
+        else:
+            own = (row < m)[:, None] & real[None, :]
+            tl.store(F + row[:, None] * C + col[None, :], shown, mask=own)
+            tl.store(alpha + row[:, None] * C + col[None, :], taus, mask=own)
         for start in range(base + GROUP, m, TILE):
-            later = start + tl.arange(0, TILE)
-            strip = tl.load(S + later[:, None] * stride + row[None, :], mask=(later < m)[:, None], other=0.0).to(ACC)
-            for c in range(0, C):
-                one = tl.sum(tl.where(col[None, :] == c, alpha2, 0.0), axis=1)
-                old = tl.load(F + later * C + c, mask=later < m, other=0.0)
+            if start > base + GROUP:
+                later = start + tl.arange(0, TILE)
+                strip = tl.load(S + later[:, None] * stride + row[None, :], mask=(later < m)[:, None], other=0.0)
+            if ONE:
+                old = tl.load(F + later, mask=later < m, other=0.0)
                 if DECAYS:
-                    old *= tl.sum(tl.where(col == c, inside, 0.0), axis=0)
-                tl.store(F + later * C + c, old + tl.sum(strip * one[None, :], axis=1), mask=later < m)
+                    old *= inside
+                tl.store(F + later, old + tl.sum(strip.to(ACC) * taus[None, :], axis=1), mask=later < m)
+            elif tl.float64 == ACC:
+                for c in range(0, C):
+                    one = tl.sum(tl.where(col[None, :] == c, taus, 0.0), axis=1)
+                    old = tl.load(F + later * C + c, mask=later < m, other=0.0)
+                    if DECAYS:
+                        old *= tl.sum(tl.where(col == c, inside, 0.0), axis=0)
+                    tl.store(F + later * C + c, old + tl.sum(strip * one[None, :], axis=1), mask=later < m)
+            else:
+                after = F + later[:, None] * C + col[None, :]
+                below = (later < m)[:, None] & real[None, :]
+                scores = tl.load(after, mask=below, other=0.0)
+                if DECAYS:
+                    scores *= inside[None, :]
+                tl.store(after, scores + tl.dot(strip.to(ACC), taus, input_precision="ieee"), mask=below)
         if DECAYS:
             total *= inside
             for start in range(0, base, TILE):
                 before = start + tl.arange(0, TILE)
-                at = alpha + before[:, None] * C + col[None, :]
-                there = (before < base)[:, None] & real[None, :]
-                tl.store(at, tl.load(at, mask=there, other=0.0) * inside[None, :], mask=there)
+                if ONE:
+                    held = alpha + before
+                    past = before < base
+                    tl.store(held, tl.load(held, mask=past, other=0.0) * inside, mask=past)
+                else:
+                    held = alpha + before[:, None] * C + col[None, :]
+                    past = (before < base)[:, None] & real[None, :]
+                    tl.store(held, tl.load(held, mask=past, other=0.0) * inside[None, :], mask=past)
         tl.debug_barrier()
-    tl.store(decay_out + col, total, mask=real)
+    _store(decay_out, total, col, real, ONE)
     tl.store(book, t)
     tl.store(book + 1, count)
     tl.store(book + 2, mean)
@@ -313,12 +402,12 @@ def _kernel(
         tl.store(memory + C, a1)
         tl.store(memory + 2 * C, a2)
         tl.store(memory + 3 * C, a3)
-        tl.store(memory + 4 * C + col, v0, mask=real)
+        _store(memory + 4 * C, v0, col, real, ONE)
     if UPDATE == "coin_betting":
-        tl.store(memory + col, v0, mask=real)
-        tl.store(memory + C + col, v1, mask=real)
-        tl.store(memory + 2 * C + col, v2, mask=real)
-        tl.store(memory + 3 * C + col, v3, mask=real)
+        _store(memory, v0, col, real, ONE)
+        _store(memory + C, v1, col, real, ONE)
+        _store(memory + 2 * C, v2, col, real, ONE)
+        _store(memory + 3 * C, v3, col, real, ONE)
 
 
 @triton.jit
@@ -327,9 +416,10 @@ def _loss(
     KIND: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """Value (a number) and gradient (CP,) of the loss of one row with scores f (CP,)."""
-    if KIND == "multiclass" and C == 1:
+    ONE: tl.constexpr = C == 1
+    if KIND == "multiclass" and ONE:
         g = f * 0.0
-        value = tl.sum(g, axis=0)
+        value = g
     elif KIND == "multiclass" and not REST:
         code = y.to(tl.int32)
         own = col == code
@@ -398,5 +488,5 @@ def _loss(
                 v = tl.maximum((1.0 - p) * r, -p * r)
                 g = tl.where(r >= 0.0, 1.0 - p, -p)
         g = tl.where(real, g, 0.0)
-        value = tl.sum(tl.where(real, v, 0.0), axis=0)
+        value = _total(tl.where(real, v, 0.0), ONE)
     return value.to(ACC), g.to(ACC)

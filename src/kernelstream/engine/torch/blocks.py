@@ -1,0 +1,133 @@
+"""The parts of one block on a GPU, in buffers that are made once: features, Gram matrix, scores, recursion, weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import products
+from .maps import DeviceMap, Fourier
+from .recursion import BOOK, Program, recursion
+
+
+class Blocks:
+    """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
+
+    Parameters
+    ----------
+    ops : Ops
+    features : DeviceMap
+    program : Program
+    w : (C, P)
+        The weights, changed in place.
+    memory : (n, C) float64, book : (3,) float64
+        See :func:`recursion`.
+    center : bool
+    m : int
+        Rows of a block; missing ones have weight 0.
+    """
+
+    def __init__(
+        self,
+        ops: Any,
+        features: DeviceMap,
+        program: Program,
+        w: torch.Tensor,
+        memory: torch.Tensor,
+        book: torch.Tensor,
+        center: bool,
+    ):
+        self.ops, self.features_of, self.program = ops, features, program
+        self.w, self.memory, self.book, self.center = w, memory, book, center
+        C, P = w.shape
+        m, device = ops.block, w.device
+        single = w.dtype == torch.float32
+        self.fused = single and ops.precision != "float32"  # the Gram matrix by tensor cores, half of its tiles
+        self.half = single and ops.precision == "bf16"
+        kind = torch.bfloat16 if self.half else w.dtype
+        self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(2)]
+        self.S = [torch.zeros((m, m), dtype=w.dtype, device=device) for _ in range(2)]
+        self.alpha = torch.zeros((m, C), dtype=w.dtype, device=device)
+        self.decay = torch.ones(C, dtype=w.dtype, device=device)
+        self.numbers = torch.tensor(program.numbers, dtype=torch.float64, device=device)
+        if self.fused:
+            programs = torch.cuda.get_device_properties(device).multi_processor_count
+            self.gram = products.Gram(m, P, device, products.GRAM[kind], programs)
+        self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), dtype=w.dtype, device=device)
+        if self.half and C == 1:
+            self.scores_of = products.Scores(m, C, device)
+
+    def features(self, X: torch.Tensor, k: int) -> None:
+        """Features of rows X (m, d padded) into buffer k."""
+        Z, features = self.Z[k], self.features_of
+        if isinstance(features, Fourier) and Z.dtype != torch.float64:
+            products.fourier(X, features.Wt, Z, self.room)
+        else:
+            Z.copy_(features(X))
+
+    def products(self, k: int) -> None:
+        """Gram matrix of the features in buffer k."""
+        if self.fused:
+            self.gram(self.Z[k], self.S[k])
+        else:
+            torch.mm(self.Z[k], self.Z[k].T, out=self.S[k])
+
+    def scores(self, k: int, F: torch.Tensor) -> None:
+        """F (m, C) from the features in buffer k, in float32 or better."""
+        Z, w = self.Z[k], self.w
+        if not self.half:
+            torch.mm(Z, w.T, out=F) if len(w) > 1 else torch.mv(Z, w[0], out=F[:, 0])
+        elif len(w) == 1:
+            self.scores_of(Z, w, F)
+        else:
+            C = len(w)
+            both = torch.mm(Z, _halves(w, 0).T, out_dtype=torch.float32)
+            torch.add(both[:, :C], both[:, C:], out=F)
+
+    def recursion(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
+        """The rows in order: F becomes the scores before each update."""
+        recursion(
+            F, self.S[k], y, weight, self.program, self.numbers, self.memory, self.book, self.alpha, self.decay,
+            center=self.center, unit=self.features_of.unit,
+        )  # fmt: skip
+
+    def absorb(self, k: int) -> None:
+        """``w <- decay w + alpha'Z``."""
+        Z, w, alpha = self.Z[k], self.w, self.alpha
+        if self.half and len(w) == 1:
+            products.absorb(Z, alpha, self.decay, w)
+            return
+        if self.program.decays:
+            w *= self.decay[:, None]
+        if self.half:
+            C = len(w)
+            both = torch.mm(_halves(alpha.T, 0), Z, out_dtype=torch.float32)
+            w += both[:C]
+            w += both[C:]
+        elif len(w) == 1:
+            w[0].addmv_(Z.T, alpha[:, 0])
+        else:
+            w.addmm_(alpha.T, Z)
+
+    def step(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
+        """All that must wait for the block before."""
+        with self.ops.full():  # few columns: memory decides, not the rate of products
+            self.scores(k, F)
+            self.recursion(k, F, y, weight)
+            self.absorb(k)
+
+
+def _halves(A: torch.Tensor, dim: int) -> torch.Tensor:
+    """A float32 array as two of bfloat16, whose sum has 16 bits of it, side by side along ``dim``."""
+    high = A.to(torch.bfloat16)
+    return torch.cat([high, (A - high).to(torch.bfloat16)], dim=dim)
+
+
+def new_book(state: dict[str, Any], device: torch.device) -> torch.Tensor:
+    """Rows so far, and count and mean of the target."""
+    book = torch.zeros(BOOK, dtype=torch.float64)
+    book[0] = float(state["t"])
+    if "center" in state:
+        book[1:] = torch.from_numpy(state["center"])
+    return book.to(device)

@@ -1,0 +1,141 @@
+"""Blocks of random features that are made on the device when needed: scores, and the descent of ``fit``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...random import generator
+
+ROWS = 8192  # rows whose features exist at the same time
+
+
+class DeviceBlocks:
+    """Fourier features of block i = 0, 1, 2, … on the device.
+
+    Parameters
+    ----------
+    ops : Ops
+    blocks : FeatureBlocks
+        Of a Fourier kernel; Gaussian frequencies in float32 are made on the GPU, others by the processor.
+    """
+
+    def __init__(self, ops: Any, blocks: Any):
+        self.ops, self.blocks = ops, blocks
+        self.D, self.d = blocks.draws, blocks.d
+        self.kind = torch.float32 if blocks.dtype == np.float32 else torch.float64
+        self.generated = ops.cuda and blocks.normal and self.kind == torch.float32 and ops.triton
+        self.Wt = torch.zeros((self.D, -(-self.d // 32) * 32), dtype=self.kind, device=ops.device)
+        self.Z = torch.empty((ROWS, 2 * self.D), dtype=self.kind, device=ops.device)
+        self.P = torch.empty((ROWS, self.D), dtype=self.kind, device=ops.device)
+        self.held = -1  # the block whose frequencies Wt holds
+
+    def rows(self, X: Any) -> torch.Tensor:
+        """Rows on the device, their width padded like that of the frequencies."""
+        out = torch.zeros((X.shape[0], self.Wt.shape[1]), dtype=self.kind, device=self.ops.device)
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        out[:, : self.d] = torch.as_tensor(np.ascontiguousarray(dense)).to(self.ops.device)
+        return out
+
+    def frequencies(self, i: int) -> torch.Tensor:
+        """Those of block i, (D, d padded)."""
+        if i == self.held:
+            return self.Wt
+        if self.generated:
+            from .philox import normals
+
+            scale = math.sqrt(2.0 * self.blocks.kernel.gamma)
+            normals(self.blocks.seed, i, self.d, self.D, self.blocks.stream, scale, self.Wt)
+        else:
+            self.Wt[:, : self.d] = torch.from_numpy(np.ascontiguousarray(self.blocks.random_part(i).T))
+        self.held = i
+        return self.Wt
+
+    def features(self, X: torch.Tensor, i: int) -> torch.Tensor:
+        """Of at most ROWS rows from :meth:`rows`, in a buffer that the next call uses again."""
+        Wt, Z, P = self.frequencies(i), self.Z[: len(X)], self.P[: len(X)]
+        if self.ops.cuda and self.ops.triton and self.kind == torch.float32:
+            from .products import fourier
+
+            fourier(X, Wt, Z, P)
+            return Z
+        torch.mm(X, Wt.T, out=P)
+        torch.cos(P, out=Z[:, : self.D])
+        torch.sin(P, out=Z[:, self.D :])
+        return Z.mul_(1.0 / math.sqrt(self.D))
+
+    def add_scores(self, X: torch.Tensor, A: torch.Tensor, i: int, out: torch.Tensor) -> None:
+        """``out += Z_i(X) A``, A (width, C), out (n, C)."""
+        for start in range(0, len(X), ROWS):
+            part = slice(start, start + ROWS)
+            Z = self.features(X[part], i)
+            with self.ops.full():  # few columns: memory decides, not the rate of products
+                out[part] += (Z @ A).to(out.dtype)
+
+    def scores(self, X: Any, A: np.ndarray, first: int) -> np.ndarray:
+        """``sum_i Z_i(X) A_i`` over blocks from ``first`` on, (n, C) float64."""
+        with self.ops.products():
+            given = self.rows(X)
+            weights = self.ops.tensor(A)
+            out = torch.zeros((len(given), A.shape[2]), dtype=torch.float64, device=self.ops.device)
+            for k in range(len(A)):
+                self.add_scores(given, weights[k], first + k, out)
+            return out.cpu().numpy()
+
+
+class Weights:
+    """``alpha`` and ``mean`` of a doubly stochastic model on the device, with room for the blocks to come."""
+
+    def __init__(self, ops: Any, state: dict[str, Any], blocks: int, average: bool):
+        self.n = len(state["alpha"])
+        shape = (max(blocks, self.n), *state["alpha"].shape[1:])
+        self.alpha = ops.tensor(np.zeros(shape, state["alpha"].dtype))
+        self.alpha[: self.n] = ops.tensor(state["alpha"])
+        self.mean = torch.zeros_like(self.alpha) if average else None
+        if self.mean is not None:
+            self.mean[: self.n] = ops.tensor(state["mean"])
+
+    def add(self, i: int, delta: torch.Tensor) -> None:
+        """To block i, which may be new."""
+        self.alpha[i] += delta
+        self.n = max(self.n, i + 1)
+
+    def average(self, w: float, shrink: float) -> None:
+        """``mean <- (1 - w) mean + w shrink alpha``."""
+        if self.mean is not None:
+            self.mean[: self.n].mul_(1.0 - w).add_(self.alpha[: self.n], alpha=w * shrink)
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Into the state."""
+        state["alpha"] = self.alpha[: self.n].cpu().numpy()
+        if self.mean is not None:
+            state["mean"] = self.mean[: self.n].cpu().numpy()
+
+
+def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, rho: float, lam: float) -> torch.Tensor:
+    """The direction of ``Descent._conditioned``: divided by the feature covariance of the batch plus rho times its top.
+
+    Z (b, width), G and F (b, C).
+    """
+    b, width = Z.shape
+    dual = b < width
+    S = ((Z @ Z.T) if dual else (Z.T @ Z)).double() / b
+    top = largest_eigenvalue(S) or 1.0
+    S.diagonal().add_(rho * top)
+    R = torch.from_numpy((G - lam / (rho * top) * F) * (top / b)).to(S.device)
+    factor = torch.linalg.cholesky(S)
+    if dual:
+        return Z.T @ torch.cholesky_solve(R, factor).to(Z.dtype)
+    return torch.cholesky_solve((Z.T @ R.to(Z.dtype)).double(), factor).to(Z.dtype)
+
+
+def largest_eigenvalue(K: torch.Tensor, rounds: int = 30) -> float:
+    """Of a positive semi-definite matrix, by the power method."""
+    v = torch.from_numpy(generator(0).standard_normal(len(K))).to(K)
+    for _ in range(rounds):
+        w = K @ v
+        v = w / w.norm().clamp_min(1e-300)
+    return float(v @ K @ v)

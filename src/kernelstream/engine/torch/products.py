@@ -1,0 +1,188 @@
+r"""Matrix products of a block on a GPU, with what belongs to them fused in, as Triton programs.
+
+* features: ``[cos XW, sin XW] / sqrt(D)``, the cosines and sines in one reading of the projections;
+* Gram matrix ``S = Z Z'``: tiles on and below the diagonal only, the sum over the features split among programs and
+  added up in a fixed order;
+* scores ``F = Z w'`` and weights ``w <- decay w + alpha'Z`` for features of any type, summed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from ..philox import COS, SIN
+
+PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products
+_S0, _S1, _S2, _S3 = (tl.constexpr(c) for c in SIN)
+_C0, _C1, _C2, _C3 = (tl.constexpr(c) for c in COS)
+_INVERSE_PI = tl.constexpr(1.0 / math.pi)
+_PI_1, _PI_2, _PI_3 = (tl.constexpr(c) for c in (3.140625, 9.67502593994140625e-4, 1.509957990978376e-7))
+
+FREQUENCIES = 65536  # whose projections are made at once: 134 MB for 512 rows
+GRAM = {
+    torch.float32: {"BT": 128, "BK": 32, "num_warps": 4, "num_stages": 4},
+    torch.bfloat16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 3},
+}
+
+
+def fourier(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, room: torch.Tensor) -> None:
+    """Z (m, 2D) = ``[cos XW, sin XW] / sqrt(D)`` of rows X (m, d), frequencies Wt (D, d); room (m, FREQUENCIES)."""
+    m, D = len(X), len(Wt)
+    for start in range(0, D, FREQUENCIES):
+        size = min(FREQUENCIES, D - start)
+        P = room.view(-1)[: m * size].view(m, size)
+        torch.mm(X, Wt[start : start + size].T, out=P)
+        grid = (m, triton.cdiv(size, 1024))
+        _trig[grid](P, Z, start, size, D, Z.stride(0), 1.0 / math.sqrt(D), BN=1024, num_warps=4)
+
+
+@triton.jit
+def _trig(P, Z, first, size, D, stride, scale, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BN + tl.arange(0, BN)
+    there = column < size
+    sine, cosine = sincos(tl.load(P + row * size + column, mask=there, other=0.0))
+    at = Z + row * stride + first + column
+    tl.store(at, (cosine * scale).to(Z.dtype.element_ty), mask=there)
+    tl.store(at + D, (sine * scale).to(Z.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def sincos(x):
+    """Sine and cosine in float32: ``x = q pi + r`` with \\|r\\| <= pi/2, then polynomials in r."""
+    q = tl.floor(x * _INVERSE_PI + 0.5)
+    r = ((x - q * _PI_1) - q * _PI_2) - q * _PI_3
+    odd = (q.to(tl.int32) & 1) == 1
+    z = r * r
+    sine = r + (r * z) * (((_S3 * z + _S2) * z + _S1) * z + _S0)
+    cosine = (1.0 - 0.5 * z) + (z * z) * (((_C3 * z + _C2) * z + _C1) * z + _C0)
+    return tl.where(odd, -sine, sine), tl.where(odd, -cosine, cosine)
+
+
+class Gram:
+    """``S = Z Z'`` for Z (m, P), m a multiple of the tile; products in tf32, or bf16 where Z is."""
+
+    def __init__(self, m: int, P: int, device: Any, tiles: dict[str, int], programs: int):
+        self.tiles = tiles
+        self.n = triton.cdiv(m, tiles["BT"])
+        self.pairs = self.n * (self.n + 1) // 2
+        splits = max(1, min(programs // self.pairs, triton.cdiv(P, 8 * tiles["BK"])))
+        self.share = triton.cdiv(triton.cdiv(P, splits), tiles["BK"]) * tiles["BK"]
+        self.splits = triton.cdiv(P, self.share)
+        self.parts = torch.empty((self.splits, self.pairs, tiles["BT"], tiles["BT"]), device=device)
+
+    def __call__(self, Z: torch.Tensor, S: torch.Tensor) -> None:
+        m, P = Z.shape
+        _gram[(self.pairs, self.splits)](Z, self.parts, m, P, Z.stride(0), self.share, **self.tiles)
+        _fold[(self.pairs, 4)](self.parts, S, m, S.stride(0), self.splits, self.pairs, BT=self.tiles["BT"], num_warps=8)
+
+
+@triton.jit
+def _pair(number):
+    """Row and column of a tile on or below the diagonal, from its number 0, 1, 2, …"""
+    i = tl.floor((tl.sqrt(8.0 * number.to(tl.float32) + 1.0) - 1.0) * 0.5).to(tl.int32)
+    i = tl.where(i * (i + 1) // 2 > number, i - 1, i)
+    i = tl.where((i + 1) * (i + 2) // 2 <= number, i + 1, i)
+    return i, number - i * (i + 1) // 2
+
+
+@triton.jit
+def _gram(Z, parts, m, P, stride, share, BT: tl.constexpr, BK: tl.constexpr):
+    i, j = _pair(tl.program_id(0))
+    tile = tl.arange(0, BT)
+    k = tl.program_id(1) * share + tl.arange(0, BK)
+    left = Z + ((i * BT + tile) % m).to(tl.int64)[:, None] * stride + k[None, :]
+    right = Z + ((j * BT + tile) % m).to(tl.int64)[None, :] * stride + k[:, None]
+    total = tl.zeros([BT, BT], tl.float32)
+    stop = tl.minimum(share, P - tl.program_id(1) * share)
+    for start in range(0, stop, BK):
+        there = start + tl.arange(0, BK) < stop
+        a = tl.load(left, mask=there[None, :], other=0.0)
+        b = tl.load(right, mask=there[:, None], other=0.0)
+        total = tl.dot(a, b, total, input_precision="tf32")
+        left += BK
+        right += BK
+    at = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)) * BT * BT
+    tl.store(parts + at + tile[:, None] * BT + tile[None, :], total)
+
+
+@triton.jit
+def _fold(parts, S, m, stride, splits, pairs, BT: tl.constexpr):
+    """Sum of the parts of a tile, written to S and, mirrored, above the diagonal; a quarter of the rows each."""
+    i, j = _pair(tl.program_id(0))
+    Q: tl.constexpr = BT // 4
+    tile = tl.arange(0, BT)
+    part = tl.program_id(1) * Q + tl.arange(0, Q)
+    at = parts + tl.program_id(0) * BT * BT + part[:, None] * BT + tile[None, :]
+    total = tl.zeros([Q, BT], tl.float32)
+    for _ in range(0, splits):
+        total += tl.load(at)
+        at += pairs * BT * BT
+    row = i * BT + part
+    column = j * BT + tile
+    there = (row < m)[:, None] & (column < m)[None, :]
+    tl.store(S + row[:, None] * stride + column[None, :], total, mask=there)
+    tl.store(S + column[None, :] * stride + row[:, None], total, mask=there)
+
+
+class Scores:
+    """``F = Z w'`` for Z (m, P) of any type and w (C, P) float32."""
+
+    SPLITS, BM, BP = 16, 16, 512
+
+    def __init__(self, m: int, C: int, device: Any):
+        self.parts = torch.empty((self.SPLITS, m, C), device=device)
+
+    def __call__(self, Z: torch.Tensor, w: torch.Tensor, F: torch.Tensor) -> None:
+        m, P = Z.shape
+        share = triton.cdiv(triton.cdiv(P, self.SPLITS), self.BP) * self.BP
+        _scores[(triton.cdiv(m, self.BM), self.SPLITS)](
+            Z, w, self.parts, m, P, Z.stride(0), share, C=len(w), BM=self.BM, BP=self.BP, num_warps=8
+        )
+        torch.sum(self.parts, dim=0, out=F)
+
+
+@triton.jit
+def _scores(Z, w, parts, m, P, stride, share, C: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr):
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    first = tl.program_id(1) * share
+    for c in range(0, C):
+        f = tl.zeros([BM, BP], tl.float32)
+        for start in range(first, tl.minimum(first + share, P), BP):
+            p = start + tl.arange(0, BP)
+            z = tl.load(
+                Z + row.to(tl.int64)[:, None] * stride + p[None, :],
+                mask=(row < m)[:, None] & (p < P)[None, :],
+                other=0.0,
+            )
+            f += z.to(tl.float32) * tl.load(w + c * P + p, mask=p < P, other=0.0)[None, :]
+        tl.store(parts + (tl.program_id(1) * m + row) * C + c, tl.sum(f, axis=1), mask=row < m)
+
+
+def absorb(Z: torch.Tensor, alpha: torch.Tensor, decay: torch.Tensor, w: torch.Tensor) -> None:
+    """``w <- decay w + alpha'Z`` for Z (m, P) of any type, alpha (m, C), decay (C,), w (C, P) float32."""
+    m, P = Z.shape
+    _absorb[(triton.cdiv(P, 128),)](Z, alpha, decay, w, m, P, Z.stride(0), C=len(w), BM=32, BP=128, num_warps=4)
+
+
+@triton.jit
+def _absorb(Z, alpha, decay, w, m, P, stride, C: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr):
+    p = tl.program_id(0) * BP + tl.arange(0, BP)
+    for c in range(0, C):
+        total = tl.zeros([BM, BP], tl.float32)
+        for start in range(0, m, BM):
+            row = start + tl.arange(0, BM)
+            z = tl.load(
+                Z + row.to(tl.int64)[:, None] * stride + p[None, :],
+                mask=(row < m)[:, None] & (p < P)[None, :],
+                other=0.0,
+            )
+            a = tl.load(alpha + row * C + c, mask=row < m, other=0.0)
+            total += z.to(tl.float32) * a[:, None]
+        old = tl.load(w + c * P + p, mask=p < P, other=0.0)
+        tl.store(w + c * P + p, tl.load(decay + c) * old + tl.sum(total, axis=0), mask=p < P)
