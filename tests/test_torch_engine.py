@@ -244,7 +244,8 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
     X, y, weight = rows(300)
     args = {
         "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 40, "block_size": 24,
-        "passes": 1.5, "step": DoublyStep(2.0, 20.0, average, precondition), "max_blocks": max_blocks, "random_state": 3,
+        "passes": 1.5, "step": DoublyStep(2.0, 20.0, average, precondition), "max_blocks": max_blocks,
+        "random_state": 3,
     }  # fmt: skip
     want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
     for est in (want, got):
