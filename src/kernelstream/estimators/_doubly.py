@@ -98,7 +98,6 @@ class DoublyEstimator(StreamEstimator):
     cache_bytes: int
     center: bool = False
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
-    on_device = True
 
     # ---------------------------------------------------------------- components
     def _loss_now(self, state: State) -> Loss:

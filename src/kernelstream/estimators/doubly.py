@@ -93,6 +93,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -204,6 +206,8 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     >>> model.score(X[700:], y[700:]) > 0.99
     True
     """
+
+    on_device = True
 
     def __init__(
         self,
