@@ -18,8 +18,17 @@ import dask.array as da
 from distributed import Client, LocalCluster
 
 import kernelstream
-from kernelstream import OnlineRidge, OnlineRidgeClassifier, cli, distributed, evaluate
-from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures
+from kernelstream import (
+    BinningClassifier,
+    BinningRegressor,
+    OnlineRidge,
+    OnlineRidgeClassifier,
+    cli,
+    distributed,
+    evaluate,
+)
+from kernelstream.features import Nystroem, RandomBinning, RandomFourier, TaylorFeatures
+from kernelstream.solvers import ConjugateGradient
 
 rng = np.random.default_rng(0)
 N = 3000
@@ -147,6 +156,49 @@ def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):
     with pytest.raises(ValueError, match=words):
         distributed.fit(est, DX, DY, client=client)
     assert not hasattr(est, "state_")
+
+
+# -------------------------------------------------------------------- random binning
+
+
+def weights_by_cell(model):
+    state = model.state_
+    grids = np.repeat(np.arange(len(state["starts"]) - 1), np.diff(state["starts"]))
+    order = np.lexsort([state["cells"], grids])
+    return np.rec.fromarrays([grids[order], state["cells"][order]]), state["w"][order]
+
+
+@pytest.mark.usefixtures("clean")
+def test_conjugate_gradients_with_the_cells_on_the_workers(client):
+    """Several outputs, weights of classes; against one machine. CG amplifies rounding: hence the small tolerance."""
+    tight = ConjugateGradient(tol=1e-11)
+    common = {"n_components": 8, "random_state": 4, "gamma": 0.2, "lam": 30.0, "class_weight": "balanced"}
+    est = BinningClassifier(**common, solver=tight)
+    model = distributed.fit(clone(est), DX, DLABELS, client=client)
+    est.fit(X, LABELS)
+    cells, W = weights_by_cell(model)
+    expected, V = weights_by_cell(est)
+    assert np.array_equal(cells, expected) and abs(model.n_iter_ - est.n_iter_) <= 1
+    close(W, V)
+    assert np.array_equal(model.classes_, [5, 6, 7]) and model.score(X, LABELS) == est.score(X, LABELS)
+
+
+@pytest.mark.usefixtures("clean")
+def test_conjugate_gradients_solve_the_normal_equations(client, files):
+    est = BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1)
+    model = distributed.fit(est, str(files / "part-*.csv"), target="y", client=client)
+    Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
+    w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
+    close(model.predict(X), Y.mean() + Z @ w)
+
+
+@pytest.mark.usefixtures("clean")
+def test_bandwidth_and_penalty_of_binning_are_searched_for(client):
+    est = BinningRegressor(n_components=8, solver=ConjugateGradient(tol=0.03), random_state=1)
+    model = distributed.fit(clone(est), DX, DY, client=client)
+    est.fit(X, Y)
+    assert (model.gamma_, model.lam_) == (est.gamma_, est.lam_)
+    assert model.score(X, Y) == pytest.approx(est.score(X, Y), abs=1e-3)
 
 
 # -------------------------------------------------------------------- answers

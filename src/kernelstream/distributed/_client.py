@@ -6,11 +6,13 @@ import contextlib
 import importlib
 import logging
 import os
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 logger = logging.getLogger("kernelstream.distributed")
 
+LOOK = 2.0  # seconds between two looks at the workers
 ROOM = 0.6  # of a worker's memory limit: beyond that dask starts to write results to disk
 
 
@@ -60,38 +62,20 @@ def connect(client: Any = None) -> Iterator[Any]:
             )
         if not client.nthreads():
             raise ValueError(f"the cluster at {client.scheduler.address} has no workers")
-        stack.enter_context(_losses_logged(client))
+        _known[client] = set(client.nthreads())
         yield client
+        look_for_losses(client)
 
 
-@contextlib.contextmanager
-def _losses_logged(client: Any) -> Iterator[None]:
-    """Say in the log when a worker is lost; dask computes again what it held."""
+_known: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()  # workers last seen, by client
 
-    before = getattr(client, "_event_handlers", {}).get("all")  # a client has one handler for a topic
 
-    def heard(event: tuple[float, Any]) -> None:
-        message = event[1]
-        if isinstance(message, dict) and message.get("action") == "remove-worker" and not message.get("expected"):
-            lost, cut = (len(message.get(key) or ()) for key in ("lost-computed-tasks", "processing-tasks"))
-            logger.warning(
-                "worker %s was lost: %d results and %d unfinished tasks of its are computed again",
-                message.get("worker", "?"),
-                lost,
-                cut,
-            )
-        if before is not None:
-            before(event)
-
-    client.subscribe_topic("all", heard)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(Exception):  # the scheduler may be gone
-            if before is None:
-                client.unsubscribe_topic("all")
-            else:
-                client.subscribe_topic("all", before)
+def look_for_losses(client: Any) -> None:
+    """Say in the log which workers are gone since the last look; dask computes again what they held."""
+    now = set(client.nthreads())
+    for address in sorted(_known.get(client, set()) - now):
+        logger.warning("worker %s was lost: what it held or was computing is computed again", address)
+    _known[client] = now
 
 
 def slots(client: Any) -> int:
@@ -127,6 +111,11 @@ def compute(client: Any, work: Any) -> Any:
     killed = need("distributed").scheduler.KilledWorker
     future = client.compute(work, retries=0)
     try:
+        while not future.done():
+            with contextlib.suppress(need("distributed").TimeoutError):
+                need("distributed").wait(future, timeout=LOOK)
+                break
+            look_for_losses(client)
         return future.result()
     except killed as error:
         raise RuntimeError(

@@ -6,6 +6,7 @@ On the client a partition is a name and something to compute it from; on a worke
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -296,15 +297,18 @@ def _delayed(names: list[str], X: Any, y: Any, block: int) -> Data:
     return Data(names, [make(name, block, X[i], None if y is None else y[i]) for i, name in enumerate(names)])
 
 
-def tree(values: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+def tree(values: list[Any], join: Callable[[Any, Any], Any], arity: int = 2) -> Any:
     """One delayed value from many, joined by neighbours: the depth is the logarithm of their number."""
     if not values:
         raise ValueError("there are no partitions")
-    work = need("dask").delayed(join, pure=False)
+    work = need("dask").delayed(_fold, pure=False)
     while len(values) > 1:
-        pairs = [work(a, b) for a, b in zip(values[::2], values[1::2])]
-        values = pairs + values[2 * len(pairs) :]
+        values = [work(join, values[i : i + arity]) for i in range(0, len(values), arity)]
     return values[0]
+
+
+def _fold(join: Callable[[Any, Any], Any], values: list[Any]) -> Any:
+    return functools.reduce(join, values)
 
 
 def runs(count: int, groups: int) -> list[range]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..estimators._binning import BinningEstimator
 from ..estimators.ridge import RidgeEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
+from .binning import fit_binning
 from .ridge import fit_ridge
 
 
@@ -26,6 +28,9 @@ def fit(
 
     Ridge regression and classification on any feature map (:class:`~kernelstream.OnlineRidge`,
     :class:`~kernelstream.OnlineRidgeClassifier`): the result of ``est.fit`` on all rows, up to rounding.
+
+    :class:`~kernelstream.BinningClassifier` and :class:`~kernelstream.BinningRegressor` with ``solver="cg"``: the same,
+    by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
 
     Parameters
     ----------
@@ -72,4 +77,6 @@ def fit(
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, RidgeEstimator):
         return fit_ridge
+    if isinstance(est, BinningEstimator) and not est._online:
+        return fit_binning
     raise ValueError(f"{type(est).__name__} cannot be fitted on several machines; see help(kernelstream.distributed)")

@@ -99,11 +99,11 @@ class AllRows:
             out.append((int(i), places, rows[places] - self.starts[i]))
         return out
 
-    def delayed(self, rows: np.ndarray) -> Any:
-        """The rows, in the order asked for, as something that becomes an array on a worker."""
+    def delayed(self, rows: np.ndarray, target: bool = False) -> Any:
+        """The rows (or their targets), in the order asked for, as something that becomes an array on a worker."""
         work = need("dask").delayed(_pick, pure=False)
         parts = self.split(rows)
-        found = [work(self.data.pieces[i], mine) for i, _, mine in parts]
+        found = [work(self.data.pieces[i], mine, target) for i, _, mine in parts]
         back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
         return need("dask").delayed(_arranged, pure=False)(found, back)
 
@@ -132,8 +132,8 @@ def _count(piece: Piece) -> int:
     return sum(piece.blocks(lambda X, y: X.shape[0]))
 
 
-def _pick(piece: Piece, wanted: np.ndarray) -> Any:
-    """Rows of a partition by number, (len(wanted), d), in that order."""
+def _pick(piece: Piece, wanted: np.ndarray, target: bool) -> Any:
+    """Rows of a partition by number, (len(wanted), d), in that order; or their targets, (len(wanted),)."""
     order = np.argsort(wanted, kind="stable")
     ascending, parts, at = wanted[order], [], 0
 
@@ -141,7 +141,7 @@ def _pick(piece: Piece, wanted: np.ndarray) -> Any:
         nonlocal at
         low, high = np.searchsorted(ascending, [at, at + X.shape[0]])
         if high > low:
-            parts.append(X[ascending[low:high] - at])
+            parts.append((y if target else X)[ascending[low:high] - at])
         at += X.shape[0]
 
     for _ in piece.blocks(take, int(wanted.max()) + 1):

@@ -269,9 +269,12 @@ class BinningEstimator(StreamEstimator):
     def _kernel_of(self, gamma: float) -> Any:
         return self._map.resolved({"gamma": gamma})
 
-    def _choose_bandwidth(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+    def _choose_bandwidth(
+        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
+    ) -> None:
+        """Enter a bandwidth, found on rows X; ``width`` is that of the columns where X are only some of the rows."""
         if self._free:
-            state["width"] = _ranges(X)
+            state["width"] = _ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self._map.kernel_entries(_divided(some, state["width"]))["gamma"]
             state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)

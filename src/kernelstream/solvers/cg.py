@@ -87,7 +87,7 @@ def descend(
         going = np.sqrt(rz) > floor
         if not going.any():
             return history, True
-        Q = Z.tdot((A * Z.dot(P)).astype(X.dtype))
+        Q = Z.normal(A, P) if hasattr(Z, "normal") else Z.tdot((A * Z.dot(P)).astype(X.dtype))
         pq, pp = ops.cg_dots(P, Q, threads)
         pq += lam * pp
         step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)

@@ -1,0 +1,245 @@
+"""Random binning over partitions: what the rows have in common, their cells pinned on the workers, one numbering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .. import engine as engines
+from ..estimators._binning import BinningEstimator, _ranges
+from ..estimators._binning_fit import best_constant, make_features
+from ..estimators._binning_search import MORE_ROWS
+from ..features._cell_matrix import CellMatrix
+from ..random import generator
+from ..rows import concat, dense
+from ._client import check_memory, compute, need, slots
+from ._data import Data, Piece, runs, tree
+from ._start import begin
+from .landmarks import AllRows
+
+BLOCKS = 1  # for each thread: a round takes as long as the slowest, and costs a message for each
+
+
+@dataclass
+class Summary:
+    """What one pass finds out about rows."""
+
+    n: int
+    low: np.ndarray  # (d,), least value of each column
+    high: np.ndarray  # (d,), largest
+    labels: np.ndarray  # of a classifier, sorted
+    counts: np.ndarray  # of the labels
+    total: float  # of a regressor's targets
+
+    def __add__(self, other: Summary) -> Summary:
+        labels = np.union1d(self.labels, other.labels)
+        counts = np.zeros(len(labels))
+        for part in (self, other):
+            counts[np.searchsorted(labels, part.labels)] += part.counts
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
+
+
+def summary(piece: Piece, est: BinningEstimator) -> Summary | None:
+    """The summary of a partition, whose rows are checked on the way."""
+
+    def look(X: Any, y: Any) -> Summary:
+        X, y, _ = est._admit(X, y, None, None, fresh=False)
+        low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
+        labels, counts = np.unique(y, return_counts=True) if is_classifier(est) else (np.empty(0), np.empty(0))
+        return Summary(
+            X.shape[0], low, high, labels, counts.astype(float), 0.0 if is_classifier(est) else float(y.sum())
+        )
+
+    found: Summary | None = None
+    for part in piece.blocks(look):
+        found = joined(found, part)
+    return found
+
+
+def joined(a: Summary | None, b: Summary | None) -> Summary | None:
+    """Of both; None stands for no rows."""
+    return b if a is None else a if b is None else a + b
+
+
+@dataclass
+class Targets:
+    """What the batch solvers make of a target: rows of a small table for labels, the numbers themselves otherwise."""
+
+    classes: np.ndarray | None
+    table: np.ndarray | None  # (classes, C)
+    factor: np.ndarray | None  # (classes,), weights of rows
+
+    def __call__(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets (n, C) and weights of rows."""
+        if self.classes is None or self.table is None:
+            return np.asarray(y, np.float64)[:, None], None
+        codes = np.searchsorted(self.classes, y)
+        return self.table[codes], None if self.factor is None else self.factor[codes]
+
+
+def targets(est: BinningEstimator, found: Summary) -> tuple[Targets, np.ndarray]:
+    """The targets, and the score of rows without features (C,); enters the classes in the state."""
+    state, loss = est._state, est._solver_loss()
+    if not is_classifier(est):
+        return Targets(None, None, None), best_constant(np.array([[found.total / found.n]]), None, loss)
+    table, weight = est._batch_target(state, found.labels, found.counts)
+    state["class_counts"] = found.counts
+    assert weight is not None
+    factor = None if est.class_weight is None else weight / found.counts  # type: ignore[attr-defined]
+    return Targets(found.labels, table, factor), best_constant(table, weight, loss)
+
+
+@dataclass
+class Block:
+    """Rows in their cells, with the columns numbered for themselves."""
+
+    cells: np.ndarray  # (R, n) int32
+    keys: np.ndarray  # (D,) uint64
+    starts: np.ndarray  # (R + 1,)
+    Y: np.ndarray  # (n, C)
+    weight: np.ndarray | None
+    where: np.ndarray | None = None  # (D,): the numbers of the columns among those of all blocks
+    columns: int = 0  # in all
+
+    def matrix(self, engine: str) -> CellMatrix:
+        """The features of the rows, one thread: the others work on other blocks."""
+        return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
+
+
+def block(pieces: list[Piece], est: BinningEstimator, wanted: Targets) -> Block:
+    """The rows of some partitions in their cells."""
+    rows, ys = [], []
+    for piece in pieces:
+        for X, y in piece.blocks(lambda X, y: est._admit(X, y, None, None, fresh=False)[:2]):
+            rows.append(X)
+            ys.append(y)
+    X = concat(rows)
+    rows.clear()
+    features = make_features(X, est._grids(est._state), est._ops, 1)
+    Y, weight = wanted(np.concatenate(ys))
+    if features.order is not None:
+        Y, weight = Y[features.order], None if weight is None else weight[features.order]
+    return Block(features.Z.cells, features.keys, features.Z.starts, np.ascontiguousarray(Y), weight)
+
+
+Names = tuple[np.ndarray, np.ndarray]  # keys (D,), ascending in each grid, and starts (R + 1,)
+
+
+def names(part: Block) -> Names:
+    """The cells of a block."""
+    grids = [np.sort(part.keys[a:b]) for a, b in zip(part.starts, part.starts[1:])]
+    return np.concatenate(grids), part.starts
+
+
+def union(a: Names, b: Names) -> Names:
+    """The cells of both, grid by grid."""
+    grids = [np.union1d(a[0][i:j], b[0][k:m]) for i, j, k, m in zip(a[1], a[1][1:], b[1], b[1][1:])]
+    return np.concatenate(grids), np.concatenate([[0], np.cumsum([len(keys) for keys in grids])]).astype(np.int64)
+
+
+def placed(part: Block, all_cells: Names) -> Block:
+    """The block with the numbers of its columns among all; its arrays are shared."""
+    keys, starts = all_cells
+    where = np.concatenate(
+        [
+            starts[r] + np.searchsorted(keys[starts[r] : starts[r + 1]], part.keys[part.starts[r] : part.starts[r + 1]])
+            for r in range(len(starts) - 1)
+        ]
+    )
+    return Block(part.cells, part.keys, part.starts, part.Y, part.weight, where, len(keys))
+
+
+@dataclass
+class Pinned:
+    """The rows on the workers, ready for solvers.
+
+    Attributes
+    ----------
+    est : estimator
+        With the state so far: seed, bandwidth, penalty, classes.
+    blocks : list of futures of Block
+    names : future of Names
+    offset : (C,)
+    n, columns : int
+    """
+
+    est: BinningEstimator
+    blocks: list[Any]
+    names: Any
+    offset: np.ndarray
+    n: int
+    columns: int
+    starts: np.ndarray
+
+    def release(self) -> None:
+        for future in [*self.blocks, self.names]:
+            future.release()
+
+
+def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
+    """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
+    delayed = need("dask").delayed
+    start = begin(est, data, client, classes)
+    found = compute(client, tree(data.map(summary, delayed(start, pure=False, traverse=False)), joined))
+    if found is None:
+        raise ValueError("there are no rows")
+    state, d = start._state, start._state["n_features"]
+    wanted, offset = targets(start, found)
+    state["offset"] = offset
+    _settle(start, data, client, found, wanted)
+    share = -(-found.n // slots(client))
+    # cells of all rows; rows and their cells while one of the blocks is made
+    check_memory(
+        client, share * 4 * est.n_components + share // BLOCKS * (16 * d + 4 * est.n_components), "its share of rows"
+    )
+    model = delayed(start, pure=False, traverse=False)
+    work, place = delayed(block, pure=False), delayed(placed, pure=False)
+    parts = [work([data.pieces[i] for i in run], model, wanted) for run in runs(len(data), BLOCKS * slots(client))]
+    cells = tree([delayed(names, pure=False)(part) for part in parts], union)
+    *blocks, all_names = client.compute([*[place(part, cells) for part in parts], cells])
+    try:
+        starts = compute(client, delayed(_starts, pure=False)(all_names))
+        need("distributed").wait(blocks)
+        for future in blocks:
+            if future.status == "error":
+                future.result()
+    except BaseException:
+        for future in [*blocks, all_names]:
+            future.release()
+        raise
+    return Pinned(start, blocks, all_names, offset, found.n, int(starts[-1]), starts)
+
+
+def _starts(all_cells: Names) -> np.ndarray:
+    return all_cells[1]
+
+
+def _settle(est: BinningEstimator, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+    """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
+    state = est._state
+    if est._free:
+        state["width"] = _ranges(np.stack([found.low, found.high]))
+    elif est._map.needs_data:
+        raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
+    if est._free or est.lam is None:
+        rows = AllRows(data, client)
+        sample = np.sort(generator(state["seed"], 4).permutation(found.n)[:MORE_ROWS])
+        work = need("dask").delayed(_searched, pure=False)
+        X, y = rows.delayed(sample), rows.delayed(sample, target=True)
+        state |= compute(client, work(est, X, y, wanted))
+
+
+def _searched(est: BinningEstimator, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+    state = dict(est._state)
+    Y, weight = wanted(y)
+    if est._free:
+        width = state["width"]
+        est._choose_bandwidth(state, X, Y, weight, width)
+    if est.lam is None:
+        search = est._search(state, X, Y, weight)
+        state["searched_lam"] = search.penalty(state.get("gamma"), est._kernel(state), est._solver.name == "cd")
+    return {name: state[name] for name in ("gamma", "searched_lam") if name in state}

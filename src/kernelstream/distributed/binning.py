@@ -1,0 +1,138 @@
+r"""Ridge regression on random binning features, exactly: conjugate gradients with the cells pinned on the workers.
+
+A round of ``(Z'A Z + lam I) w = Z'A y`` sends the direction (D, C) to every worker and adds up the workers'
+``Z_k'A_k Z_k p``, also (D, C), in a tree; D is the number of cells, C of outputs. The recursion itself is the one of
+:class:`~kernelstream.solvers.ConjugateGradient`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..estimators._binning import BinningEstimator
+from ..solvers import Problem
+from ..solvers.cg import descend
+from ._cells import Block, Names, Pinned, pin
+from ._client import compute, need
+from ._data import Data, tree
+
+TRIES = 3
+ARITY = 8  # of the tree of sums
+LARGE = 1 << 20
+
+
+def fit_binning(est: BinningEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
+
+    Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in
+    another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it asks for as much.
+    """
+    if est._solver.name != "cg":
+        raise ValueError(f"solver={est.solver!r} works on one machine only: 'cg' and 'cd' on several")
+    if est.warm_start:
+        raise ValueError("warm_start begins with the weights of one machine: set it to False")
+    pinned = pin(est, data, client, classes)
+    try:
+        return _solve(pinned, client)
+    finally:
+        pinned.release()
+
+
+def _solve(pinned: Pinned, client: Any) -> dict[str, Any]:
+    est, state = pinned.est, pinned.est._state
+    solver, dtype = est._solver, np.dtype(state["dtype"])
+    lam = float(est.lam if est.lam is not None else state["searched_lam"])
+    Z = Everywhere(pinned, client, est.engine, dtype)
+    B = Z.right_side()
+    W, R = np.zeros_like(B), B.copy()
+    problem = Problem(Z, np.zeros((0, B.shape[1])), est._solver_loss(), lam, est._ops, dtype=dtype)
+    history, converged = descend(problem, np.ones((1, 1)), W, R, B, solver.tol, solver.max_iter, problem.report)
+    if not converged:
+        warnings.warn(
+            f"ConjugateGradient did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
+            f"raise max_iter, tol or lam",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return finished(pinned, client, W, lam, history)
+
+
+def finished(pinned: Pinned, client: Any, W: np.ndarray, lam: float, history: list[float]) -> dict[str, Any]:
+    """The state of the fitted model."""
+    state = pinned.est._state
+    keys, starts = compute(client, need("dask").delayed(_same, pure=False)(pinned.names))
+    state |= {"n_columns": len(keys), "lam": lam, "n_iter": len(history), "history": np.array(history)}
+    state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W), "t": pinned.n}
+    return state
+
+
+def _same(value: Names) -> Names:
+    return value
+
+
+class Everywhere:
+    """Z (n, D) in blocks on the workers, with the products that conjugate gradients need."""
+
+    def __init__(self, pinned: Pinned, client: Any, engine: str, dtype: Any):
+        self.pinned, self.client, self.engine, self.dtype = pinned, client, engine, np.dtype(dtype)
+        self.shape = (pinned.n, pinned.columns)
+
+    def right_side(self) -> np.ndarray:
+        """``Z'A (y - offset)``, (D, C)."""
+        return self._sum(_right_side, self.pinned.offset)
+
+    def squares(self, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i z_ij^2``, (D, 1); the weights are the blocks' own."""
+        return self._sum(_squares, np.empty(0))
+
+    def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """``Z'A Z V``, (D, C)."""
+        return self._sum(_normal, V)
+
+    def _sum(self, work: Any, argument: np.ndarray) -> np.ndarray:
+        delayed = need("dask").delayed
+        for attempt in range(TRIES):
+            large = argument.nbytes > LARGE  # goes to the workers directly instead of through the scheduler
+            sent = self.client.scatter(argument, broadcast=True, hash=False) if large else delayed(argument, pure=False)
+            try:
+                parts = [delayed(work, pure=False)(part, sent, self.engine, self.dtype) for part in self.pinned.blocks]
+                return compute(self.client, tree(parts, np.add, ARITY))
+            except CancelledError:  # the only worker that had the argument died: send it again
+                if attempt + 1 == TRIES:
+                    raise
+            finally:
+                if large:
+                    sent.release()
+        raise AssertionError
+
+
+def _spread(part: Block, local: np.ndarray) -> np.ndarray:
+    """Values of a block's columns among those of all, (D, C)."""
+    out = np.zeros((part.columns, local.shape[1]), local.dtype)
+    out[part.where] = local
+    return out
+
+
+def _weights(part: Block) -> np.ndarray:
+    return np.ones((len(part.Y), 1)) if part.weight is None else part.weight[:, None]
+
+
+def _right_side(part: Block, offset: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+    return _spread(part, part.matrix(engine).tdot((_weights(part) * (part.Y - offset)).astype(dtype)))
+
+
+def _squares(part: Block, nothing: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+    return _spread(part, part.matrix(engine).squares(_weights(part).astype(dtype)))
+
+
+def _normal(part: Block, V: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+    Z = part.matrix(engine)
+    F = Z.dot(np.ascontiguousarray(V[part.where]))
+    if part.weight is not None:
+        F *= part.weight[:, None]
+    return _spread(part, Z.tdot(F.astype(dtype)))
