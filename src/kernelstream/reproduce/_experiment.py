@@ -11,7 +11,8 @@ from importlib import resources
 from itertools import product
 from typing import Any
 
-KINDS = ("online", "holdout")
+#: One pass, predict then learn; fit and test; or a game against the greedy adversary, whose rows are its own.
+KINDS = ("online", "holdout", "adversary")
 
 #: A quick run has at most so many rows and repetitions.
 QUICK_ROWS, QUICK_REPEATS = 1000, 2
@@ -22,6 +23,7 @@ MEASURES = {
     "accuracy": ("mistake_rate", 100.0, True),
     "mse": ("mse", 1.0, False),
     "rmse": ("mse", 1.0, False),
+    "regret": ("regret", 1.0, False),
 }
 
 

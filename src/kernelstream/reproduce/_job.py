@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import datasets, zoo
-from ..evaluate import prequential
+from ..evaluate import greedy_adversary, prequential, regret
 from ..evaluate._result import model_bytes
+from ..kernels import Gaussian
 from ._experiment import MEASURES, Algorithm, Data, Experiment
 from ._peers import peer
 
@@ -83,6 +84,8 @@ def run_job(
     experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int
 ) -> dict[str, Any]:
     """Value, seconds, size and curve of one run."""
+    if experiment.kind == "adversary":
+        return _play(data, algorithm, settings, order)
     X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
     metric, factor, higher = MEASURES[experiment.measure]
     before = peak_mb()
@@ -108,6 +111,26 @@ def run_job(
         "rows": len(y),
         "peak_mb": round(peak_mb() - before, 1) if experiment.isolate else None,
         "curve": curves,
+    }
+
+
+def _play(data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> dict[str, Any]:
+    """Regret over the rows of a game: ``data.values`` has the number of columns d and the kernel's gamma."""
+    kernel, n = Gaussian(data.values["gamma"]), data.rows or 80
+    est = build(algorithm, "regression", settings, order)
+    start = time.perf_counter()
+    X, y, predicted = greedy_adversary(est, n, data.values["d"], kernel, lam=1.0, random_state=order)
+    seconds = time.perf_counter() - start
+    curve = regret(X, y, predicted, kernel, lam=1.0)
+    at = np.unique(np.linspace(1, n, min(n, 40)).astype(int))
+    return {
+        "value": round(float(curve[-1]), 6),
+        "seconds": round(seconds, 5),
+        "size": size_of(est),
+        "bytes": model_bytes(est),
+        "rows": n,
+        "peak_mb": None,
+        "curve": [at.tolist(), [round(float(v), 6) for v in curve[at - 1]]],
     }
 
 

@@ -63,7 +63,8 @@ def run(
     experiment = experiment.quick() if quick else experiment
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
-    missing = {d.name for d in experiment.data} - set(_available())
+    needed = set() if experiment.kind == "adversary" else {d.name for d in experiment.data}
+    missing = needed - set(_available())
     for name in sorted(missing):
         warnings.warn(f"{experiment.name}: data set {name!r} is not there and left out", stacklevel=2)
     lines = [

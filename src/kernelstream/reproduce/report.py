@@ -11,7 +11,13 @@ from ._experiment import Experiment, load, names
 from ._records import Records
 from ._table import Cell, best, table, worse
 
-UNITS = {"mistakes": "mistakes, %", "accuracy": "accuracy, %", "mse": "squared error", "rmse": "RMSE"}
+UNITS = {
+    "mistakes": "mistakes, %",
+    "accuracy": "accuracy, %",
+    "mse": "squared error",
+    "rmse": "RMSE",
+    "regret": "regret",
+}
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #888; --mark: #c33; }
