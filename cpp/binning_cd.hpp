@@ -1,7 +1,7 @@
 // Coordinate descent for  sum_i a_i l(y_i, f_i) + lam |w|_1  with f = Z w kept up to date.
 //
 // Random binning: the cells of one grid have no row in common, so all of them may move at once and each still finds
-// exactly the responses it would have found alone. A thread owns a run of cells, hence the responses of their rows; after
+// exactly the responses it would have found alone. A thread owns some of the cells, hence the responses of their rows; after
 // every grid the threads wait for each other. The result does not depend on their number.
 //
 // Dense features: every coordinate touches every row. tau threads move tau coordinates at once on shared responses, which
@@ -128,6 +128,8 @@ inline void list_cells(std::size_t n, std::size_t R, const std::int32_t* cells, 
     });
 }
 
+constexpr std::size_t kTurns = 8;  // runs of rows that a thread takes in every grid
+
 // One pass over the grids in the given order; with `active`, over the cells whose weight is not zero.
 template <class Curve>
 Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const double* y, const double* a, double lam,
@@ -138,17 +140,22 @@ Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const doubl
     parallel(threads, [&](int t) {
         Sweep own;
         const auto n = std::int32_t(lists.n);
-        const auto low = std::int32_t(lists.n * t / threads), high = std::int32_t(lists.n * (t + 1) / threads);
+        // The threads take turns over short runs of rows: the cells that have a weight are not evenly spread.
+        const std::size_t runs = threads == 1 ? 1 : std::size_t(threads) * kTurns;
         for (std::size_t k = 0; k < lists.R; ++k) {
             const std::int64_t r = order[k];
             const std::int32_t *begin = lists.first + lists.starts[r], *end = lists.first + lists.starts[r + 1];
-            // cells that begin among this thread's share of the rows
-            const std::int32_t *from = std::lower_bound(begin, end, low), *to = std::lower_bound(from, end, high);
-            for (const std::int32_t* cell = from; cell < to; ++cell) {
-                double& weight = w[cell - lists.first];
-                if (active && weight == 0.0) continue;
-                const std::int32_t stop = cell + 1 < end ? cell[1] : n;
-                descend<Curve>(lists.rows + r * lists.n + *cell, std::size_t(stop - *cell), z, y, a, lam, f, weight, own);
+            for (std::size_t run = t; run < runs; run += threads) {
+                const auto low = std::int32_t(lists.n * run / runs), high = std::int32_t(lists.n * (run + 1) / runs);
+                // cells that begin in this run of rows
+                const std::int32_t *from = std::lower_bound(begin, end, low), *to = std::lower_bound(from, end, high);
+                for (const std::int32_t* cell = from; cell < to; ++cell) {
+                    double& weight = w[cell - lists.first];
+                    if (active && weight == 0.0) continue;
+                    const std::int32_t stop = cell + 1 < end ? cell[1] : n;
+                    descend<Curve>(lists.rows + r * lists.n + *cell, std::size_t(stop - *cell), z, y, a, lam, f, weight,
+                                   own);
+                }
             }
             barrier.wait();
         }

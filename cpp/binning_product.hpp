@@ -74,41 +74,50 @@ void cells_times(const CellMatrix& Z, std::size_t C, const T* V, double scale, d
     }
 }
 
+// Sums over the rows of the cells of G grids at once: neighbouring rows often share a cell, and with one grid the next sum
+// would wait for the last to be stored.
+template <int G, class T>
+void scatter(const CellMatrix& Z, const T* U, std::size_t r, std::vector<double>& sums) {
+    const std::int64_t* s = Z.starts + r;
+    sums.assign(s[G] - s[0], 0.0);
+    double* to[G];
+    const std::int32_t* c[G];
+    for (int g = 0; g < G; ++g) to[g] = sums.data() + (s[g] - s[0]), c[g] = Z.cells + (r + g) * Z.n;
+    for (std::size_t i = 0; i < Z.n; ++i) {
+        const double u = double(U[i]);
+#pragma GCC unroll 8
+        for (int g = 0; g < G; ++g) to[g][c[g][i]] += u;
+    }
+}
+
 // out (D, C) <- scale * sum over the rows of each cell of U[row, :], U (n, C); grids are shared among the threads.
 template <class T>
 void cells_transposed_times(const CellMatrix& Z, std::size_t C, const T* U, double scale, T* out, std::size_t first,
                             std::size_t last) {
     std::vector<double> sums;
-    std::size_t r = first;
-    const auto finish = [&](std::size_t begin, std::size_t end, const double* from) {
-        for (std::size_t k = begin * C; k < end * C; ++k) out[k] = T(scale * from[k - begin * C]);
-    };
-    // Several grids at once: neighbouring rows often share a cell, and the next sum would wait for the last to be stored.
-    if (C == 1)
-        for (; r + 8 <= last; r += 8) {
-            const std::int64_t* s = Z.starts + r;
-            sums.assign(s[8] - s[0], 0.0);
-            double *s0 = sums.data(), *s1 = s0 + (s[1] - s[0]), *s2 = s0 + (s[2] - s[0]), *s3 = s0 + (s[3] - s[0]),
-                   *s4 = s0 + (s[4] - s[0]), *s5 = s0 + (s[5] - s[0]), *s6 = s0 + (s[6] - s[0]), *s7 = s0 + (s[7] - s[0]);
-            const std::int32_t *c0 = Z.cells + r * Z.n, *c1 = c0 + Z.n, *c2 = c1 + Z.n, *c3 = c2 + Z.n, *c4 = c3 + Z.n,
-                               *c5 = c4 + Z.n, *c6 = c5 + Z.n, *c7 = c6 + Z.n;
+    for (std::size_t r = first; r < last;) {
+        const std::size_t left = last - r, base = Z.starts[r];
+        std::size_t count = 1;
+        if (C == 1) {
+            count = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+            if (count == 8) scatter<8>(Z, U, r, sums);
+            else if (count == 4) scatter<4>(Z, U, r, sums);
+            else if (count == 2) scatter<2>(Z, U, r, sums);
+            else scatter<1>(Z, U, r, sums);
+        } else {
+            sums.assign((Z.starts[r + 1] - base) * C, 0.0);
+            const std::int32_t* c = Z.cells + r * Z.n;
             for (std::size_t i = 0; i < Z.n; ++i) {
-                const double u = double(U[i]);
-                s0[c0[i]] += u, s1[c1[i]] += u, s2[c2[i]] += u, s3[c3[i]] += u;
-                s4[c4[i]] += u, s5[c5[i]] += u, s6[c6[i]] += u, s7[c7[i]] += u;
+                const T* KS_RESTRICT from = U + i * C;
+                double* KS_RESTRICT to = sums.data() + std::size_t(c[i]) * C;
+#pragma omp simd
+                for (std::size_t k = 0; k < C; ++k) to[k] += double(from[k]);
             }
-            finish(s[0], s[8], sums.data());
         }
-    for (; r < last; ++r) {
-        const std::size_t base = Z.starts[r];
-        sums.assign((Z.starts[r + 1] - base) * C, 0.0);
-        const std::int32_t* c = Z.cells + r * Z.n;
-        for (std::size_t i = 0; i < Z.n; ++i) {
-            const T* from = U + i * C;
-            double* to = sums.data() + std::size_t(c[i]) * C;
-            for (std::size_t k = 0; k < C; ++k) to[k] += double(from[k]);
-        }
-        finish(base, Z.starts[r + 1], sums.data());
+        r += count;
+        const std::size_t size = (Z.starts[r] - base) * C;
+        T* KS_RESTRICT to = out + base * C;
+        for (std::size_t k = 0; k < size; ++k) to[k] = T(scale * sums[k]);
     }
 }
 
