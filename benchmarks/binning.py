@@ -216,7 +216,8 @@ def goals(threads: int, only: list[str]) -> None:
     table = ["| set | R | gamma | lam | test | goal | fit, s |", "|---|---:|---:|---:|---:|---:|---:|"]
     cases = [("covtype", 60, 8.0, 0.01, 0.964), ("covtype", 60, 8.0, 0.1, 0.964), ("covtype", 100, 8.0, 0.1, 0.964),
              ("covtype", 400, 8.0, 0.1, 0.97), ("covtype", 400, 5.0, 0.1, 0.97), ("covtype", 600, 6.0, 0.03, 0.97),
-             ("letter", 256, 2.0, 0.1, 0.97), ("ijcnn1", 200, 2.0, 0.1, 0.98), ("cadata", 512, 2.0, 0.5, 0.797)]  # fmt: skip
+             ("letter", 256, 2.0, 0.1, 0.97), ("ijcnn1", 200, 2.0, 0.1, 0.98),
+             ("cadata", 512, 2.0, 0.5, 0.797)]  # fmt: skip
     for name, R, gamma, lam, goal in cases:
         if only and name not in only and f"{name}{R}" not in only:
             continue
