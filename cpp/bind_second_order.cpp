@@ -10,23 +10,23 @@ using namespace ks::second;
 namespace {
 
 // The arrays of a head, column-major there and therefore transposed here: R (r, r), D (panels, PANEL²), V (m, r), M (m, m),
-// kappa (m), tau (m, k), w0 (k, r).
+// kappa (m), tau (m, k), q (k, r).
 Head head_of(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
-             Matrix<double> tau, Matrix<const double> w0) {
-    const std::size_t r = R.shape(0), m = V.shape(0), k = w0.shape(0);
-    require(R.shape(1) == r && V.shape(1) == r && w0.shape(1) == r, "R, V and w0 differ in their number of features");
+             Matrix<double> tau, Matrix<const double> q) {
+    const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
+    require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
     require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
     require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
             "M, kappa and tau do not fit the window");
-    return {r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), w0.data()};
+    return {r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
 }
 
 void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
-                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> w0, std::size_t j, Matrix<const double> Z,
+                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
                  Matrix<const double> y, Vector<const double> weight, Matrix<double> F, Vector<double> s, Vector<double> c,
                  Matrix<double> beta, const std::string& name, const std::vector<double>& parameters,
                  const std::string& loss_name, const std::vector<double>& loss_parameters) {
-    const Head h = head_of(R, D, V, M, kappa, tau, w0);
+    const Head h = head_of(R, D, V, M, kappa, tau, q);
     const std::size_t n = Z.shape(0);
     const auto rule = make_rule(name, parameters, loss_name, loss_parameters);
     require(Z.shape(1) == h.r && j + n <= h.m, "the rows do not fit the window");
@@ -39,9 +39,9 @@ void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> 
 }
 
 void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
-                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> w0, std::size_t j, Matrix<const double> Z,
+                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
                  Matrix<double> F, Vector<double> s) {
-    const Head h = head_of(R, D, V, M, kappa, tau, w0);
+    const Head h = head_of(R, D, V, M, kappa, tau, q);
     const std::size_t n = Z.shape(0);
     require(Z.shape(1) == h.r && j <= h.m && s.shape(0) == n, "the rows do not fit the window");
     require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
@@ -50,19 +50,21 @@ void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> 
     score_block(blas, h, j, n, Z.data(), F.data(), s.data(), work);
 }
 
-// gram (r, r) upper, b (k, r) -> R, D and w0 of the head; false when gram + ridge I is singular to rounding.
+// gram (r, r) upper, b (k, r) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
 bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R,
                   Matrix<double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa, Matrix<double> tau,
-                  Matrix<double> w0) {
-    const std::size_t r = R.shape(0), k = w0.shape(0);
-    require(R.shape(1) == r && V.shape(1) == r && w0.shape(1) == r, "R, V and w0 differ in their number of features");
+                  Matrix<double> q) {
+    const std::size_t r = R.shape(0), k = q.shape(0);
+    require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
     require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
     require(gram.shape(0) == r && gram.shape(1) == r && b.shape(0) == k && b.shape(1) == r, "gram and b do not fit R");
-    const Head h{r, V.shape(0), k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), w0.data()};
+    const Head h{r, V.shape(0), k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
     if (!factor(blas, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
-    solve_twice(blas, h, b.data(), w0.data(), work);
+    work.resize(PANEL * k);
+    std::copy_n(b.data(), r * k, q.data());
+    solve_factor(blas, h, k, q.data(), work.data());
     return true;
 }
 

@@ -23,11 +23,11 @@ class Blas {
                           : call_gemm<int>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     }
 
-    // Lower triangle of C (n, n) = alpha A'A + beta C, A (k, n).
-    void syrk(std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda, double beta, double* C,
+    // Lower triangle of C (n, n) = alpha A'A + beta C, A (k, n); or of alpha A A' + beta C, A (n, k), when not `ta`.
+    void syrk(bool ta, std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda, double beta, double* C,
               std::size_t ldc) const {
-        if (n) wide_ ? call_syrk<std::int64_t>(n, k, alpha, A, lda, beta, C, ldc)
-                     : call_syrk<int>(n, k, alpha, A, lda, beta, C, ldc);
+        if (n) wide_ ? call_syrk<std::int64_t>(ta, n, k, alpha, A, lda, beta, C, ldc)
+                     : call_syrk<int>(ta, n, k, alpha, A, lda, beta, C, ldc);
     }
 
   private:
@@ -44,9 +44,9 @@ class Blas {
     }
 
     template <class I>
-    void call_syrk(I n, I k, double alpha, const double* A, I lda, double beta, double* C, I ldc) const {
+    void call_syrk(bool ta, I n, I k, double alpha, const double* A, I lda, double beta, double* C, I ldc) const {
         using F = void (*)(char*, char*, I*, I*, double*, double*, I*, double*, double*, I*);
-        char lower = 'L', transposed = 'T';
+        char lower = 'L', transposed = ta ? 'T' : 'N';
         reinterpret_cast<F>(syrk_)(&lower, &transposed, &n, &k, &alpha, const_cast<double*>(A), &lda, &beta, C, &ldc);
     }
 };

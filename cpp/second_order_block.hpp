@@ -2,7 +2,7 @@
 //
 // A = R R' at the start of the window. The window holds j rows already: V = R^-1 Z', and M, unit lower triangular, with
 // M[i, l] = kappa_l z_i'P_l z_l, P_l being the inverse just before row l. A new row has v = R^-1 z, u = M^-1 V'v, and
-// therefore z'P z = v'v - sum kappa u^2 and the score w_0'z + tau'u. All matrices are column-major.
+// therefore z'P z = v'v - sum kappa u^2 and the score q'v + tau'u, q = R^-1 b at the start of the window. All matrices are column-major.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Head {
     double* M;            // (m, m)
     double* kappa;        // (m)
     double* tau;          // (k, m)
-    const double* w0;     // (r, k)
+    const double* q;      // (r, k)
 };
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
@@ -83,7 +83,36 @@ KS_CLONES inline bool factor_triangle(std::size_t size, double* A, std::size_t l
     return true;
 }
 
-// R R' = A + ridge I and D, panel by panel; false when A is singular to rounding. Only lower triangles are read and written.
+// Columns of panels p .. q, rows below them up to row `end`: B <- B R^-T, R being the factor within the panels.
+inline void solve_below(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, std::size_t begin, std::size_t end,
+                        double* R, const double* D, double* scratch) {
+    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r), rows = end - begin;
+    double* B = R + a * r + begin;
+    if (q - p == 1) {
+        const std::size_t size = b - a;
+        blas.gemm(false, true, rows, size, size, 1.0, B, r, D + p * PANEL * PANEL, PANEL, 0.0, scratch, rows);
+        for (std::size_t c = 0; c < size; ++c) std::copy_n(scratch + c * rows, rows, B + c * r);
+        return;
+    }
+    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
+    solve_below(blas, r, p, half, begin, end, R, D, scratch);
+    blas.gemm(false, true, rows, b - c, c - a, -1.0, B, r, R + a * r + c, r, 1.0, R + c * r + begin, r);
+    solve_below(blas, r, half, q, begin, end, R, D, scratch);
+}
+
+// Factor of the square of panels p .. q in place, by halves; false when it is singular to rounding.
+inline bool factor_panels(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, double* R, double* D,
+                          double* scratch) {
+    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r);
+    if (q - p == 1) return factor_triangle(b - a, R + a * r + a, r, D + p * PANEL * PANEL);
+    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
+    if (!factor_panels(blas, r, p, half, R, D, scratch)) return false;
+    solve_below(blas, r, p, half, c, b, R, D, scratch);
+    blas.syrk(false, b - c, c - a, -1.0, R + a * r + c, r, 1.0, R + c * r + c, r);
+    return factor_panels(blas, r, half, q, R, D, scratch);
+}
+
+// R R' = A + ridge I and D; false when A is singular to rounding. Only lower triangles are read and written.
 inline bool factor(const Blas& blas, std::size_t r, const double* A, double ridge, double* R, double* D,
                    std::vector<double>& work) {
     work.resize(r * PANEL);
@@ -91,16 +120,7 @@ inline bool factor(const Blas& blas, std::size_t r, const double* A, double ridg
         std::copy_n(A + c * r + c, r - c, R + c * r + c);
         R[c * r + c] += ridge;
     }
-    for (std::size_t p = 0; p < panels(r); ++p) {
-        const std::size_t a = p * PANEL, size = std::min(PANEL, r - a), b = a + size;
-        double *panel = R + a * r + a, *X = D + p * PANEL * PANEL;
-        if (a) blas.gemm(false, true, r - a, size, a, -1.0, R + a, r, R + a, r, 1.0, panel, r);
-        if (!factor_triangle(size, panel, r, X)) return false;
-        if (b == r) break;
-        blas.gemm(false, true, r - b, size, size, 1.0, panel + size, r, X, PANEL, 0.0, work.data(), r - b);
-        for (std::size_t c = 0; c < size; ++c) std::copy_n(work.data() + c * (r - b), r - b, panel + c * r + size);
-    }
-    return true;
+    return factor_panels(blas, r, 0, panels(r), R, D, work.data());
 }
 
 // V <- R^-1 V within panels p .. q of R: halves, and between them a product as large as it can be.
@@ -135,24 +155,6 @@ KS_CLONES inline void solve_factor(const Blas& blas, const Head& h, std::size_t 
     solve_panels(blas, h, 0, panels(r), n, V, scratch);
 }
 
-// w0 <- A^-1 b, with b (r, k).
-KS_CLONES inline void solve_twice(const Blas& blas, const Head& h, const double* b, double* w0, std::vector<double>& work) {
-    const std::size_t r = h.r;
-    work.resize(PANEL * h.k);
-    std::copy_n(b, r * h.k, w0);
-    solve_factor(blas, h, h.k, w0, work.data());
-    for (std::size_t o = 0; o < h.k; ++o) {
-        double* w = w0 + o * r;
-        for (std::size_t i = r; i-- > 0;) {
-            const double* column = h.R + i * r;
-            double sum = w[i];
-#pragma omp simd reduction(+ : sum)
-            for (std::size_t l = i + 1; l < r; ++l) sum -= column[l] * w[l];
-            w[i] = sum / column[i];
-        }
-    }
-}
-
 // U <- M^-1 U for U (j, n), leading dimension j.
 KS_CLONES inline void solve_window(const Blas& blas, const Head& h, std::size_t j, std::size_t n, double* U) {
     const std::size_t strip = n == 1 ? j : STRIP;
@@ -182,10 +184,9 @@ KS_CLONES inline void project(std::size_t r, std::size_t j, const double* V, con
     }
 }
 
-// U (j, n) and scores F (k, n) of rows Z (n rows of r numbers) with V = R^-1 Z' (r, n).
-inline void see(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* Z, const double* V, double* U,
-                double* F) {
-    blas.gemm(true, false, h.k, n, h.r, 1.0, h.w0, h.r, Z, h.r, 0.0, F, h.k);
+// U (j, n) and scores F (k, n) of rows with V = R^-1 Z' (r, n).
+inline void see(const Blas& blas, const Head& h, std::size_t j, std::size_t n, const double* V, double* U, double* F) {
+    blas.gemm(true, false, h.k, n, h.r, 1.0, h.q, h.r, V, h.r, 0.0, F, h.k);
     if (!j) return;
     if (n == 1)
         project(h.r, j, h.V, V, U);
@@ -206,12 +207,12 @@ inline void learn_block(const Blas& blas, const Head& h, std::size_t j, std::siz
     double* V = h.V + j * h.r;
     std::copy_n(Z, n * h.r, V);
     solve_factor(blas, h, n, V, scratch);
-    see(blas, h, j, n, Z, V, U, F);
-    blas.syrk(n, h.r, 1.0, V, h.r, 0.0, S, n);  // lower triangle by columns = upper triangle by rows
+    see(blas, h, j, n, V, U, F);
+    blas.syrk(true, n, h.r, 1.0, V, h.r, 0.0, S, n);  // lower triangle by columns = upper triangle by rows
     for (std::size_t l = 0; l < j; ++l) root[l] = std::sqrt(h.kappa[l]);
     for (std::size_t t = 0; t < n; ++t)
         for (std::size_t l = 0; l < j; ++l) KU[t * j + l] = root[l] * U[t * j + l];
-    if (j) blas.syrk(n, j, -1.0, KU, j, 1.0, S, n);
+    if (j) blas.syrk(true, n, j, -1.0, KU, j, 1.0, S, n);
     for (std::size_t a = 0; a < n; a += STRIP) {
         const std::size_t size = std::min(STRIP, n - a), b = a + size, rest = n - b;
         double *strip = S + a * n + a, *kappa = h.kappa + j + a, *tau = h.tau + (j + a) * h.k;
@@ -222,7 +223,7 @@ inline void learn_block(const Blas& blas, const Head& h, std::size_t j, std::siz
             const double scale = std::sqrt(kappa[l]), *row = strip + l * n + size;
             for (std::size_t t = 0; t < rest; ++t) G[t * size + l] = scale * row[t];
         }
-        blas.syrk(rest, size, -1.0, G, size, 1.0, S + b * n + b, n);
+        blas.syrk(true, rest, size, -1.0, G, size, 1.0, S + b * n + b, n);
         blas.gemm(false, true, h.k, rest, size, 1.0, tau, h.k, strip + size, n, 1.0, F + b * h.k, h.k);
     }
     for (std::size_t t = 0; t < n; ++t) s[t] = S[t * n + t];
@@ -242,7 +243,7 @@ inline void score_block(const Blas& blas, const Head& h, std::size_t j, std::siz
     double *V = work.data(), *U = V + n * h.r, *scratch = U + j * n;
     std::copy_n(Z, n * h.r, V);
     solve_factor(blas, h, n, V, scratch);
-    see(blas, h, j, n, Z, V, U, F);
+    see(blas, h, j, n, V, U, F);
     for (std::size_t t = 0; t < n; ++t) {
         double sum = 0.0;
         for (std::size_t i = 0; i < h.r; ++i) sum += V[t * h.r + i] * V[t * h.r + i];

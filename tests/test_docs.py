@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {"big_csv": (), "resume": (), "from_svc": (), "from_river": ("river",)}
+PAGES = {"second_order": (), "big_csv": (), "resume": (), "from_svc": (), "from_river": ("river",)}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -27,3 +27,11 @@ def test_the_index_names_every_page():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert page.stem == "index" or f"({page.name})" in index, page.name
+
+
+def test_measured_tables_are_those_of_the_scripts():
+    page = (DOCS / "second_order.md").read_text(encoding="utf-8")
+    names = re.findall(r"<!-- (\w+\.md) -->", page)
+    assert names
+    for name in names:
+        assert (DOCS.parent / "benchmarks" / "results" / name).read_text(encoding="utf-8").strip() in page, name

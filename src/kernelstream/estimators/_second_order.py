@@ -77,7 +77,7 @@ class SecondOrderEstimator(FeatureEstimator):
         while start < n:
             stop = self._grow(state, weight, start, n)
             recursion = self._recursion(state)
-            for rows, Z in self._rows(state, X[start:stop], self._windows(state, stop - start)):
+            for rows, Z in self._rows_to_learn(state, X[start:stop], weight is None):
                 rows = slice(start + rows.start, start + rows.stop)
                 part = None if weight is None else weight[rows]
                 F, S = recursion.learn(Z, y[rows], part)
@@ -86,12 +86,20 @@ class SecondOrderEstimator(FeatureEstimator):
             start = stop
         return scores
 
-    def _windows(self, state: State, n: int) -> list[slice] | None:
-        """Cut n rows where the window will be full, so that it is filled at once."""
+    def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
+        """``(rows, Z)``, cut where the window will be full; on one thread made in the window itself, where all stay."""
         if self._ops.NAME == "python":
-            return None
-        room = len(state["window"])
-        return threads.cuts(n, room, room - state["n_window"])
+            yield from self._rows(state, X)
+            return
+        room, mapping = len(state["window"]), self._mapping(state)
+        cuts = threads.cuts(X.shape[0], room, room - state["n_window"])
+        stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
+        if not stay or threads.get_num_threads() > 1:
+            yield from self._rows(state, X, cuts)
+            return
+        for rows in cuts:
+            free = state["n_window"]
+            yield rows, mapping(X[rows], self._ops, state["window"][free : free + rows.stop - rows.start])
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         recursion = self._recursion(state)

@@ -21,7 +21,8 @@ class Head:
     ``V = R^-1 Z'``, so that ``z'A^-1 z' = v'v'``. Eliminating the window's rows one after the other turns the products
     ``S = V'V`` into ``C[l, i] = z_i'P_l z_l``, P_l being the inverse just before row l; ``kappa = c/(1 + c s)`` and
     ``tau`` are the steps of the rows, and ``M = I + strict_lower((kappa C)')`` undoes the elimination: a new row has
-    ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = w_0'z + tau'u``. See cpp/second_order_block.hpp.
+    ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = q'v + tau'u`` with ``q = R^-1 b`` (b at the
+    start of the window, too). See cpp/second_order_block.hpp.
     """
 
     def __init__(self, r: int, m: int, k: int):
@@ -30,12 +31,12 @@ class Head:
         self.M = np.empty((m, m), order="F")
         self.kappa = np.empty(m)
         self.tau = np.empty((m, k))
-        self.w0 = np.empty((k, r))
+        self.q = np.empty((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
-        self.arrays = (self.R.T, D, self.V.T, self.M.T, self.kappa, self.tau, self.w0)  # as C++ takes them
+        self.arrays = (self.R.T, D, self.V.T, self.M.T, self.kappa, self.tau, self.q)  # as C++ takes them
 
     def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
-        """Empty the window: R and w_0 of matrix g with ridge j."""
+        """Empty the window: R and q of matrix g with ridge j."""
         gram, b, ridge = state["gram"][g], np.ascontiguousarray(state["b"][outputs]), float(state["ridge"][j])
         while not _core.second_order_factor(BLAS, gram, ridge, b, *self.arrays):
             ridge = more_ridge(gram, ridge)
@@ -50,12 +51,12 @@ class Head:
         self.kappa[j:end], self.tau[j:end] = self.kappa[old], self.tau[old]
 
     def weights(self, j: int) -> np.ndarray:
-        """``w`` (k, r) after the j rows of the window: ``w_0 + R'^-1 V M'^-1 tau``."""
-        if not j:
-            return self.w0
-        x = blas.dtrsm(1.0, self.M[:j, :j], np.asfortranarray(self.tau[:j]), lower=1, trans_a=1, diag=1)
-        x = blas.dgemm(1.0, self.V[:, :j], x)
-        return self.w0 + blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T
+        """``w`` (k, r) after the j rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
+        x = np.array(self.q.T, order="F")
+        if j:
+            steps = blas.dtrsm(1.0, self.M[:j, :j], np.asfortranarray(self.tau[:j]), lower=1, trans_a=1, diag=1)
+            x = blas.dgemm(1.0, self.V[:, :j], steps, 1.0, x, overwrite_c=1)
+        return np.ascontiguousarray(blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T)
 
 
 class BlockRecursion(RowRecursion):
@@ -67,24 +68,27 @@ class BlockRecursion(RowRecursion):
         if not hasattr(self, "head"):
             k = [len(state["b"][outputs]) for outputs in self.outputs]
             self.head = [Head(state["b"].shape[1], m, outputs) for outputs in k]
+            self.ones = np.ones(m)
+            self.most = m if self.rule.shared else BLOCK
         for h, head in enumerate(self.head):
             head.restart(state, self.matrix[h], self.ridge[h], self.outputs[h])
         known: tuple[Any, ...] = ("known", [], "squared", [0.0])
-        Z, c, beta = state["window"][:n], state["window_c"][:n], state["window_b"][:n]
-        for h, head in enumerate(self.head if n else []):  # rows that wait: their c and beta are known
-            cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
-            out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
-            _core.second_order_learn(BLAS, *head.arrays, 0, Z, betas, cs, *out, *known)
+        for start in range(0, n, self.most):  # rows that wait: their c and beta are known
+            rows = slice(start, min(start + self.most, n))
+            Z, c, beta = state["window"][rows], state["window_c"][rows], state["window_b"][rows]
+            for h, head in enumerate(self.head):
+                cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
+                out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
+                _core.second_order_learn(BLAS, *head.arrays, start, Z, betas, cs, *out, *known)
 
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
         n, room = len(Z), len(state["window"])
         F = np.empty((n, len(state["ridge"]), y.shape[1]))
         S = np.empty((n, self.heads))
-        most = room if self.rule.shared else BLOCK
         start = 0
         while start < n:
-            stop = min(start + most, n, start + room - state["n_window"])
+            stop = min(start + self.most, n, start + room - state["n_window"])
             rows = slice(start, stop)
             self._block(Z[rows], y[rows], None if weight is None else weight[rows], F[rows], S[rows])
             start = stop
@@ -96,7 +100,7 @@ class BlockRecursion(RowRecursion):
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray, S: np.ndarray) -> None:
         state, (n, k), rule = self.state, y.shape, self.rule.native()
         j = state["n_window"]
-        importance = np.ones(n) if weight is None else weight
+        importance = self.ones[:n] if weight is None else weight
         scale: np.ndarray | float = 1.0
         if self.forgetting < 1:  # by the row's number in the window, had it been counted
             scale = self.forgetting ** -(j + np.cumsum(importance > 0) + (importance == 0.0))
@@ -118,7 +122,9 @@ class BlockRecursion(RowRecursion):
                 for head in self.head:
                     head.keep(j, joins)
                 Z, c, beta = Z[joins], c[:, joins], beta[joins]
-        state["window"][j:end], state["window_c"][j:end], state["window_b"][j:end] = Z, c.T, beta
+        if Z.ctypes.data != state["window"][j:end].ctypes.data:  # else they were made there
+            state["window"][j:end] = Z
+        state["window_c"][j:end], state["window_b"][j:end] = c.T, beta
         state["n_window"] = end
 
     def score(self, Z: np.ndarray, uncertainty: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
