@@ -6,6 +6,8 @@ from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor
 from .doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
 from .doubly_gp import DoublyStochasticGP
+from .doubly_novelty import DoublyStochasticOneClass
+from .doubly_ratio import DensityRatioEstimator
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
 from .kernel_awv import KernelAWV, KernelAWVClassifier
@@ -23,9 +25,11 @@ __all__ = [
     "BudgetClassifier",
     "BudgetOneClass",
     "BudgetRegressor",
+    "DensityRatioEstimator",
     "DoublyStep",
     "DoublyStochasticClassifier",
     "DoublyStochasticGP",
+    "DoublyStochasticOneClass",
     "DoublyStochasticRegressor",
     "FeatureClassifier",
     "FeatureRegressor",

@@ -199,8 +199,7 @@ class DoublyEstimator(StreamEstimator):
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
         """
-        for key in [key for key in state if key.startswith(KERNEL)]:
-            del state[key]
+        self._drop_kernel(state)
         kernel = self._kernel_given()
         state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
         state["lam"] = self._regulariser(state, n)
@@ -215,6 +214,12 @@ class DoublyEstimator(StreamEstimator):
     def _stream_rows(self, n: int) -> int:
         """For how many rows to regularise when n of a stream have come."""
         return CHOICE_ROWS
+
+    @staticmethod
+    def _drop_kernel(state: State) -> None:
+        """Forget the numbers that the kernel took from rows."""
+        for key in [key for key in state if key.startswith(KERNEL)]:
+            del state[key]
 
     def _set_kernel(self, state: State, kernel: Kernel) -> None:
         """Enter the numbers that the kernel took from rows."""

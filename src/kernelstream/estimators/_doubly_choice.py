@@ -54,7 +54,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     usual = factors[len(factors) // 2]
 
     def step(kernel: Kernel, factor: float) -> float:
-        return factor / max(_top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
+        return factor / max(top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
 
     def trial(kernel: Kernel, factor: float) -> float:
         return est._trial(state, kernel, step(kernel, factor), X, y, weight)
@@ -99,7 +99,7 @@ def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray) -> tuple[float, ...]
     return tuple((spread or 1.0) * c for c in STEPS)
 
 
-def _top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
+def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
     """Largest eigenvalue of the kernel matrix of some rows, divided by their number, times their mean weight."""
     some = X[:EIGEN_ROWS]
     return largest_eigenvalue(kernel.pairwise(some, some).astype(np.float64)) / some.shape[0] * float(weight.mean())
