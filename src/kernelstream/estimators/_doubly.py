@@ -97,6 +97,7 @@ class DoublyEstimator(StreamEstimator):
     passes: Any
     cache_bytes: int
     center: bool = False
+    _least_steps = LEAST_STEPS
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
@@ -359,7 +360,7 @@ class DoublyEstimator(StreamEstimator):
     def _steps(self, n: int) -> int:
         """Iterations of fit on n rows."""
         one = n / min(self.batch_size, n)
-        return max(math.ceil(one), LEAST_STEPS) if self.passes == "auto" else max(1, math.ceil(self.passes * one))
+        return max(math.ceil(one), self._least_steps) if self.passes == "auto" else max(1, math.ceil(self.passes * one))
 
     # ---------------------------------------------------------------- the rest of the contract
     def _score(self, state: State, X: Rows) -> np.ndarray:

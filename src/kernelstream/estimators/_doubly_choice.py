@@ -26,6 +26,7 @@ LEAST_ROWS = 24  # with fewer there is nothing to compare
 FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
+HARMLESS = 1.1  # losses that differ by less count as equal
 USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
 
 
@@ -63,7 +64,10 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     if enough and len(fractions) > 1:
         reached, best = _least((trial(k, usual), k) for k in (scaled(kernel, fraction) for fraction in fractions))
     if enough and len(factors) > 1:
-        reached, factor = _least((trial(best, c), c) for c in factors)
+        tried = [(trial(best, c), c) for c in factors]
+        reached, factor = _least(tried)
+        if est._the_step().precondition:  # for directions of small variance, which the held-out loss hardly sees
+            factor = max(c for loss, c in tried if loss <= HARMLESS * reached)
     if enough and est._judges and np.isnan(reached):
         reached = trial(best, factor)
     est._set_kernel(state, best)

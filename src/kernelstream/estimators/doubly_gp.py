@@ -50,18 +50,20 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         Points whose standard deviation will be asked for, if known: m regressions. Without them the operator is
         learned, which answers for any point.
     step : DoublyStep or "auto", default="auto"
-        "auto" divides gradients by the batch's feature covariance (``precondition=0.01``), because the variance depends
+        "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
         on directions that plain steps take very long to learn.
     normalize_y : bool, default=False
         Use the mean and the variance of the first targets as those of the prior, instead of 0 and 1.
-    variance_features : int, default=128
-        Random features by which the operator is learned; the variance has a relative error of about
-        ``1/sqrt(variance_features)`` from them. 0 leaves the variance out.
+    variance_features : int, default=256
+        Random features by which the operator is learned: with few of them the variance is too large or too small as a
+        whole. 0 leaves the variance out.
     batch_size : int, default=256
-    block_size : int, default=256
-    max_blocks : int or None, default=16
+    block_size : int, default=512
+    max_blocks : int or None, default=8
         The model stops growing at so many blocks, because every one has weights for all ``variance_features``.
-    passes, cache_bytes
+    passes : float or "auto", default="auto"
+        Passes of ``fit`` over the rows; "auto" is one, or as many as make 100 iterations.
+    cache_bytes
         See :class:`DoublyStochasticClassifier`.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
@@ -96,6 +98,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     """
 
     lam = "auto"  # follows from the noise
+    _least_steps = 100  # with preconditioning more do not help
 
     def __init__(
         self,
@@ -106,10 +109,10 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         step: DoublyStep | str = "auto",
         *,
         normalize_y: bool = False,
-        variance_features: int = 128,
+        variance_features: int = 256,
         batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = 16,
+        block_size: int = 512,
+        max_blocks: int | None = 8,
         passes: float | str = "auto",
         cache_bytes: int = CACHE_BYTES,
         engine: str = "auto",
@@ -201,7 +204,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     # ---------------------------------------------------------------- components
     def _the_step(self) -> DoublyStep:
         if isinstance(self.step, str) and self.step == "auto":
-            return DoublyStep(theta0=30.0, precondition=0.01)
+            return DoublyStep(theta0=30.0, precondition=0.05)
         return super()._the_step()
 
     def _loss_now(self, state: State) -> Loss:

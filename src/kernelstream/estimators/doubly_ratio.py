@@ -68,7 +68,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     True
     """
 
-    loss = "density_ratio"
+    loss = RatioLoss()
     class_weight = "balanced"
 
     def __init__(
