@@ -122,8 +122,9 @@ class BlockRecursion(RowRecursion):
                 for head in self.head:
                     head.keep(j, joins)
                 Z, c, beta = Z[joins], c[:, joins], beta[joins]
-        if Z.ctypes.data != state["window"][j:end].ctypes.data:  # else they were made there
-            state["window"][j:end] = Z
+        place = state["window"][j:end]
+        if Z.__array_interface__["data"] != place.__array_interface__["data"]:  # else they were made there
+            place[...] = Z
         state["window_c"][j:end], state["window_b"][j:end] = c.T, beta
         state["n_window"] = end
 

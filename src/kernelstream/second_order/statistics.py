@@ -57,8 +57,8 @@ def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.
     fade = forgetting**n
     sums = np.concatenate([beta, c[:, :1]], axis=1).T @ Z  # in one go through the window
     b, zsum = fade * (state["b"] + sums[:-1]), fade * (state["zsum"] + sums[-1])
-    squares = np.divide(beta**2, c, out=np.zeros_like(beta), where=c > 0)
-    yy = fade * (state["yy"] + squares.sum(axis=0))
+    counts = np.where(c > 0, c, np.inf)  # a row that does not count in A adds nothing
+    yy = fade * (state["yy"] + (beta * beta / counts).sum(axis=0))
     return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
 
 
