@@ -43,6 +43,10 @@ class Data:
         At most so many rows, drawn at random.
     positive : int or None
         This class against the rest.
+    classes : list of int
+        Rows of these classes only.
+    pca : int or None
+        Columns are the leading principal components of (10,000) training rows, after ``scale``.
     target : {"minmax"} or None
         Targets of a regression brought to [0, 1].
     values : dict
@@ -55,6 +59,8 @@ class Data:
     rows: int | None = None
     test_rows: int | None = None
     positive: int | None = None
+    classes: tuple[int, ...] = ()
+    pca: int | None = None
     target: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
 
@@ -220,7 +226,7 @@ def _entry(kind: Any, raw: dict[str, Any], name: str) -> Any:
     unknown = sorted(set(raw) - known)
     if unknown:
         raise ValueError(f"{name}: {kind.__name__.lower()} has no entry {', '.join(unknown)}")
-    plain = {key: tuple(v) if key in ("only", "skip") else v for key, v in raw.items()}
+    plain = {key: tuple(v) if key in ("only", "skip", "classes") else v for key, v in raw.items()}
     try:
         return kind(**plain)
     except TypeError as error:

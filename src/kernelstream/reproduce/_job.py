@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
 from ..evaluate import greedy_adversary, prequential, regret
@@ -16,17 +17,27 @@ from ..kernels import Gaussian
 from ._experiment import MEASURES, Algorithm, Data, Experiment
 from ._peers import peer
 
+PCA_ROWS = 10_000
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
 
 
 @functools.lru_cache(maxsize=2)
-def _load(name: str, scale: str | None) -> Any:
-    return datasets.load(name, scale=scale)
+def _load(name: str, scale: str | None, classes: tuple[int, ...], pca: int | None) -> Any:
+    bunch = datasets.load(name, scale=scale)
+    if classes:
+        kept = np.flatnonzero(np.isin(bunch.y, classes))
+        bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
+        bunch.is_test = None if bunch.is_test is None else bunch.is_test[kept]
+        bunch.task = "binary" if len(classes) == 2 else bunch.task
+    if pca is not None:
+        train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
+        bunch.X = PCA(pca, random_state=0).fit(bunch.X[train[:PCA_ROWS]]).transform(bunch.X)
+    return bunch
 
 
 def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
     """X, y in a random order, the held-out X and y (None in an online run), and the task."""
-    bunch = _load(data.name, data.scale)
+    bunch = _load(data.name, data.scale, tuple(data.classes), data.pca)
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"
