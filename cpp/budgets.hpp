@@ -17,6 +17,7 @@ namespace ks {
 
 constexpr double novelty = 1e-10;  // share of k(x, x) below which a residual counts as 0
 constexpr double tie = 1e-9;       // costs this close are equal
+constexpr double equal = 1e-5;     // relative difference up to which two terms are of the same size
 
 // The row being learned.
 template <class T>
@@ -114,10 +115,12 @@ struct Support {
     std::size_t smallest(const Newcomer<T>& row) {
         squares(buffer.data());
         for (std::size_t j = 0; j < n; ++j) buffer[j] *= double(diag[j]);
-        const std::size_t r = std::min_element(buffer.data(), buffer.data() + n) - buffer.data();
+        const double limit = least(n, buffer.data()) * (1.0 + equal);
+        std::size_t r = 0;
+        while (buffer[r] > limit) ++r;
         double own = 0.0;
         for (int c = 0; c < C; ++c) own += row.tau[c] * row.tau[c];
-        return buffer[r] <= own * row.k_xx ? r : n;
+        return buffer[r] <= own * row.k_xx * (1.0 + equal) ? r : n;
     }
 };
 
@@ -470,7 +473,7 @@ struct Project : Budget<T> {
 template <class T>
 struct Merge : Budget<T> {
     static constexpr int steps = 30;
-    static constexpr double golden = 0.6180339887498949;
+    static constexpr double golden = 0.6180339887498949, same = 1e-10;
 
     static double log_of(double k) { return k > 0 ? std::max(std::log(k), -1e4) : -1e4; }
     // log of a kernel value that may have been rounded to 0
@@ -500,13 +503,15 @@ struct Merge : Budget<T> {
             double low = 0.0, high = 1.0;
             for (int step = 0; step < steps && j != a; ++step) {
                 const double width = golden * (high - low), left = high - width, right = low + width;
-                if (kept(left) > kept(right)) high = right;
+                if (kept(left) > kept(right) * (1.0 + same)) high = right;
                 else low = left;
             }
             h[j] = 0.5 * (low + high);
             cost[j] = j == a ? std::numeric_limits<double>::infinity() : aa + bb + 2 * ab * k - kept(h[j]);
         }
-        const std::size_t b = std::min_element(cost, cost + n + 1) - cost;
+        const double limit = least(n + 1, cost) + same * aa;
+        std::size_t b = 0;
+        while (cost[b] > limit) ++b;
         const double g = h[b], log_ab = logs[b], k_a = exp((1 - g) * (1 - g) * log_ab), k_b = exp(g * g * log_ab);
         const std::size_t slot = std::min(a, b), free = std::max(a, b);
         double* coefficient = h;

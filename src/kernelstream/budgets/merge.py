@@ -12,6 +12,9 @@ from ._base import Budget, Row, SupportSet, register
 from .removal import smallest
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+# Two vectors with the same coefficient can be merged on either side of their middle, and equally far pairs are equally
+# good; what is equal to this share goes to the right and to the lowest slot, whatever the rounding.
+EQUAL = 1e-10
 STEPS = 30  # of the golden-section search: h to 5e-7, the loss to its square
 
 
@@ -39,10 +42,11 @@ class Merge(Budget):
         alpha = np.hstack([S.coefficients, row.tau[:, None]])  # (C, n + 1), the new row last
         gram, diag = S.state["budget_gram"], np.append(S.diag, row.k_xx)
         k_a = np.append(gram[a], row.k[a]) if a < n else np.append(row.k, row.k_xx)
+        aa = float(alpha[:, a] @ alpha[:, a])
         if isinstance(S.kernel, Gaussian):
             h, cost = mix(alpha[:, a], alpha, k_a)
             cost[a] = np.inf
-            b = int(np.argmin(cost))
+            b = int(np.argmax(cost <= cost.min() + EQUAL * aa))
             h_b = float(h[b])
         else:
             distance = diag[a] + diag - 2 * k_a
@@ -79,7 +83,7 @@ def mix(alpha_a: np.ndarray, alpha: np.ndarray, k: np.ndarray) -> tuple[np.ndarr
     for _ in range(STEPS):
         width = GOLDEN * (high - low)
         left, right = high - width, low + width
-        better = kept(left) > kept(right)
+        better = kept(left) > kept(right) * (1.0 + EQUAL)
         low, high = np.where(better, low, left), np.where(better, right, high)
     h = 0.5 * (low + high)
     return h, aa + bb + 2 * ab * k - kept(h)
@@ -99,7 +103,7 @@ def _search(S: SupportSet, row: Row, a: int, b: int, alpha: np.ndarray) -> float
     for _ in range(STEPS):
         width = GOLDEN * (high - low)
         left, right = high - width, low + width
-        low, high = (low, right) if kept(left) > kept(right) else (left, high)
+        low, high = (low, right) if kept(left) > kept(right) * (1.0 + EQUAL) else (left, high)
     return 0.5 * (low + high)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from ..updates import positive
 from ._base import Budget, Row, SupportSet, register
 
+EQUAL = 1e-5  # relative difference up to which two terms are of the same size
+
 
 @register
 class RemoveRandom(Budget):
@@ -118,10 +120,13 @@ class RemoveSmallest(Budget):
 
 
 def smallest(S: SupportSet, row: Row) -> int:
-    """Slot of the smallest term of f; ``S.n`` when that is the new row itself. Ties go to the lowest slot."""
+    """Slot of the smallest term of f; ``S.n`` when that is the new row itself. Ties go to the lowest slot.
+
+    Pegasos gives all vectors that moved once the same coefficient, up to rounding: sizes this close are equal.
+    """
     sizes = (S.coefficients**2).sum(axis=0) * S.diag[: S.n]
-    r = int(np.argmin(sizes))
-    return r if sizes[r] <= float(row.tau @ row.tau) * row.k_xx else S.n
+    r = int(np.argmax(sizes <= sizes.min() * (1.0 + EQUAL)))
+    return r if sizes[r] <= float(row.tau @ row.tau) * row.k_xx * (1.0 + EQUAL) else S.n
 
 
 @register
