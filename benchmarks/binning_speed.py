@@ -164,10 +164,10 @@ def products(n: int, R: int, threads: int) -> None:
                 f"{times['copy']:.3f} | {share:.0%} |")  # fmt: skip
 
 
-def coordinate_descent(threads: int) -> None:
+def coordinate_descent(threads: int, rows: int) -> None:
     """L1 on covtype: random binning and Fourier features, one thread and several."""
     data = datasets.load("covtype", scale="minmax")
-    order = np.random.default_rng(0).permutation(len(data.y))[:120_000]
+    order = np.random.default_rng(0).permutation(len(data.y))[:rows]
     X, y = np.ascontiguousarray(data.X[order], np.float32), np.where(data.y[order] == 2, 1.0, -1.0)
     say("\n| features | loss | columns | lam | passes | seconds, 1 thread | "
         f"seconds, {threads} threads | speed-up | objective, relative gap |")  # fmt: skip
@@ -204,6 +204,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--grids", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cd-rows", type=int, default=120_000)
     parser.add_argument("--parts", default="features,others,products,cd")
     parser.add_argument("--cpu", action="store_true", help="one thread, processor time: for a machine that is not idle")
     parser.add_argument("--out", type=Path)
@@ -223,7 +224,7 @@ def main() -> None:
     if "products" in parts:
         products(args.rows, args.grids, args.threads)
     if "cd" in parts:
-        coordinate_descent(args.threads)
+        coordinate_descent(args.threads, args.cd_rows)
     if args.out:
         args.out.write_text("\n".join(lines) + "\n")
 
