@@ -205,7 +205,7 @@ def show(path: Path, note: str) -> None:
         axes[0, k].set(title=name, xlabel="R")
         axes[1, k].set(xlabel="seconds to fit")
     for row in axes[:, 0]:
-        row.set_ylabel("test accuracy (R² for cadata)" if names[0] == "cadata" else "test accuracy")
+        row.set_ylabel("test accuracy or R²" if names[0] == "cadata" else "test accuracy")
     axes[0, -1].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     save(figure, "binning_sweep.png")
