@@ -21,6 +21,8 @@ import kernelstream
 from kernelstream import (
     BinningClassifier,
     BinningRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
     OnlineRidge,
     OnlineRidgeClassifier,
     cli,
@@ -199,6 +201,95 @@ def test_bandwidth_and_penalty_of_binning_are_searched_for(client):
     est.fit(X, Y)
     assert (model.gamma_, model.lam_) == (est.gamma_, est.lam_)
     assert model.score(X, Y) == pytest.approx(est.score(X, Y), abs=1e-3)
+
+
+# -------------------------------------------------------------------- parameter mixing
+
+
+@pytest.mark.usefixtures("clean")
+def test_one_shard_is_one_pass(client, files):
+    """Cut into rounds or not; labels and moments of the target included."""
+    est = FeatureClassifier(RandomFourier(n_components=20), random_state=3)
+    model = distributed.fit(clone(est), str(files / "part-0.svm"), client=client, sync_rows=170)
+    rows = np.array_split(np.arange(N), 5)[0]
+    est.fit(X[rows], LABELS[rows])
+    close(model.decision_function(X), est.decision_function(X), 1e-9)
+    est = FeatureRegressor(RandomFourier(n_components=20), random_state=3)
+    model = distributed.fit(clone(est), str(files / "part-0.csv"), target="y", client=client, sync_rows=170)
+    close(model.predict(X), est.fit(X[rows], Y[rows]).predict(X), 1e-6)
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("aggregate", ["add", "average"])
+def test_shards_become_one_by_the_formula(client, aggregate):
+    est = FeatureRegressor(RandomFourier(n_components=20, gamma=0.3), update="ogd", center=False, random_state=3)
+    rows, targets = da.from_array(X[:900], chunks=(500, 4)), da.from_array(Y[:900], chunks=500)
+    model = distributed.fit(clone(est), rows, targets, client=client, sync_rows=300, aggregate=aggregate)
+    w = np.zeros(40)
+    for parts in ((X[:300], Y[:300]), (X[500:800], Y[500:800])), ((X[300:500], Y[300:500]), (X[800:900], Y[800:900])):
+        found, counts = [], []
+        for A, b in parts:
+            alone = clone(est).fit(X[:1], Y[:1])
+            alone.state_ = alone.state_ | {"w": w[None].copy(), "t": 0}
+            alone.partial_fit(A, b)
+            found.append(alone.state_["w"][0] * alone.state_["scale"][0] - w)
+            counts.append(len(b))
+        w = w + (2 if aggregate == "add" else 1) * np.average(found, axis=0, weights=counts)
+    close(model.state_["w"][0] * model.state_["scale"], w, 1e-9)
+
+
+def test_mixing_is_checked(client):
+    with pytest.raises(ValueError, match="sync_rows must be"):
+        distributed.fit(FeatureClassifier(), DX, DLABELS, client=client, sync_rows=0)
+    with pytest.raises(ValueError, match="aggregate must be"):
+        distributed.fit(FeatureClassifier(), DX, DLABELS, client=client, aggregate="mean")
+    with pytest.raises(ValueError, match="not learned by parameter mixing"):
+        distributed.fit(OnlineRidge(), DX, DY, client=client, sync_rows=5)
+    with pytest.raises(ValueError, match="coin betting"):
+        distributed.fit(FeatureClassifier(update="coin_betting"), DX, DLABELS, client=client)
+
+
+# -------------------------------------------------------------------- search
+
+
+@pytest.mark.usefixtures("clean")
+def test_the_winner_of_a_search_is_the_model_of_one_machine(client, files):
+    """Successive halving drops the worst of all; survivors go on where they were, across rungs, workers and files."""
+    gammas = [1e-3, 1e-2, 0.1, 0.5, 30.0]
+    est = FeatureRegressor(RandomFourier(n_components=30), random_state=1)
+    found = distributed.search(
+        est, str(files / "part-*.csv"), target="y", grid={"features__gamma": gammas}, first_rung=500, client=client
+    )
+    assert found.rungs == [(500, 5), (1000, 3), (2000, 2), (N, 1)]
+    results = {}
+    for gamma in gammas:
+        alone = clone(est).set_params(features__gamma=gamma)
+        results[gamma] = (alone, (Y - alone.learn(X, Y)) ** 2)
+    alive = sorted(gammas, key=lambda gamma: results[gamma][1][:500].mean())[:3]
+    alive = sorted(alive, key=lambda gamma: results[gamma][1][:1000].mean())[:2]
+    best = min(alive, key=lambda gamma: results[gamma][1][:2000].mean())
+    assert found.best.features.gamma == best and found.candidates[0].rows == N
+    assert found.candidates[0].value == pytest.approx(results[best][1].mean(), rel=1e-9)
+    close(found.best.predict(X), results[best][0].predict(X), 1e-9)
+    assert len(found.candidates) == 5 and "gamma" in str(found)
+
+
+@pytest.mark.usefixtures("clean")
+def test_search_over_zoo_entries(client):
+    found = distributed.search(
+        ["fogd", "nogd", "ridge"],
+        DX,
+        da.from_array(Y > 0, chunks=700),
+        task="binary",
+        grid={"gamma": [0.1]},
+        client=client,
+    )
+    assert found.metric == "mistake_rate" and len(found.candidates) == 3
+    assert found.candidates[0].value < 0.25 and found.best.score(X, Y > 0) > 0.8
+    with pytest.raises(ValueError, match="did you mean 'fogd'"):
+        distributed.search(["fogdd"], DX, DLABELS, client=client)
+    with pytest.raises(ValueError, match="learns all rows at once"):
+        distributed.search([BinningRegressor()], DX, DY, client=client)
 
 
 # -------------------------------------------------------------------- answers

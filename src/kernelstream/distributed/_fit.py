@@ -10,6 +10,7 @@ from ..estimators.ridge import RidgeEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning
+from .mixing import fit_mixing, mixes
 from .ridge import fit_ridge
 
 
@@ -22,6 +23,8 @@ def fit(
     classes: Any = None,
     block: int = BLOCK,
     labels: Callable[[Any], Any] | None = None,
+    sync_rows: int | None = None,
+    aggregate: str | None = None,
     **reader: Any,
 ) -> Any:
     """Fit an estimator to rows that are spread over the workers of a dask cluster.
@@ -31,6 +34,9 @@ def fit(
 
     :class:`~kernelstream.BinningClassifier` and :class:`~kernelstream.BinningRegressor` with ``solver="cg"``: the same,
     by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
+
+    :class:`~kernelstream.FeatureClassifier` and :class:`~kernelstream.FeatureRegressor`: an approximation of one pass,
+    by iterative parameter mixing; see :mod:`kernelstream.distributed.mixing`.
 
     Parameters
     ----------
@@ -48,6 +54,11 @@ def fit(
         Rows a worker handles at a time.
     labels : callable, optional
         Applied to the targets of files.
+    sync_rows : int, default=250
+        Parameter mixing: rows that each worker learns before the models become one.
+    aggregate : {"auto", "add", "average"}, default="auto"
+        Parameter mixing: add up the workers' changes, or average them. "auto" adds where the update's steps shrink with
+        the squares of all gradients (AdaGrad), and averages otherwise.
     **reader
         How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
 
@@ -61,10 +72,14 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
+    mixing = {"sync_rows": sync_rows, "aggregate": aggregate}
+    mixing = {name: value for name, value in mixing.items() if value is not None}
+    if mixing and solve is not fit_mixing:
+        raise ValueError(f"{type(est).__name__} is not learned by parameter mixing: leave out {', '.join(mixing)}")
     est._check_parameters()
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        state = solve(est, data, client, classes)
+        state = solve(est, data, client, classes, **mixing)
     est.state_ = state
     if data.feature_names is not None:
         import numpy as np
@@ -79,4 +94,9 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
         return fit_ridge
     if isinstance(est, BinningEstimator) and not est._online:
         return fit_binning
-    raise ValueError(f"{type(est).__name__} cannot be fitted on several machines; see help(kernelstream.distributed)")
+    if mixes(est):
+        return fit_mixing
+    raise ValueError(
+        f"{type(est).__name__} cannot be fitted on several machines: OnlineRidge, FeatureClassifier, BinningClassifier "
+        f"and their relatives can, see help(kernelstream.distributed.fit)"
+    )
