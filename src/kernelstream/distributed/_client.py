@@ -47,7 +47,7 @@ def connect(client: Any = None) -> Iterator[Any]:
         if client is None or client == "local":
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             cluster = library.LocalCluster(
-                n_workers=cores, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                n_workers=cores, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
             )
             stack.enter_context(cluster)
             client = stack.enter_context(library.Client(cluster))

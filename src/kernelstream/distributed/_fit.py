@@ -54,11 +54,11 @@ def fit(
         Rows a worker handles at a time.
     labels : callable, optional
         Applied to the targets of files.
-    sync_rows : int, default=250
+    sync_rows : int, default=1000
         Parameter mixing: rows that each worker learns before the models become one.
-    aggregate : {"auto", "add", "average"}, default="auto"
-        Parameter mixing: add up the workers' changes, or average them. "auto" adds where the update's steps shrink with
-        the squares of all gradients (AdaGrad), and averages otherwise.
+    aggregate : {"auto", "average", "scaled"}, default="auto"
+        Parameter mixing: "average" averages the workers' weights; "scaled" goes sqrt(K) times as far, for K workers.
+        "auto" is "scaled" where step sizes shrink with the squares of gradients (AdaGrad), and "average" otherwise.
     **reader
         How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
 

@@ -5,9 +5,10 @@ K shards learn ``sync_rows`` rows each, all from the same weights w; then the mo
 .. math:: w \leftarrow w + s \sum_k \frac{n_k}{n} (w_k - w), \qquad n = \sum_k n_k,
 
 n_k being the rows shard k has learned. With s = 1 this is the average (McDonald, Hall, Mann 2010), as safe as the
-learner itself but about as slow as a learner that has seen one shard only. With s = K the changes of all shards add
-up, and so do the sums of squares that set AdaGrad's step sizes: what one machine would do, with gradients that are up
-to ``K sync_rows`` rows old.
+learner itself, but it moves like a learner that has seen one shard only. AdaGrad divides its steps by the root of a sum
+of squares, which is averaged too and so grows K times slower than on one machine; a shard's steps are then sqrt(K)
+times longer, and averaging K shards leaves 1/sqrt(K) of the way one machine would have gone: s = sqrt(K) makes up
+for it ("scaled").
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ._start import begin, refuse
 
 State = dict[str, Any]
 
-SYNC_ROWS = 250
-WAYS = ("auto", "add", "average")
+SYNC_ROWS = 1000
+WAYS = ("auto", "average", "scaled")
 
 
 def mixes(est: Any) -> bool:
@@ -54,7 +55,7 @@ def fit_mixing(
     update, _ = unwrap(est._update)
     if isinstance(update, CoinBetting):
         raise ValueError("the wealth of coin betting cannot be shared out: choose another update, such as 'ada_grad'")
-    adds = aggregate == "add" or (aggregate == "auto" and isinstance(update, (AdaGrad, NormAdaGrad)))
+    scaled = aggregate == "scaled" or (aggregate == "auto" and isinstance(update, (AdaGrad, NormAdaGrad)))
     known = classes
     if is_classifier(est) and classes is None:  # all models must have the same outputs
         known = compute(client, tree(data.map(_labels), np.union1d))
@@ -63,11 +64,11 @@ def fit_mixing(
         model._state["classes_fixed"] = 0
     model._reset(model._state)
     queues = [list(run) for run in runs(len(data), shards or slots(client))]
-    _rounds(model, [Shard(data, queue, client) for queue in queues], client, int(sync_rows), adds)
+    _rounds(model, [Shard(data, queue, client) for queue in queues], client, int(sync_rows), scaled)
     return model._state
 
 
-def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int, adds: bool) -> None:
+def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int, scaled: bool) -> None:
     delayed = need("dask").delayed
     update, _ = unwrap(model._update)
     try:
@@ -79,7 +80,7 @@ def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int
                 shard.move(position)
             parts = [(state, n) for state, n, _ in found if n]
             if parts:
-                model.state_ = mixed(model._state, *zip(*parts), update, adds)  # type: ignore[arg-type]
+                model.state_ = mixed(model._state, *zip(*parts), update, scaled)  # type: ignore[arg-type]
     finally:
         for shard in shards:
             shard.close()
@@ -133,13 +134,12 @@ def _labels(piece: Piece) -> np.ndarray:
     return found
 
 
-def mixed(base: State, states: list[State], rows: list[int], update: Any, adds: bool) -> State:
+def mixed(base: State, states: list[State], rows: list[int], update: Any, scaled: bool) -> State:
     """The state that takes the place of several, which all began as ``base`` and have learned so many rows each."""
     share = np.asarray(rows, float) / sum(rows)
     out = dict(base)
 
-    def weighted(values: list[Any], first: Any) -> Any:
-        s = len(values) if adds else 1.0
+    def average(values: list[Any], first: Any, s: float = 1.0) -> Any:
         return first + s * sum(a * (value - first) for a, value in zip(share, values))
 
     def summed(values: list[Any], first: Any) -> Any:
@@ -150,11 +150,11 @@ def mixed(base: State, states: list[State], rows: list[int], update: Any, adds: 
         return [state[name] for state in states]
 
     dtype = base["w"].dtype
-    w = weighted([state["w"] * state["scale"][:, None] for state in states], base["w"] * base["scale"][:, None])
+    s = np.sqrt(len(states)) if scaled else 1.0
+    w = average([state["w"] * state["scale"][:, None] for state in states], base["w"] * base["scale"][:, None], s)
     out |= {"w": np.ascontiguousarray(w, dtype), "scale": np.ones_like(base["scale"]), "t": summed(of("t"), base["t"])}
-    squares = summed if adds else weighted
     if "G" in base:
-        out["G"] = np.ascontiguousarray(squares(of("G"), base["G"]), dtype)
+        out["G"] = np.ascontiguousarray(average(of("G"), base["G"]), dtype)
     if "w_mean" in base:  # a mean over all rows so far
         total = summed([state["t"] * state["w_mean"] for state in states], base["t"] * base["w_mean"])
         out["w_mean"] = np.ascontiguousarray(total / max(out["t"], 1), dtype)
@@ -164,17 +164,17 @@ def mixed(base: State, states: list[State], rows: list[int], update: Any, adds: 
         count = summed([c[0] for c in of("center")], base["center"][0])
         total = summed([c[0] * c[1] for c in of("center")], base["center"][0] * base["center"][1])
         out["center"] = np.array([count, total / count if count else 0.0])
-    out["memory"] = _memory(base["memory"], of("memory"), update, weighted, summed, squares)
+    out["memory"] = _memory(base["memory"], of("memory"), update, average, summed)
     return out
 
 
-def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, weighted: Any, summed: Any, squares: Any) -> Any:
-    """What the update remembers: moments of rows add up, anything else is mixed like the weights."""
+def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, average: Any, summed: Any) -> Any:
+    """What the update remembers: moments of rows add up, anything else is averaged."""
     if not base.size:
         return base
+    out = average(parts, base)
     if not isinstance(update, (AdaGrad, NormAdaGrad)):
-        return weighted(parts, base)
-    out = weighted(parts, base)
+        return out
     n, mean, spread, size = (lambda m, i=i: m[i, 0] for i in range(4))
     count = summed([n(part) for part in parts], n(base))
     if count:
@@ -182,8 +182,4 @@ def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, weighted: An
         yy = summed([spread(p) + n(p) * mean(p) ** 2 for p in parts], spread(base) + n(base) * mean(base) ** 2)
         k = summed([n(p) * size(p) for p in parts], n(base) * size(base)) / count
         out[:4, 0] = count, y, max(yy - count * y**2, 0.0), k
-    if isinstance(update, NormAdaGrad):
-        out[4] = squares([part[4] for part in parts], base[4])
-    else:
-        out[4:] = base[4:]
     return out
