@@ -80,7 +80,7 @@ def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int
                 shard.move(position)
             parts = [(state, n) for state, n, _ in found if n]
             if parts:
-                model.state_ = mixed(model._state, *zip(*parts), update, scaled)  # type: ignore[arg-type]
+                model.state_ = mixed(model._state, parts, update, scaled)
     finally:
         for shard in shards:
             shard.close()
@@ -134,9 +134,10 @@ def _labels(piece: Piece) -> np.ndarray:
     return found
 
 
-def mixed(base: State, states: list[State], rows: list[int], update: Any, scaled: bool) -> State:
+def mixed(base: State, parts: list[tuple[State, int]], update: Any, scaled: bool) -> State:
     """The state that takes the place of several, which all began as ``base`` and have learned so many rows each."""
-    share = np.asarray(rows, float) / sum(rows)
+    states, rows = [state for state, _ in parts], np.array([n for _, n in parts], float)
+    share = rows / rows.sum()
     out = dict(base)
 
     def average(values: list[Any], first: Any, s: float = 1.0) -> Any:

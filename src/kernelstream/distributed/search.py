@@ -178,7 +178,8 @@ def _climb(
     delayed = need("dask").delayed
     found = Found(metric.name)
     at: Any = (0, None)  # partition, position in it
-    seen, rung, dropped = 0, first, []
+    seen, rung = 0, first
+    dropped: list[Candidate] = []
     work = delayed(_rung, pure=False)
     while True:
         groups = [pool[i :: slots(client)] for i in range(min(slots(client), len(pool)))]

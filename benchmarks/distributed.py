@@ -1,0 +1,148 @@
+"""Training on 1, 2, … single-threaded workers of one machine: seconds, efficiency, bytes moved.
+
+Generated rows (2·10^6, 20 columns), made by the workers themselves from seeds, chunk by chunk; ridge on 1000 Fourier
+pairs (2000 features) and conjugate gradients on random binning. Efficiency is T1 / (w Tw), the best of interleaved repeats.
+Bytes are what workers sent to each other and what came to and went from the client, by dask's own counters and by the
+sizes of the arrays. Writes benchmarks/results/distributed.md and distributed.json.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/distributed.py [--rows 2000000] [--workers 1,2] [--repeats 2]
+"""
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from kernelstream import BinningRegressor, OnlineRidge, distributed
+from kernelstream.features import RandomFourier
+from kernelstream.solvers import ConjugateGradient
+
+COLUMNS = 20
+CHUNK = 10_000
+PAIRS, GRIDS, ROUNDS = 1000, 64, 20
+
+
+def rows_of(block_id: tuple[int, ...], chunk: int) -> np.ndarray:
+    """Rows of a chunk: the same on any worker."""
+    return np.random.Generator(np.random.Philox(key=block_id[0])).random((chunk, COLUMNS), dtype=np.float32)
+
+
+def generated(n: int) -> tuple[Any, Any]:
+    chunks = ((CHUNK,) * (n // CHUNK), (COLUMNS,))
+    X = da.map_blocks(
+        lambda block_id=None: rows_of(block_id, CHUNK),
+        chunks=chunks,
+        dtype=np.float32,
+        meta=np.empty((0, 0), np.float32),
+    )
+    y = X.map_blocks(lambda X: np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 2], drop_axis=1, dtype=np.float32)
+    return X, y
+
+
+def sent(client: Client) -> int:
+    """Bytes that workers have sent to other workers."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def ridge(n: int, client: Client) -> dict[str, Any]:
+    X, y = generated(n)
+    est = OnlineRidge(RandomFourier(n_components=PAIRS, gamma=0.5), lam=1.0, random_state=0)
+    before, start = sent(client), time.perf_counter()
+    distributed.fit(est, X, y, client=client)
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "rounds": 1, "moved": sent(client) - before, "client": 8 * (2 * PAIRS) ** 2}
+
+
+def binning(n: int, client: Client) -> dict[str, Any]:
+    """A fixed number of rounds; the time of a round is what is compared, the pinning before them is given apart."""
+    X, y = generated(n)
+    found: dict[int, tuple[float, int]] = {}
+    for rounds in (1, 1 + ROUNDS):
+        solver = ConjugateGradient(tol=1e-14, max_iter=rounds)
+        est = BinningRegressor(gamma=1.0, lam=1.0, n_components=GRIDS, solver=solver, random_state=0)
+        before, start = sent(client), time.perf_counter()
+        distributed.fit(est, X, y, client=client)
+        found[rounds] = (time.perf_counter() - start, sent(client) - before)
+    seconds = found[1 + ROUNDS][0] - found[1][0]
+    moved = found[1 + ROUNDS][1] - found[1][1]
+    D = est.state_["n_columns"]
+    workers = len(client.nthreads())
+    about = {"seconds": seconds, "rounds": ROUNDS, "moved": moved, "client": ROUNDS * 4 * D * (1 + workers)}
+    return about | {"whole": found[1 + ROUNDS][0], "pinning": found[1][0], "columns": D}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--ridge-rows", type=int, help="fewer rows for ridge, whose time is proportional to them")
+    parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--out", default=str(Path(__file__).parent / "results"))
+    args = parser.parse_args()
+    args.ridge_rows = args.ridge_rows or args.rows
+    counts = [int(word) for word in args.workers.split(",")]
+    best: dict[tuple[str, int], dict[str, Any]] = {}
+    import warnings
+
+    warnings.simplefilter("ignore")
+    for _ in range(args.repeats):
+        for count in counts:
+            with (
+                LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as cluster,
+                Client(cluster) as client,
+            ):
+                for work in (ridge, binning):
+                    work(2 * CHUNK, client)  # imports and first allocations
+                    about = work(args.ridge_rows if work is ridge else args.rows, client)
+                    print(work.__name__, count, about, flush=True)
+                    key = (work.__name__, count)
+                    if key not in best or about["seconds"] < best[key]["seconds"]:
+                        best[key] = about
+    write(best, counts, args)
+
+
+def write(best: dict[tuple[str, int], dict[str, Any]], counts: list[int], args: argparse.Namespace) -> None:
+    lines = [
+        f"Generated rows of {COLUMNS} columns (float32), single-threaded worker processes on one "
+        f"{platform.machine()} machine, best of {args.repeats}. `python benchmarks/distributed.py --rows {args.rows} "
+        f"--ridge-rows {args.ridge_rows} --workers {args.workers}`.\n",
+        "| work | rows | workers | seconds | rows/s per worker | efficiency | MB a round between workers | with the client |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    names = {
+        "ridge": f"ridge, {2 * PAIRS} Fourier features",
+        "binning": f"binning CG, {GRIDS} grids, {ROUNDS} rounds",
+    }
+    for name in ("ridge", "binning"):
+        one = best[name, counts[0]]["seconds"] * counts[0]
+        for count in counts:
+            about = best[name, count]
+            rounds = about["rounds"]
+            n = args.ridge_rows if name == "ridge" else args.rows
+            rate = n * rounds / about["seconds"] / count
+            lines.append(
+                f"| {names[name]} | {n:,} | {count} | {about['seconds']:.2f} | {rate:,.0f} | "
+                f"{one / (count * about['seconds']):.2f} | {about['moved'] / rounds / 1e6:.2f} | "
+                f"{about['client'] / rounds / 1e6:.2f} |"
+            )
+    extra = best["binning", counts[-1]]
+    lines.append(
+        f"\nBinning has {extra['columns']:,} columns; reading, cells and one round take "
+        + ", ".join(f"{best['binning', count]['pinning']:.1f} s with {count}" for count in counts)
+        + " workers."
+    )
+    out = Path(args.out)
+    (out / "distributed.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    record = {f"{name}/{count}": about for (name, count), about in best.items()}
+    (out / "distributed.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
