@@ -190,9 +190,9 @@ def _kernel(
     total = (col * 0).to(ACC) + 1.0
     for base in range(0, m, GROUP):
         row = base + lane
-        # The strip of S below the group is on its way while the rows of the group are worked on.
+        # The strip of S beside the group is on its way while the rows of the group are worked on.
         later = base + GROUP + tl.arange(0, TILE)
-        strip = tl.load(S + later[:, None] * stride + row[None, :], mask=(later < m)[:, None], other=0.0)
+        strip = tl.load(S + row[:, None] * stride + later[None, :], mask=(later < m)[None, :], other=0.0)
         if ONE:
             shown = tl.zeros([GROUP], ACC)
             taus = tl.zeros([GROUP], ACC)
@@ -357,26 +357,26 @@ def _kernel(
         for start in range(base + GROUP, m, TILE):
             if start > base + GROUP:
                 later = start + tl.arange(0, TILE)
-                strip = tl.load(S + later[:, None] * stride + row[None, :], mask=(later < m)[:, None], other=0.0)
+                strip = tl.load(S + row[:, None] * stride + later[None, :], mask=(later < m)[None, :], other=0.0)
             if ONE:
                 old = tl.load(F + later, mask=later < m, other=0.0)
                 if DECAYS:
                     old *= inside
-                tl.store(F + later, old + tl.sum(strip.to(ACC) * taus[None, :], axis=1), mask=later < m)
+                tl.store(F + later, old + tl.sum(strip.to(ACC) * taus[:, None], axis=0), mask=later < m)
             elif tl.float64 == ACC:
                 for c in range(0, C):
                     one = tl.sum(tl.where(col[None, :] == c, taus, 0.0), axis=1)
                     old = tl.load(F + later * C + c, mask=later < m, other=0.0)
                     if DECAYS:
                         old *= tl.sum(tl.where(col == c, inside, 0.0), axis=0)
-                    tl.store(F + later * C + c, old + tl.sum(strip * one[None, :], axis=1), mask=later < m)
+                    tl.store(F + later * C + c, old + tl.sum(strip * one[:, None], axis=0), mask=later < m)
             else:
                 after = F + later[:, None] * C + col[None, :]
                 below = (later < m)[:, None] & real[None, :]
                 scores = tl.load(after, mask=below, other=0.0)
                 if DECAYS:
                     scores *= inside[None, :]
-                tl.store(after, scores + tl.dot(strip.to(ACC), taus, input_precision="ieee"), mask=below)
+                tl.store(after, scores + tl.dot(tl.trans(strip).to(ACC), taus, input_precision="ieee"), mask=below)
         if DECAYS:
             total *= inside
             for start in range(0, base, TILE):
