@@ -210,7 +210,8 @@ class Bench:
             best = min(best, self.sgd(Z, target, Zt, yt, goal, rate))
         rows.append(["mini-batch SGD in torch (512 rows), best of 3 rates", *best])
         rows.append(["scikit-learn Ridge, array API, svd", *self.ridge(Z, y, Zt, yt)])
-        self.report.table(f"Time to the held-out error of one pass, mnist, {2 * D} features (the others' made before)", ["learner", "seconds", "test error, %"], rows)  # fmt: skip
+        title = f"Time to the held-out error of one pass, mnist, {2 * D} features (those of the others made before)"
+        self.report.table(title, ["learner", "seconds", "test error, %"], rows)
 
     def sgd(self, Z, target, Zt, yt, goal: float, rate: float) -> tuple[float, float]:
         torch = self.torch

@@ -17,6 +17,8 @@ from kernelstream import (
     FeatureRegressor,
     NystroemClassifier,
     NystroemRegressor,
+    OnlineRidge,
+    OnlineRidgeClassifier,
     losses,
     updates,
 )
@@ -261,3 +263,36 @@ def test_doubly_stochastic_defaults_and_tensors():
     want.fit(X, y)
     got.fit(torch.from_numpy(X), torch.from_numpy(y))
     np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+@pytest.mark.parametrize("lam", [0.1, [0.01, 1.0, 100.0]])
+@pytest.mark.parametrize("forecaster", ["ridge", "awv"])
+def test_ridge(forecaster, lam, forgetting):
+    """Predictions before each row, weights and deviations, against the python engine's Sherman-Morrison recursion."""
+    X, y, weight = rows(300)
+    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
+    args = {"lam": lam, "forecaster": forecaster, "forgetting": forgetting, "intercept": True}
+    want, got = (OnlineRidge(features, **args, engine=engine) for engine in ("python", CPU))
+    expected = want.learn(X, y, sample_weight=weight)
+    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 1), (1, 7), (7, 200), (200, 300))]
+    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(got.coef_, want.coef_, rtol=1e-5, atol=1e-7)
+    for ours, theirs in zip(got.predict(X, return_std=True), want.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
+    for name in ("gram", "b", "yy", "zsum", "mass", "window_c", "window_b"):
+        ours, theirs = (np.triu(est.state_[name]) if name == "gram" else est.state_[name] for est in (got, want))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
+    X, y, _ = rows(300)
+    labels = np.where(np.arange(300) < 50, task("binary", y), task("multiclass", y) + 5)
+    features = RandomFourier(n_components=12, random_state=1)
+    want, got = (OnlineRidgeClassifier(features, engine=engine) for engine in ("python", CPU))
+    np.testing.assert_allclose(got.learn(torch.from_numpy(X), labels), want.learn(X, labels), rtol=1e-6, atol=1e-8)
+    kernelstream.save(got, tmp_path / "model.ks")
+    monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
+    np.testing.assert_allclose(
+        kernelstream.load(tmp_path / "model.ks").decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8
+    )

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
+from .. import engine as engines
 from .. import second_order
 from ..engine import threads
 from ..rows import Rows
@@ -48,11 +49,25 @@ class SecondOrderEstimator(FeatureEstimator):
         return self._forecast(state, F, S)
 
     # ---------------------------------------------------------------- the recursion
+    @property
+    def _ops(self) -> Any:
+        # a model made on a device goes on where there is none: the statistics are the same
+        return engines.get(self.engine if engines.usable(self.engine) else "auto")
+
     def _recursion(self, state: State) -> RowRecursion:
         held = self._cache.get("recursion")
         if held is None or held.state is not state:
             held = self._cache["recursion"] = second_order.make(self._ops, state, self._rule(), self.forgetting)
         return held
+
+    def _sync(self) -> None:
+        held = self.__dict__.get("_cache", {}).get("recursion")
+        if hasattr(held, "sync"):
+            held.sync()
+
+    def _leave_device(self) -> None:
+        self._sync()
+        self._cache.pop("recursion", None)
 
     def _width(self, state: State) -> int:
         return self._mapping(state).n_out + bool(self.intercept)
@@ -65,7 +80,12 @@ class SecondOrderEstimator(FeatureEstimator):
 
     def _rows(self, state: State, X: Rows, cuts: list[slice] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
-        for rows, Z in feature_blocks(self._mapping(state), X, self._ops, cuts):
+        ops = self._ops
+        if ops.NAME == "torch":
+            device_map = self._cached("device_map", lambda: ops.device_map(self._mapping(state)))
+            yield from ops.feature_rows(device_map, X, cuts or threads.cuts(X.shape[0], ops.block), self.intercept)
+            return
+        for rows, Z in feature_blocks(self._mapping(state), X, ops, cuts):
             if self.intercept:
                 Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
             yield rows, np.ascontiguousarray(Z, dtype=np.float64)
@@ -118,11 +138,13 @@ class SecondOrderEstimator(FeatureEstimator):
             return n
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
+            self._leave_device()
             entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
             grown = self._map.grown(entries, state["n_features"], t, float(self._ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
                 self._cache.pop("mapping", None)
+                self._cache.pop("device_map", None)
                 self._cache.pop("recursion", None)
                 second_order.widen(state, self._width(state), self.forgetting)
         counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)

@@ -177,7 +177,7 @@ class FeatureEstimator(StreamEstimator):
         return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
 
     def _check_parameters(self) -> None:
-        if engines.is_torch(self.engine) and engines.usable(self.engine):
+        if hasattr(self, "update") and engines.is_torch(self.engine) and engines.usable(self.engine):
             engines.get(self.engine).spec(None, self._update)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")

@@ -9,6 +9,7 @@ import numpy as np
 from .. import engine as engines
 from .. import second_order
 from ..features import FeatureMap
+from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
@@ -23,6 +24,8 @@ class RidgeEstimator(SecondOrderEstimator):
     """Ridge forecasts, shrunk or not, for one value of lam or averaged over several."""
 
     forecaster: str
+
+    on_device = True
 
     def _rule(self) -> Rule:
         return self._cached("rule", LeastSquares)
@@ -157,7 +160,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         Add a constant feature (it is penalised like the others).
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
         Blocks of rows, or the readable recursion.
     random_state : int, Generator, RandomState or None
         Seed of the map's random numbers, if the map has none of its own.
@@ -205,7 +208,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         *,
         intercept: bool = False,
         standardize: bool = False,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.features = features
@@ -240,11 +243,12 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         state = self._state
         X = self._check_X(X, reset=False)
         if self.standardize:
-            X = engines.python.scaled(X, state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
+            X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
         std = np.zeros((X.shape[0], state["n_outputs"]))
         if state["warm_rows"] and not state["warm_count"]:
             return std
         recursion = self._recursion(state)
+        self._sync()
         b, yy, _, mass = second_order.totals(state, self.forgetting)
         rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
         noise = rest / mass if mass else rest
@@ -300,7 +304,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         intercept: bool = False,
         standardize: bool = False,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.features = features
@@ -317,6 +321,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         return one_against_rest(state, y)
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        self._leave_device()
         second_order.flush(state, self.forgetting)
         fresh, source, sign = follow(T)
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c

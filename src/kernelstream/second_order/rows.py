@@ -118,6 +118,8 @@ def make(engine: Any, state: State, rule: Rule, forgetting: float = 1.0) -> RowR
     """The recursion of an engine."""
     if engine.NAME == "python":
         return RowRecursion(state, rule, forgetting)
+    if engine.NAME == "torch":
+        return engine.least_squares(state, rule, forgetting)
     from .blocks import BlockRecursion
 
     return BlockRecursion(state, rule, forgetting)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ...losses import Loss
+from ...rows import dense, is_tensor
 from ...updates import Update, unwrap
 
 NAME = "torch"
@@ -91,6 +92,31 @@ class Ops:
             if known is not None and is_known(mapping):
                 return CudaPass(self, mapping, loss, update, state, known)
         return FeaturePass(self, mapping, loss, update, state)
+
+    def rows(self, X: Any, rows: slice, dtype: torch.dtype) -> torch.Tensor:
+        """Rows of a tensor, an array or a CSR matrix, on the device."""
+        if is_tensor(X):
+            return X[rows].to(self.device, dtype)
+        return torch.from_numpy(np.ascontiguousarray(dense(X[rows]))).to(self.device)
+
+    def device_map(self, mapping: Any) -> Any:
+        """The device's form of a feature map."""
+        from .maps import on_device
+
+        return on_device(self, mapping)
+
+    def feature_rows(self, device_map: Any, X: Any, cuts: list[slice], intercept: bool) -> Iterator[Any]:
+        """``(rows, Z)`` block by block, Z in float64 on the device; with ``intercept`` a constant comes first."""
+        with self.products():
+            for rows in cuts:
+                Z = device_map(self.rows(X, rows, device_map.dtype)).double()
+                yield rows, torch.nn.functional.pad(Z, (1, 0), value=1.0) if intercept else Z
+
+    def least_squares(self, state: dict[str, Any], rule: Any, forgetting: float) -> Any:
+        """The recursion of ridge regression."""
+        from .ridge import DeviceRecursion
+
+        return DeviceRecursion(self, state, rule, forgetting)
 
     def doubly_blocks(self, blocks: Any) -> Any:
         """Random features made on the device."""

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 
 from ...losses import Loss
-from ...rows import dense, is_tensor
 from ...updates import Update
 from .maps import on_device
 
@@ -64,7 +63,7 @@ class FeaturePass:
             for start in range(0, n, self.ops.block):
                 rows = slice(start, min(start + self.ops.block, n))
                 part = None if weight is None else weight[rows]
-                scores[rows] = self._block(self._rows(X, rows), y[rows], part)
+                scores[rows] = self._block(self.ops.rows(X, rows, self.map.dtype), y[rows], part)
         return scores
 
     def score(self, X: Any) -> np.ndarray:
@@ -73,14 +72,8 @@ class FeaturePass:
         with self.ops.products():
             for start in range(0, X.shape[0], self.ops.block):
                 rows = slice(start, min(start + self.ops.block, X.shape[0]))
-                scores[rows] = (self.map(self._rows(X, rows)) @ self.w.T).double().cpu().numpy()
+                scores[rows] = (self.map(self.ops.rows(X, rows, self.map.dtype)) @ self.w.T).double().cpu().numpy()
         return scores + self.state["center"][1] if "center" in self.state else scores
-
-    def _rows(self, X: Any, rows: slice) -> torch.Tensor:
-        """Rows of a tensor, an array or a CSR matrix, on the device."""
-        if is_tensor(X):
-            return X[rows].to(self.ops.device, self.map.dtype)
-        return torch.from_numpy(np.ascontiguousarray(dense(X[rows]))).to(self.ops.device)
 
     def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """One block, its recursion by the processor: right for every loss and update."""
