@@ -21,6 +21,7 @@ from kernelstream import (
     OnlineRidgeClassifier,
     losses,
     updates,
+    zoo,
 )
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
@@ -296,3 +297,22 @@ def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
     np.testing.assert_allclose(
         kernelstream.load(tmp_path / "model.ks").decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8
     )
+
+
+BUDGETED = ["rbp", "forgetron", "bogd", "bpas", "spa", "bsgd_merge", "dualsgd"]
+
+
+@pytest.mark.parametrize("name", ["perceptron", "ogd", "projectron", *BUDGETED])
+def test_budget_learners(name):
+    """Gram blocks from the device: the same scores and support vectors as the native engine."""
+    pytest.importorskip("kernelstream._core")
+    X, y, weight = rows(400)
+    y = task("binary", y)
+    params = {"gamma": 0.5, "random_state": 0} | ({"budget": 30} if name in BUDGETED else {})
+    want, got = (zoo.make(name, **params, engine=engine) for engine in ("native", CPU))
+    expected = want.learn(X, y, sample_weight=weight)
+    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 33), (33, 400))]
+    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
+    scores = got.decision_function(torch.from_numpy(X))
+    np.testing.assert_allclose(scores, want.decision_function(X), rtol=1e-7, atol=1e-8)

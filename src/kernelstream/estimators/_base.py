@@ -399,7 +399,8 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
     # ---------------------------------------------------------------- caches (derived, never saved)
     @property
     def _ops(self) -> Any:
-        return engines.get(self.engine)
+        # a model made on a device goes on where there is none: its state is the same
+        return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
         cache = self.__dict__.setdefault("_cache", {})

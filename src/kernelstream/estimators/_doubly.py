@@ -143,7 +143,7 @@ class DoublyEstimator(StreamEstimator):
                 state["n_features"],
                 self.block_size,
                 state["dtype"],
-                self._ops if on_device or not engines.is_torch(self.engine) else engines.get("auto"),
+                self._ops,
                 self.cache_bytes,
             )
             loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from .. import engine as engines
 from .. import second_order
 from ..engine import threads
 from ..rows import Rows
@@ -49,11 +48,6 @@ class SecondOrderEstimator(FeatureEstimator):
         return self._forecast(state, F, S)
 
     # ---------------------------------------------------------------- the recursion
-    @property
-    def _ops(self) -> Any:
-        # a model made on a device goes on where there is none: the statistics are the same
-        return engines.get(self.engine if engines.usable(self.engine) else "auto")
-
     def _recursion(self, state: State) -> RowRecursion:
         held = self._cache.get("recursion")
         if held is None or held.state is not state:

@@ -17,7 +17,7 @@ from ..features import Mapping
 from ..features._base import KernelMap
 from ..kernels import Kernel
 from ..random import uniforms
-from ..rows import Rows
+from ..rows import Rows, host
 from ..updates import NormAdaGrad, Update
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
@@ -84,7 +84,11 @@ class BudgetEstimator(StreamEstimator):
 
         return self._cached("mapping", build)(X, self._ops)
 
+    def _check_X(self, X: Any, reset: bool) -> Rows:
+        return host(super()._check_X(X, reset))  # rows may become support vectors, which are kept here
+
     def _check_rows(self, X: Rows) -> None:
+        X = host(X)
         if self._cached("restricted", lambda: self._bandwidth.restricted):
             self._bandwidth.check(X)
 
@@ -315,7 +319,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
     class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None
         For strategies that draw lots.
 
@@ -337,6 +342,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -347,7 +354,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         update: Update | str = "auto",
         *,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -386,6 +393,8 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -396,7 +405,7 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
         update: Update | str = "auto",
         *,
         center: bool = True,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel

@@ -98,10 +98,13 @@ class FeatureEstimator(StreamEstimator):
         """The weights on the device, if the engine has one, else None."""
         if not engines.is_torch(self.engine):
             return None
-        return self._cached("device", lambda: self._device_pass(state, *self._plan(state)))
+        engines.get(self.engine)  # which says why it cannot be used here
 
-    def _device_pass(self, state: State, ops: Any, mapping: Mapping, spec: Any) -> Any:
-        return ops.feature_pass(mapping, spec, state)
+        def make() -> Any:
+            ops, mapping, spec = self._plan(state)
+            return ops.feature_pass(mapping, spec, state)
+
+        return self._cached("device", make)
 
     def _sync(self) -> None:
         held = self.__dict__.get("_cache", {}).get("device")
@@ -133,12 +136,9 @@ class FeatureEstimator(StreamEstimator):
         return scores
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        if not engines.is_torch(self.engine):
-            ops, mapping, _ = self._plan(state)
-        elif engines.usable(self.engine):
+        if engines.is_torch(self.engine) and engines.usable(self.engine):
             return self._device(state).score(X)
-        else:  # a model made on a device predicts on any machine
-            ops, mapping = engines.get("auto"), self._mapping(state)
+        ops, mapping, _ = self._plan(state)
         average = "w_mean" in state
         weights = state["w_mean"] if average else state["w"]
         n = X.shape[0]

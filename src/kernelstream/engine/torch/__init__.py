@@ -112,6 +112,12 @@ class Ops:
                 Z = device_map(self.rows(X, rows, device_map.dtype)).double()
                 yield rows, torch.nn.functional.pad(Z, (1, 0), value=1.0) if intercept else Z
 
+    def Expansion(self, kernel: Any, state: dict[str, Any]) -> Any:
+        """Kernel values between rows and a support set."""
+        from .expansion import expansion
+
+        return expansion(self, kernel, state)
+
     def least_squares(self, state: dict[str, Any], rule: Any, forgetting: float) -> Any:
         """The recursion of ridge regression."""
         from .ridge import DeviceRecursion

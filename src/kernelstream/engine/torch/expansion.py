@@ -1,0 +1,113 @@
+"""Kernel expansions under a budget: Gram blocks on the device, the pass over their numbers by the processor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...kernels import Gaussian, Kernel
+from ...rows import dense
+
+State = dict[str, Any]
+
+
+class Gaussians:
+    """Gaussian kernel values between rows and support vectors that stay on the device.
+
+    Parameters
+    ----------
+    ops : Ops
+    gamma : float
+    """
+
+    def __init__(self, ops: Any, gamma: float):
+        self.ops, self.gamma = ops, gamma
+        self.S = torch.empty((0, 0))  # (capacity, d), the support vectors
+        self.norms = torch.empty(0)  # (capacity,)
+
+    def support(self, state: State) -> torch.Tensor:
+        """The support vectors; copied when there is another number of them than before."""
+        if self.S.shape != state["support"].shape:
+            self.S = self.ops.tensor(state["support"])
+            self.norms = (self.S * self.S).sum(dim=1)
+        return self.S
+
+    def changed(self, state: State, slots: np.ndarray) -> None:
+        """The support vectors ``slots`` of the state are new."""
+        if self.S.shape != state["support"].shape:
+            return
+        at, vectors = self.ops.tensor(slots), self.ops.tensor(state["support"][slots])
+        self.S[at] = vectors
+        self.norms[at] = (vectors * vectors).sum(dim=1)
+
+    def between(self, X: torch.Tensor, S: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+        """``exp(-gamma |x - s|^2)``, (m, n); the products are never rounded to tf32, because distances cancel."""
+        with self.ops.full():
+            K = torch.addmm(norms, X, S.T, alpha=-2.0)
+        K += (X * X).sum(dim=1, keepdim=True)
+        return K.clamp_(min=0.0).mul_(-self.gamma).exp_()
+
+
+def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
+    """An ``Expansion`` of the engine of the processor; for a Gaussian kernel its kernel values come from the device.
+
+    The python engine's passes do not say which support vectors they changed, so it keeps to itself.
+    """
+    base = ops.host.Expansion
+    if type(kernel) is not Gaussian or ops.host.NAME != "native":
+        return base(kernel, state)
+
+    class DeviceExpansion(base):  # type: ignore[misc, valid-type]
+        """Rows of a block are dense; see the engine of the processor."""
+
+        block = ops.block
+
+        def __init__(self) -> None:
+            super().__init__(kernel, state)
+            self.values = Gaussians(ops, float(kernel.gamma))  # type: ignore[attr-defined]
+
+        def cut(self, X: Any, rows: slice) -> Any:
+            return np.ascontiguousarray(dense(X[rows]))
+
+        def columns(self, X: Any, state: State) -> np.ndarray:
+            n, capacity = state["n_support"], len(state["support"])
+            K = np.zeros((len(X), capacity), state["support"].dtype)
+            if n:
+                S = self.values.support(state)[:n]
+                K[:, :n] = self._host(self.values.between(ops.tensor(X), S, self.values.norms[:n]))
+            return K
+
+        def among(self, X: Any) -> np.ndarray:
+            rows = ops.tensor(X)
+            G = self._host(self.values.between(rows, rows, (rows * rows).sum(dim=1)))
+            np.fill_diagonal(G, 1.0)
+            return G
+
+        def scores(self, X: Any, state: State, alpha: np.ndarray) -> np.ndarray:
+            n = alpha.shape[1]
+            if n == 0:
+                return np.zeros((X.shape[0], len(alpha)))
+            S = self.values.support(state)[:n]
+            K = self.values.between(ops.tensor(dense(X)), S, self.values.norms[:n])
+            with ops.full():
+                return self._host((K @ ops.tensor(alpha).to(K.dtype).T).double())
+
+        def put(self, X: Any, joined: np.ndarray, state: State, start: int) -> None:
+            super().put(X, joined, state, start)
+            self.values.changed(state, np.arange(start, start + len(joined)))
+
+        def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
+            super().replace(X, rows, state, slots)
+            self.values.changed(state, slots)
+
+        def changed(self, state: State, slots: np.ndarray) -> None:
+            super().changed(state, slots)
+            self.values.changed(state, slots)
+
+        @staticmethod
+        def _host(A: torch.Tensor) -> np.ndarray:
+            return A.cpu().numpy()
+
+    return DeviceExpansion()
