@@ -11,6 +11,8 @@ from kernelstream import (
     MultiKernelRegressor,
     updates,
 )
+from kernelstream import engine as engines
+from kernelstream.engine.python import Hedge
 from kernelstream.estimators._hedge import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.random import uniforms
@@ -172,3 +174,45 @@ def test_history_is_thinned(engine):
     for t, theta in seen.items():
         if t in rows:
             np.testing.assert_allclose(weights[rows == t][0], theta, rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fixed_share_recovers_where_plain_hedge_does_not(engine):
+    """Thirteen forecasters, of which the 3rd is best at first and the 9th after half of the rows."""
+    n, rng = 6000, np.random.default_rng(0)
+    rates = np.full((13, 2), 0.4)
+    rates[3], rates[9] = (0.05, 0.4), (0.4, 0.05)
+    wrong = rng.random((13, 2 * n)) < np.repeat(rates, n, axis=1)
+    y = rng.choice([-1.0, 1.0], 2 * n)
+    F = np.where(wrong, -y, y)[:, :, None]
+    ops, late = engines.get(engine), {}
+    for share in (1 / n, 0.0):
+        hedge = Hedge(-np.log(0.9), share, True, False)
+        state = {"t": 0} | ops.start_hedge(13, hedge)
+        ops.hedge_pass(np.ascontiguousarray(F[:, :n]), y[:n], None, state, hedge)
+        assert ops.theta(state["log_theta"]).argmax() == 3
+        late[share] = n
+        for start in range(n, 2 * n, 50):
+            rows = slice(start, start + 50)
+            ops.hedge_pass(np.ascontiguousarray(F[:, rows]), y[rows], None, state, hedge)
+            if ops.theta(state["log_theta"])[9] > 0.5:
+                late[share] = rows.stop - n
+                break
+    assert late[1 / n] <= 0.05 * n
+    assert late[0.0] > 0.5 * n
+
+
+def test_picture_of_the_weights(tmp_path):
+    pytest.importorskip("matplotlib")
+    from kernelstream import plots
+
+    est = MultiKernelClassifier(fogd(), random_state=0).fit(X2, y2)
+    made = plots.kernel_weights(est, tmp_path / "weights.png", least=0.4)
+    assert (tmp_path / "weights.png").stat().st_size > 0
+    labels = [text.get_text() for text in made.axes[0].get_legend().get_texts()]
+    assert labels[0].startswith("the other") and any("gaussian" in label for label in labels)
+    for wrong in (FeatureClassifier().fit(X2, y2), MultiKernelClassifier(fogd())):
+        with pytest.raises(ValueError, match="weights_history_"):
+            plots.kernel_weights(wrong)
+    with pytest.raises(ValueError, match="least"):
+        plots.kernel_weights(est, least=1.0)

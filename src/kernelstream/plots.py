@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .evaluate import Result
 
-__all__ = ["curves", "figure", "relevance", "save"]
+__all__ = ["curves", "figure", "kernel_weights", "relevance", "save"]
 
 # colours that stay apart for most colour-blind readers, and in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
@@ -139,6 +139,94 @@ def relevance(
     if path is not None:
         save(made, path)
     return made
+
+
+def kernel_weights(
+    est: Any,
+    path: str | Path | None = None,
+    *,
+    least: float = 0.05,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the weights of the learners of a :class:`~kernelstream.MultiKernelClassifier` over the rows it has seen.
+
+    Parameters
+    ----------
+    est : estimator with ``weights_history_``
+        Fitted. The bands, one on top of the other, add up to one.
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    least : float, default=0.05
+        Learners that never had so much weight share one grey band.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import MultiKernelClassifier, plots
+    >>> est = MultiKernelClassifier(random_state=0).fit(*make_moons(500, noise=0.1, random_state=0))
+    >>> len(plots.kernel_weights(est).axes)
+    1
+    """
+    if not hasattr(est, "weights_history_"):
+        raise ValueError(f"{type(est).__name__} has no weights_history_: it has learned no row, or has one kernel")
+    if not 0 <= least < 1:
+        raise ValueError(f"least must be in [0, 1), got {least}")
+    from matplotlib import colormaps
+    from matplotlib.ticker import MaxNLocator
+
+    rows, weights = est.weights_history_
+    shown = [i for i in range(weights.shape[1]) if weights[:, i].max() >= least]
+    labels = [_kernel_label(est.learners_[i]) for i in shown]
+    bands = [weights[:, i] for i in shown]
+    colours = [
+        colormaps["viridis"](i / (weights.shape[1] - 1 or 1)) for i in shown
+    ]  # a learner's colour is always the same
+    if len(shown) < weights.shape[1]:
+        bands.append(1.0 - sum(bands))
+        labels.append(f"the other {weights.shape[1] - len(shown)}")
+        colours.append((0.85, 0.85, 0.85, 1.0))
+    if ax is None:
+        ax = figure(width=7.6)[1][0]
+    ax.stackplot(rows, bands, labels=labels, colors=colours, linewidth=0)
+    ax.set_xlabel("rows seen")
+    ax.set_ylabel("weight")
+    ax.set_xlim(rows[0], rows[-1])
+    ax.set_ylim(0, 1)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
+    handles, names = ax.get_legend_handles_labels()
+    ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if title:
+        ax.set_title(title)
+    made: Any = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made
+
+
+def _kernel_label(learner: Any) -> str:
+    """What distinguishes a learner among others: its kernel, or else its class."""
+    holder = learner if hasattr(learner, "kernel") else getattr(learner, "features", None)
+    kernel = getattr(holder, "kernel", None)
+    gamma = getattr(kernel, "gamma", getattr(holder, "gamma", None))
+    name = kernel if isinstance(kernel, str) else getattr(kernel, "name", type(learner).__name__)
+    name = name.replace("_", " ")
+    degree = getattr(kernel, "degree", None)
+    if degree is not None:
+        return f"{name}, degree {degree}"
+    if name == "gaussian" and isinstance(gamma, (int, float)):
+        return f"gaussian, sigma {(0.5 / gamma) ** 0.5:.3g}"
+    return name if gamma is None else f"{name}, gamma {gamma if isinstance(gamma, str) else format(gamma, '.3g')}"
 
 
 def save(made: Figure, path: str | Path) -> Path:

@@ -38,8 +38,10 @@ def _budgeted(
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise ValueError(f"budget must be an integer >= 1, got {budget!r}")
     number = len(pool()) if kernels is None else len(list(kernels))
+    if budget < number:
+        raise ValueError(f"a budget of {budget} support vectors is too small for {number} kernels")
     common = {"updates": updates, "capacity": "shared" if updates == "stochastic" else "fixed", **common}
-    return _ensemble(task, build, kernels, common, budget=max(1, budget // number), **own)
+    return _ensemble(task, build, kernels, common, budget=budget // number, **own)
 
 
 # ---------------------------------------------------------------------------------------------------- unbounded
