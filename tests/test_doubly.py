@@ -24,7 +24,7 @@ SEED = 5
 
 def fixed(kind=DoublyStochasticClassifier, **params):
     """A learner with nothing left to choose, and small."""
-    step = DoublyStep(*params.pop("step", (3.0, 7.0)))
+    step = DoublyStep(*params.pop("step", (3.0, 7.0)), precondition=0.0)
     common = {"gamma": 0.7, "lam": 0.01, "batch_size": 16, "block_size": 6, "random_state": SEED, "step": step}
     if kind is DoublyStochasticRegressor:
         common["center"] = False

@@ -14,7 +14,13 @@ X2, y2 = make_moons(150, noise=0.2, random_state=0)
 X4, y4 = make_blobs(150, n_features=3, centers=4, cluster_std=2.0, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
 
-FIXED = {"gamma": 0.7, "step": DoublyStep(3.0, 7.0), "batch_size": 16, "block_size": 6, "random_state": 0}
+FIXED = {
+    "gamma": 0.7,
+    "step": DoublyStep(3.0, 7.0, precondition=0.0),
+    "batch_size": 16,
+    "block_size": 6,
+    "random_state": 0,
+}
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
@@ -42,6 +48,11 @@ def test_class_weights():
 
 def test_regression():
     check_streaming(DoublyStochasticRegressor(center=False, **FIXED), X2, yr, bounded=False, exact_split=False)
+
+
+def test_preconditioned():
+    params = FIXED | {"step": DoublyStep(1.0, 7.0, precondition=0.1)}
+    check_streaming(DoublyStochasticClassifier(**params), X4, y4, bounded=False, exact_split=False)
 
 
 def test_sparse_rows():

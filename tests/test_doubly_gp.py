@@ -20,7 +20,7 @@ X = rng.uniform(-3, 3, (400, 1))
 y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(400)
 grid = np.linspace(-4, 4, 41)[:, None]
 SEED = 5
-FIXED = {"gamma": 0.7, "noise": 0.2, "step": DoublyStep(1.0, 7.0), "batch_size": 16, "block_size": 6,
+FIXED = {"gamma": 0.7, "noise": 0.2, "step": DoublyStep(1.0, 7.0, precondition=0.0), "batch_size": 16, "block_size": 6,
          "variance_features": 6, "random_state": SEED}  # fmt: skip
 
 

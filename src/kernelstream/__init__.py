@@ -21,6 +21,8 @@ _NAMES = {
     "DoublyStochasticRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
+    "FixedFeatureClassifier": "estimators",
+    "FixedFeatureRegressor": "estimators",
     "MultiKernelClassifier": "estimators",
     "MultiKernelRegressor": "estimators",
     "KernelAWV": "estimators",

@@ -10,6 +10,7 @@ from .doubly_novelty import DoublyStochasticOneClass
 from .doubly_ratio import DensityRatioEstimator
 from .ensemble import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
+from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
 from .kernel_awv import KernelAWV, KernelAWVClassifier
 from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
 from .learned import RRFClassifier, RRFRegressor
@@ -33,6 +34,8 @@ __all__ = [
     "DoublyStochasticRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
+    "FixedFeatureClassifier",
+    "FixedFeatureRegressor",
     "KernelAWV",
     "KernelAWVClassifier",
     "KernelSDCAClassifier",

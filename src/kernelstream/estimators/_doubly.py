@@ -41,7 +41,8 @@ class DoublyStep(BaseEstimator):
     eta : float or "auto", default="auto"
         The first step. "auto" is c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows,
         with the c that does best on held-out rows: of 1/4 and 1 for losses whose curvature decides (squared, squared
-        hinge), of 2, 8 and 32 for the others (times the deviation of the target in regression).
+        hinge), of 2, 8 and 32 for the others (1/2, 2 and 8 with preconditioning; times the deviation of the target
+        in regression).
     theta0 : float, default=100.0
         Iterations after which the step has halved.
     average : bool, default=True
@@ -49,6 +50,8 @@ class DoublyStep(BaseEstimator):
     precondition : float, default=0.0
         If positive, a gradient is divided by the feature covariance of its batch plus ``precondition`` times the
         covariance's largest eigenvalue: directions of small variance are learned up to 1/precondition times faster.
+        An iteration costs up to three times as much, and there need be far fewer of them: with 0.1 and ``theta0=300``
+        errors were smaller on most data sets tried.
 
     Examples
     --------

@@ -17,7 +17,7 @@ State = dict[str, Any]
 
 CHOICE_ROWS = 1536  # rows that the choices are made on
 TRIAL_STEPS = 48
-TRIAL_SIZE = 256  # draws in a block of a trial, at most
+TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
 TRIAL_STREAM = 3  # of the random features of trials
 EIGEN_ROWS = 512
 HELD_OUT = 4  # every fourth row
@@ -25,6 +25,7 @@ LEAST_ROWS = 24  # with fewer there is nothing to compare
 
 FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
+CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
 HARMLESS = 1.1  # losses that differ by less count as equal
 USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
@@ -51,7 +52,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     loss, eta = est._loss_now(state), est._the_step().eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)
-    factors = _factors(loss, y, weight) if eta == "auto" else (1.0,)
+    factors = _factors(loss, y, weight, est._the_step().precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
     def step(kernel: Kernel, factor: float) -> float:
@@ -90,17 +91,18 @@ def scaled(kernel: Kernel, fraction: float) -> Kernel:
     return type(kernel)(**{**values, name: values[name] * fraction**power})
 
 
-def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray) -> tuple[float, ...]:
+def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray, precondition: float) -> tuple[float, ...]:
     """Candidates for eta × largest eigenvalue: about 1 where the curvature of the loss decides."""
     if loss.bound is None:
         return CURVED_STEPS
+    steps = CONDITIONED_STEPS if precondition else STEPS
     if loss.kind != "regression":
-        return STEPS
+        return steps
     # steps of a bounded derivative move the function by that much at most, however far the target is
     spread = float(np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))) / loss.bound
     if loss.name == "huber":
         return tuple(max(1.0, spread) * c for c in (0.25, 1.0, 4.0))
-    return tuple((spread or 1.0) * c for c in STEPS)
+    return tuple((spread or 1.0) * c for c in steps)
 
 
 def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
@@ -121,7 +123,7 @@ def trial(
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])
     try:
-        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, est.batch_size, seed)
+        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, min(est.batch_size, TRIAL_SIZE), seed)
     except Diverged:
         return np.inf
     F = model["offset"] + blocks.scores(X[held], model["mean"], together=True)

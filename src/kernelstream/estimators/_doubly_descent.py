@@ -142,9 +142,9 @@ class Descent:
         :meth:`decay`, the second enters here through ``S f = Z'F/b``.
         """
         b, width = Z.shape
-        Z64 = Z.astype(np.float64)
         dual = b < width  # (Z'Z + r)^-1 Z' = Z' (ZZ' + r)^-1: the smaller of the two
-        S = (Z64 @ Z64.T if dual else Z64.T @ Z64) / b
+        # rho keeps the condition of S at 1/damping, so that products in the precision of the features do
+        S = (Z @ Z.T if dual else Z.T @ Z).astype(np.float64) / b
         top = largest_eigenvalue(S) or 1.0
         rho = self.damping * top
         S[np.diag_indices_from(S)] += rho
@@ -152,8 +152,8 @@ class Descent:
         with np.errstate(over="ignore", invalid="ignore"):  # descend looks at the result
             R = (G - self.lam / rho * F) * (top / b)
             if dual:
-                return Z64.T @ cho_solve(factor, R, check_finite=False)
-            return cho_solve(factor, Z64.T @ R, check_finite=False)
+                return Z.T @ cho_solve(factor, R, check_finite=False).astype(Z.dtype)
+            return cho_solve(factor, Z.T @ R, check_finite=False)
 
     def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""

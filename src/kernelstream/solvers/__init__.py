@@ -17,13 +17,21 @@ from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
 from .newton_cg import NewtonCG
 from .online import Online
+from .pegasos import Pegasos
+from .rbcd import BlockCoordinateDescent
+from .sbmd import BlockMirrorDescent
+from .sdca import SDCA
 
 __all__ = [
+    "SDCA",
+    "BlockCoordinateDescent",
+    "BlockMirrorDescent",
     "ConjugateGradient",
     "CoordinateDescent",
     "DenseMatrix",
     "NewtonCG",
     "Online",
+    "Pegasos",
     "Problem",
     "Solution",
     "Solver",
@@ -31,7 +39,19 @@ __all__ = [
     "names",
 ]
 
-_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (ConjugateGradient, NewtonCG, CoordinateDescent, Online)}
+_SOLVERS: dict[str, type[Solver]] = {
+    cls.name: cls
+    for cls in (
+        BlockCoordinateDescent,
+        BlockMirrorDescent,
+        ConjugateGradient,
+        CoordinateDescent,
+        NewtonCG,
+        Online,
+        Pegasos,
+        SDCA,
+    )
+}
 
 
 def names() -> list[str]:

@@ -1,0 +1,46 @@
+"""Recipes that doubly stochastic gradients are compared with: linear solvers on a fixed set of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..estimators import FixedFeatureClassifier, FixedFeatureRegressor
+from ..features import Nystroem, for_kernel
+from ._registry import recipe
+
+DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, 2014, table 2"
+SOLVERS = {
+    "pegasos": "Pegasos",
+    "sdca": "stochastic dual coordinate ascent",
+    "sbmd": "stochastic block mirror descent",
+    "rbcd": "random block coordinate descent",
+}
+
+
+def _enter(letter: str, solver: str, summary: str) -> None:
+    """The recipe ``letter_solver``: r on random features of a kernel, n on Nyström features."""
+
+    def build(
+        task: str,
+        kernel: Any = "gaussian",
+        gamma: Any = None,
+        n_components: int = 400,
+        lam: float = 1.0,
+        **common: Any,
+    ) -> Any:
+        if letter == "r":
+            features: Any = for_kernel(kernel, n_components=n_components, gamma=gamma)
+        else:
+            features = Nystroem(kernel, n_components, gamma)
+        kind: Any = FixedFeatureRegressor if task == "regression" else FixedFeatureClassifier
+        return kind(features, lam=lam, **{"solver": solver, **common})
+
+    what = "random features of a kernel" if letter == "r" else "Nyström features"
+    build.__name__ = f"{letter}_{solver}"
+    build.__doc__ = f"{summary[0].upper()}{summary[1:]} on {what}, over all rows; ``lam`` is next to the sum of losses."
+    recipe(DAI)(build)
+
+
+for _letter in ("r", "n"):
+    for _solver, _summary in SOLVERS.items():
+        _enter(_letter, _solver, _summary)
