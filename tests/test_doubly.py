@@ -70,7 +70,7 @@ def codes(loss, y):
 @pytest.mark.parametrize(
     "loss, X, y",
     [(loss, X2, y2) for loss in ("hinge", "squared_hinge", "logistic", "perceptron")]
-    + [(loss, X4, y4) for loss in ("softmax", "crammer_singer", "one_vs_rest")],
+    + [(loss, X4, y4) for loss in ("softmax", "crammer_singer", "one_vs_rest", "multiclass_perceptron")],
 )
 def test_classifier_is_the_recursion(loss, X, y, engine):
     model = fixed(loss=loss, engine=engine).partial_fit(X, y, classes=np.unique(y))

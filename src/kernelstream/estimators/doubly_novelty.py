@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import OutlierMixin
-from sklearn.metrics import roc_auc_score
 
 from ..kernels import Kernel
 from ..random import generator
@@ -24,7 +23,7 @@ FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how larg
 TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
 QUANTILE_ROWS = 2048
 BOX = 6 << 32  # stream of the artificial novelties
-MARGIN = 0.003  # a narrower kernel must separate better by this
+MARGIN = 0.02  # a narrower kernel must separate better by this
 
 
 class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
@@ -43,8 +42,8 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance and
-        keeps what best separates held-out rows from rows drawn uniformly from the box around the data, the widest of
-        equals; sparse rows have no such box and get the median.
+        keeps what best separates held-out rows, which should be normal, from rows drawn uniformly from the box around
+        the data, which should be novel, the widest of equals; sparse rows have no such box and get the median.
     nu : float, default=0.1
         Share of the rows that is called novel, and the strength of the regulariser.
     step : DoublyStep or "auto", default="auto"
@@ -213,7 +212,9 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
         if self._chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
             separated = [self._separates(state, scaled(kernel, part), X, weight) for part in FRACTIONS]
             good = max(separated) - MARGIN
-            kernel = scaled(kernel, next(part for part, auc in zip(FRACTIONS, separated, strict=True) if auc >= good))
+            kernel = scaled(
+                kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
+            )
         self._set_kernel(state, kernel)
         state["eta"] = self._first_step(kernel, X, weight)
         return np.nan
@@ -225,7 +226,7 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
         return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
 
     def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray) -> float:
-        """Area under the ROC curve of held-out rows against rows from the box around all, after a short training."""
+        """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
         d, seed, step = state["n_features"], state["seed"], self._the_step()
         size = min(self.block_size, TRIAL_SIZE)
@@ -236,8 +237,9 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
         descent.reset(model, 1)
         descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, self.batch_size, seed)
         box = generator(seed, BOX).uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
-        F = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0]
-        return float(roc_auc_score(np.repeat([1, 0], held.sum()), F))
+        threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
+        normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
+        return float(normal[: len(box)].mean() - normal[len(box) :].mean())
 
     def _renew(self) -> None:
         state = self._state
