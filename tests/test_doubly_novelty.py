@@ -159,6 +159,13 @@ def test_known_ratios():
     np.testing.assert_allclose(model.predict_proba(test)[:, 1], 1 / (1 + np.exp(-model.log_ratio(test))), atol=1e-12)
 
 
+def test_ratio_with_preconditioned_steps():
+    """Its loss may be negative."""
+    step = DoublyStep(precondition=0.1)
+    model = DensityRatioEstimator(step=step, random_state=0, block_size=64, passes=40).fit(3 * both, label)
+    assert model.score(3 * both, label) > 0.6
+
+
 def test_third_sample():
     model = DensityRatioEstimator(**FIXED).partial_fit(both, label)
     with pytest.raises(ValueError, match="two samples, and y names 3"):

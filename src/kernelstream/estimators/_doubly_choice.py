@@ -27,7 +27,7 @@ FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
 CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
-HARMLESS = 1.1  # losses that differ by less count as equal
+HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
 
 
@@ -68,7 +68,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
         tried = [(trial(best, c), c) for c in factors]
         reached, factor = _least(tried)
         if est._the_step().precondition:  # for directions of small variance, which the held-out loss hardly sees
-            factor = max(c for loss, c in tried if loss <= HARMLESS * reached)
+            factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
     if enough and est._judges and np.isnan(reached):
         reached = trial(best, factor)
     est._set_kernel(state, best)
