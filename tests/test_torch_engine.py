@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import (
@@ -26,6 +27,7 @@ from kernelstream import (
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
+from kernelstream.testing import check_streaming
 from kernelstream.updates import (
     NORMA,
     OGD,
@@ -316,3 +318,34 @@ def test_budget_learners(name):
     np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
     scores = got.decision_function(torch.from_numpy(X))
     np.testing.assert_allclose(scores, want.decision_function(X), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FeatureClassifier(RandomFourier(n_components=8), update="norm_ada_grad", random_state=0),
+        FeatureRegressor(RandomFourier(n_components=8), update="norm_ada_grad", standardize=True, random_state=0),
+        NystroemClassifier(budget=20, update="norm_ada_grad", random_state=0),
+        OnlineRidge(RandomFourier(n_components=8), random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_streaming_contract(estimator):
+    X, y, _ = rows(150)
+    target = y if isinstance(estimator, (FeatureRegressor, OnlineRidge)) else task("multiclass", y)
+    check_streaming(estimator, X, target, engines=("python", CPU), rtol=1e-6)
+
+
+ORDER = "the model depends on the order of the rows; test_streaming_contract shows that weight 0 is a row skipped"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks(
+    [
+        FeatureClassifier(RandomFourier(n_components=8), engine=CPU, random_state=0),
+        FeatureRegressor(RandomFourier(n_components=8), engine=CPU, random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -25,6 +25,7 @@ def check_streaming(
     chunks: tuple[int, ...] = CHUNKS,
     bounded: bool = True,
     exact_split: bool = True,
+    engines: tuple[Any, ...] | None = None,
 ) -> None:
     """Assert the streaming contract on rows X (n, d) with targets y (n,).
 
@@ -45,6 +46,8 @@ def check_streaming(
         Whether the state must keep its size in the second half of the stream.
     exact_split : bool
         Whether the python engine must be bit-identical for any split.
+    engines : tuple, optional
+        Engines to check, which must agree with the first; by default python and, where it was built, native.
 
     Examples
     --------
@@ -53,26 +56,29 @@ def check_streaming(
     >>> X, y = make_moons(150, noise=0.2, random_state=0)
     >>> check_streaming(FeatureClassifier(random_state=0), X, y)
     """
-    engines = ["python"] + ["native"] * has_native()
-    whole = {}
+    if engines is None:
+        engines = ("python", "native") if has_native() else ("python",)
+    results = []
     for engine in engines:
         make = _maker(estimator, engine)
         reference = make()
         scores = reference.learn(X, y)
-        whole[engine] = (reference.state_, scores)
-        tolerance = 0.0 if engine == "python" and exact_split else rtol
+        whole = (reference.state_, scores)
+        results.append(whole)
+        exact = isinstance(engine, str) and engine == "python" and exact_split
+        tolerance = 0.0 if exact else rtol
         for chunk in chunks:
-            _check_split(make, X, y, chunk, whole[engine], tolerance)
-        _check_resume(make, X, y, whole[engine])
+            _check_split(make, X, y, chunk, whole, tolerance)
+        _check_resume(make, X, y, whole)
         _check_pure(make, X, y)
         _check_untouched(make, X, y)
         _check_weight_zero(make, X, y, tolerance)
         _check_bad_input(make, X, y)
         if bounded:
             _check_bounded(make, X, y)
-    if len(engines) == 2:
-        assert_same_state(whole["python"][0], whole["native"][0], rtol, "python and native engine")
-        assert_same_scores(whole["python"][1], whole["native"][1], rtol, "python and native engine")
+    for engine, (state, scores) in zip(engines[1:], results[1:]):
+        assert_same_state(results[0][0], state, rtol, f"engines {engines[0]} and {engine}")
+        assert_same_scores(results[0][1], scores, rtol, f"engines {engines[0]} and {engine}")
 
 
 def assert_same_state(a: dict[str, Any], b: dict[str, Any], rtol: float, what: str) -> None:
@@ -99,7 +105,7 @@ def assert_same_scores(a: np.ndarray, b: np.ndarray, rtol: float, what: str) -> 
     assert gap <= rtol, f"{what}: scores differ by {gap:.2e} of the largest (allowed {rtol:.0e})"
 
 
-def _maker(estimator: Any, engine: str) -> Callable[[], Any]:
+def _maker(estimator: Any, engine: Any) -> Callable[[], Any]:
     return lambda: clone(estimator).set_params(engine=engine)
 
 

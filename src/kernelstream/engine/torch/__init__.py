@@ -51,7 +51,7 @@ class Ops:
 
     def all_finite(self, X: np.ndarray) -> bool:
         """Whether no entry is NaN or infinite, by all cores: a sum without them is finite, unless it overflows."""
-        held = torch.from_numpy(X)
+        held = from_array(X)
         return bool(held.sum().isfinite()) or bool(held.isfinite().all())
 
     @contextlib.contextmanager
@@ -76,7 +76,7 @@ class Ops:
 
     def tensor(self, array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A copy of an array on the device."""
-        return torch.as_tensor(np.ascontiguousarray(array), dtype=dtype).to(self.device, copy=True)
+        return from_array(array).to(self.device, dtype, copy=True)
 
     def feature_pass(self, mapping: Any, spec: Any, state: dict[str, Any]) -> Any:
         """The learner on explicit features whose weights live on the device."""
@@ -97,7 +97,7 @@ class Ops:
         """Rows of a tensor, an array or a CSR matrix, on the device."""
         if is_tensor(X):
             return X[rows].to(self.device, dtype)
-        return torch.from_numpy(np.ascontiguousarray(dense(X[rows]))).to(self.device)
+        return from_array(dense(X[rows])).to(self.device)
 
     def device_map(self, mapping: Any) -> Any:
         """The device's form of a feature map."""
@@ -142,6 +142,12 @@ class Ops:
 
         with self.full():
             return conditioned(*args)
+
+
+def from_array(array: Any) -> torch.Tensor:
+    """A tensor of an array's numbers, in place where torch allows it."""
+    array = np.ascontiguousarray(array)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def has_triton() -> bool:

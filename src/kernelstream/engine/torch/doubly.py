@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ...random import generator
+from . import from_array
 
 ROWS = 8192  # rows whose features exist at the same time
 
@@ -37,7 +38,7 @@ class DeviceBlocks:
         """Rows on the device, their width padded like that of the frequencies."""
         out = torch.zeros((X.shape[0], self.Wt.shape[1]), dtype=self.kind, device=self.ops.device)
         dense = X.toarray() if hasattr(X, "toarray") else X
-        out[:, : self.d] = torch.as_tensor(np.ascontiguousarray(dense)).to(self.ops.device)
+        out[:, : self.d] = from_array(dense).to(self.ops.device)
         return out
 
     def frequencies(self, i: int) -> torch.Tensor:

@@ -14,6 +14,7 @@ import torch
 from ...losses import Loss
 from ...rows import dense, is_tensor
 from ...updates import Update
+from . import from_array
 from .blocks import Blocks, new_book
 from .maps import Fourier
 from .passes import FeaturePass, State
@@ -72,10 +73,8 @@ class CudaPass(FeaturePass):
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n, chunk, kind, device = X.shape[0], len(self.F), self.w.dtype, self.ops.device
         out = torch.empty((n, len(self.w)), dtype=kind, device=device)
-        targets = torch.from_numpy(y).to(device, kind)
-        weights = (
-            torch.ones(n, dtype=kind, device=device) if weight is None else torch.from_numpy(weight).to(device, kind)
-        )
+        targets = from_array(y).to(device, kind)
+        weights = torch.ones(n, dtype=kind, device=device) if weight is None else from_array(weight).to(device, kind)
         self.stale = True
         with self.ops.products(), torch.cuda.device(device):
             self.main.wait_stream(torch.cuda.current_stream())
@@ -151,7 +150,7 @@ class CudaPass(FeaturePass):
         k = self.turn
         self.turn = 1 - k
         self.free[k].synchronize()  # the chunk before last has left these buffers
-        self.pinned[k][:size].copy_(torch.from_numpy(np.ascontiguousarray(dense(X[rows]))))
+        self.pinned[k][:size].copy_(from_array(dense(X[rows])))
         with torch.cuda.stream(self.copies):
             self.landed[k][:size].copy_(self.pinned[k][:size], non_blocking=True)
             there = self.copies.record_event()
