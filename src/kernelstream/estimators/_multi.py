@@ -259,14 +259,15 @@ class MultiKernelEstimator(StreamEstimator):
         """
         n, outputs = rows.stop - rows.start, state["n_outputs"]
         F = np.empty((len(self._states), n, outputs))
-        family = self._family()
+        alone = y is None and not state["log_theta"].flags.writeable  # a model in a mapped file: passes want to write
+        family = None if alone else self._family()
         if family is not None and P is not None:
             if y is None:  # a pass over rows of weight 0 changes nothing
                 family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
             else:
                 family.learn(P, family.target(state, y), weights, F)
         turns = self.capacity == "shared" and y is not None and self._scarce(state)
-        expansions = None if turns else self._expansions()
+        expansions = None if turns or alone else self._expansions()
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
