@@ -128,8 +128,6 @@ def bars(out, name, rows):
         axis.bar(places, [errors[name] for name in learners], 0.38, label=rule)
     axis.set_xticks(range(len(learners)), learners, rotation=30, ha="right")
     axis.set_ylabel("test error, %")
-    lowest = min(row["error %"] for row in rows)
-    axis.set_ylim(0.8 * lowest, min(3.0 * lowest, 1.1 * max(row["error %"] for row in rows)))
     axis.set_title(name)
     axis.legend(frameon=False)
     figure.tight_layout()
