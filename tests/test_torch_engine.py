@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import (
+    BinningClassifier,
+    BinningRegressor,
     DoublyStochasticClassifier,
     DoublyStochasticRegressor,
     FeatureClassifier,
@@ -27,6 +29,7 @@ from kernelstream import (
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
+from kernelstream.solvers import ConjugateGradient
 from kernelstream.testing import check_streaming
 from kernelstream.updates import (
     NORMA,
@@ -234,11 +237,16 @@ def test_every_update_is_covered():
     assert ours == {name for name in updates.names() if name not in ("ada_grad", "averaged")}
 
 
-def test_triton_programs_in_the_interpreter():
+@pytest.mark.parametrize(
+    "program, says",
+    [("triton_interpreted.py", "equal"), pytest.param("triton_compiled.py", "compiled", marks=pytest.mark.slow)],
+)
+def test_triton_programs(program, says):
+    """Right in Triton's interpreter; and they compile for a GPU, which the interpreter does not tell."""
     pytest.importorskip("triton")
-    program = Path(__file__).with_name("triton_interpreted.py")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "equal", done.stderr
+    command = [sys.executable, Path(__file__).with_name(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == says, done.stderr
 
 
 @pytest.mark.parametrize("average, precondition", [(True, 0.0), (False, 0.05)])
@@ -349,3 +357,38 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_random_binning(dtype):
+    """Ridge on random binning features: conjugate gradients with sorted cells; a second fit starts from the first."""
+    X, y, weight = rows(400)
+    X = X.astype(dtype)
+    args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-6), "random_state": 0}
+    want, got = (BinningRegressor(**args, warm_start=True, engine=engine) for engine in ("auto", CPU))
+    for _ in range(2):
+        want.fit(X, y, sample_weight=weight)
+        got.fit(torch.from_numpy(X), y, sample_weight=weight)
+    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-4, atol=1e-5)
+    classes = task("multiclass", y)
+    want, got = (BinningClassifier(**args, engine=engine).fit(X, classes) for engine in ("auto", CPU))
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+def test_few_rows_on_a_gpu():
+    """The short way that GPU models take for a few rows is the same arithmetic; here on the processor."""
+    pytest.importorskip("triton")
+    from kernelstream.engine.torch.pipeline import CudaPass
+    from kernelstream.engine.torch.recursion import program
+
+    X, y, weight = rows(90)
+    want = model("regression", "squared", NormAdaGrad(), "python").fit(X[:10], y[:10])
+    got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
+    spec = got._loss_now(got._state), got._update
+    held = CudaPass(got._ops, got._mapping(got._state), *spec, got._state, program(*spec))
+    scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
+    np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=1e-8)
+    np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=1e-8)
+    held.sync()
+    np.testing.assert_allclose(got._state["memory"], want.state_["memory"], rtol=1e-8)
+    np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=1e-8)

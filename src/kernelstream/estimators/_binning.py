@@ -19,7 +19,7 @@ from ..features.binning import columns_per_grid
 from ..kernels.bandwidth import MEDIAN_ROWS
 from ..losses import Loss
 from ..random import generator
-from ..rows import Rows
+from ..rows import Rows, host
 from ..solvers import Online, Solver
 from ..solvers._progress import Progress
 from ..updates import positive, unwrap
@@ -53,6 +53,9 @@ class BinningEstimator(StreamEstimator):
     loss: Any
     warm_start: bool
     n_jobs: int | None
+
+    def _check_X(self, X: Any, reset: bool) -> Rows:
+        return host(super()._check_X(X, reset))  # cells are numbered here
 
     # ---------------------------------------------------------------- components
     @property

@@ -47,8 +47,8 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
     n_jobs : int or None, default None
         Threads; None for as many as the library may use.
-    engine : {"auto", "native", "python"}
-        The compiled loops, or their readable specification.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
     random_state : int, Generator, RandomState or None
         Seed of the grids.
 
@@ -79,6 +79,8 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -91,7 +93,7 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         class_weight: dict | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -198,8 +200,8 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
     n_jobs : int or None, default None
         Threads; None for as many as the library may use.
-    engine : {"auto", "native", "python"}
-        The compiled loops, or their readable specification.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
     random_state : int, Generator, RandomState or None
         Seed of the grids.
 
@@ -229,6 +231,8 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
     True
     """
 
+    on_device = True
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -240,7 +244,7 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
         loss: Loss | str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel

@@ -124,6 +124,13 @@ class Ops:
 
         return DeviceRecursion(self, state, rule, forgetting)
 
+    def cells_ridge(self, problem: Any, tol: float, max_iter: int) -> Any:
+        """Ridge regression on the cells of random binning."""
+        from .cells import conjugate_gradient
+
+        with self.products():
+            return conjugate_gradient(self, problem, tol, max_iter)
+
     def doubly_blocks(self, blocks: Any) -> Any:
         """Random features made on the device."""
         from .doubly import DeviceBlocks

@@ -11,7 +11,7 @@ import torch
 from ...random import generator
 from . import from_array
 
-ROWS = 8192  # rows whose features exist at the same time
+ENTRIES = 1 << 26  # frequencies × rows whose features exist at the same time
 
 
 class DeviceBlocks:
@@ -30,9 +30,14 @@ class DeviceBlocks:
         self.kind = torch.float32 if blocks.dtype == np.float32 else torch.float64
         self.generated = ops.cuda and blocks.normal and self.kind == torch.float32 and ops.triton
         self.Wt = torch.zeros((self.D, -(-self.d // 32) * 32), dtype=self.kind, device=ops.device)
-        self.Z = torch.empty((ROWS, 2 * self.D), dtype=self.kind, device=ops.device)
-        self.P = torch.empty((ROWS, self.D), dtype=self.kind, device=ops.device)
+        self.size = min(max(ENTRIES // self.D, 128), 8192)  # rows at a time
+        self._room(self.size)
         self.held = -1  # the block whose frequencies Wt holds
+
+    def _room(self, n: int) -> None:
+        """Buffers for the features of n rows."""
+        self.Z = torch.empty((n, 2 * self.D), dtype=self.kind, device=self.ops.device)
+        self.P = torch.empty((n, self.D), dtype=self.kind, device=self.ops.device)
 
     def rows(self, X: Any) -> torch.Tensor:
         """Rows on the device, their width padded like that of the frequencies."""
@@ -56,7 +61,9 @@ class DeviceBlocks:
         return self.Wt
 
     def features(self, X: torch.Tensor, i: int) -> torch.Tensor:
-        """Of at most ROWS rows from :meth:`rows`, in a buffer that the next call uses again."""
+        """Of rows from :meth:`rows`, in a buffer that the next call uses again."""
+        if len(X) > len(self.Z):
+            self._room(len(X))
         Wt, Z, P = self.frequencies(i), self.Z[: len(X)], self.P[: len(X)]
         if self.ops.cuda and self.ops.triton and self.kind == torch.float32:
             from .products import fourier
@@ -70,8 +77,8 @@ class DeviceBlocks:
 
     def add_scores(self, X: torch.Tensor, A: torch.Tensor, i: int, out: torch.Tensor) -> None:
         """``out += Z_i(X) A``, A (width, C), out (n, C)."""
-        for start in range(0, len(X), ROWS):
-            part = slice(start, start + ROWS)
+        for start in range(0, len(X), self.size):
+            part = slice(start, start + self.size)
             Z = self.features(X[part], i)
             with self.ops.full():  # few columns: memory decides, not the rate of products
                 out[part] += (Z @ A).to(out.dtype)

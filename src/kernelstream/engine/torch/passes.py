@@ -72,14 +72,24 @@ class FeaturePass:
         with self.ops.products():
             for start in range(0, X.shape[0], self.ops.block):
                 rows = slice(start, min(start + self.ops.block, X.shape[0]))
-                scores[rows] = (self.map(self.ops.rows(X, rows, self.map.dtype)) @ self.w.T).double().cpu().numpy()
+                scores[rows] = (
+                    (self._features(self.ops.rows(X, rows, self.map.dtype)) @ self.w.T).double().cpu().numpy()
+                )
         return scores + self.state["center"][1] if "center" in self.state else scores
+
+    def _scores(self, Z: torch.Tensor) -> np.ndarray:
+        """``Z w'`` in this machine's memory, (m, C) float64; the weights are not rounded."""
+        with self.ops.full():
+            return (Z @ self.w.T).double().cpu().numpy()
+
+    def _features(self, X: torch.Tensor) -> torch.Tensor:
+        return self.map(X)
 
     def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """One block, its recursion by the processor: right for every loss and update."""
         state = self.state
-        Z = self.map(X)
-        F = (Z @ self.w.T).double().cpu().numpy()
+        Z = self._features(X)
+        F = self._scores(Z)
         S = (Z @ Z.T).double().cpu().numpy()
         if self.map.unit:
             np.fill_diagonal(S, 1.0)
@@ -92,5 +102,6 @@ class FeaturePass:
         if len(joined):
             alpha = np.zeros((len(F), len(self.w)))
             alpha[joined] = coefficients
-            self.w += self.ops.tensor(alpha.T).to(Z.dtype) @ Z
+            with self.ops.full():
+                self.w += self.ops.tensor(alpha.T).to(Z.dtype) @ Z
         return F

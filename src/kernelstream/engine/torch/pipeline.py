@@ -22,6 +22,8 @@ from .products import PAD
 from .recursion import Program
 
 CHUNK = 32  # blocks of a graph
+SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
+# is what a stream begins with when labels appear one after the other
 
 
 class CudaPass(FeaturePass):
@@ -31,13 +33,18 @@ class CudaPass(FeaturePass):
         super().__init__(ops, mapping, loss, update, state)
         self.memory = ops.tensor(state["memory"])
         self.book = new_book(state, ops.device)
-        self.width = mapping_width = state["n_features"]
+        self.program, self.width = program, state["n_features"]
         if isinstance(self.map, Fourier):
-            padded = -(-mapping_width // PAD) * PAD
-            self.map.Wt = torch.nn.functional.pad(self.map.Wt, (0, padded - mapping_width))
-            self.width = padded
-        self.blocks = Blocks(ops, self.map, program, self.w, self.memory, self.book, "center" in state)
-        kind, device, m, C = self.w.dtype, ops.device, ops.block, len(self.w)
+            self.width = -(-self.width // PAD) * PAD
+            self.map.Wt = torch.nn.functional.pad(self.map.Wt, (0, self.width - state["n_features"]))
+        self.ready = False
+
+    def _prepare(self) -> None:
+        """Buffers and streams, when there are rows for them."""
+        if self.ready:
+            return
+        ops, kind, device, m, C = self.ops, self.w.dtype, self.ops.device, self.ops.block, len(self.w)
+        self.blocks = Blocks(ops, self.map, self.program, self.w, self.memory, self.book, "center" in self.state)
         self.rows_in = torch.zeros((CHUNK * m, self.width), dtype=kind, device=device)
         self.y_in = torch.zeros(CHUNK * m, dtype=kind, device=device)
         self.weight_in = torch.zeros(CHUNK * m, dtype=kind, device=device)
@@ -47,16 +54,36 @@ class CudaPass(FeaturePass):
         self.copies = torch.cuda.Stream(device)
         self.graph: Any = None
         self.pinned: list[torch.Tensor] = []
+        self.ready = True
 
     def sync(self) -> None:
         if self.stale:
             super().sync()
-            self.state["memory"][:] = self.memory.cpu().numpy()
-            if "center" in self.state:
-                self.state["center"][:] = self.book[1:].cpu().numpy()
+            self._numbers_home()
+
+    def _numbers_home(self) -> None:
+        """Memory of the update and mean of the target into the state."""
+        self.state["memory"][:] = self.memory.cpu().numpy()
+        if "center" in self.state:
+            self.state["center"][:] = self.book[1:].cpu().numpy()
+
+    def _features(self, X: torch.Tensor) -> torch.Tensor:
+        return self.map(torch.nn.functional.pad(X, (0, self.width - X.shape[1])))
+
+    def _learn_small(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """A few rows, their recursion by the processor."""
+        self._numbers_home()
+        scores = super().learn(X, y, weight)
+        self.memory.copy_(torch.from_numpy(self.state["memory"]))
+        self.book.copy_(new_book(self.state, self.ops.device))
+        return scores
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
+        if X.shape[0] <= SMALL:
+            self._numbers_home()
+            return super().score(X)
+        self._prepare()
         n, chunk = X.shape[0], len(self.F)
         out = np.empty((n, len(self.w)))
         m = self.ops.block
@@ -71,6 +98,9 @@ class CudaPass(FeaturePass):
         return out + float(self.book[2]) if "center" in self.state else out
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        if X.shape[0] <= SMALL:
+            return self._learn_small(X, y, weight)
+        self._prepare()
         n, chunk, kind, device = X.shape[0], len(self.F), self.w.dtype, self.ops.device
         out = torch.empty((n, len(self.w)), dtype=kind, device=device)
         targets = from_array(y).to(device, kind)

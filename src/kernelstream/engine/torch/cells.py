@@ -1,0 +1,89 @@
+"""Random binning on the device: products with the matrix of cells, and ridge regression by conjugate gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+class DeviceCells:
+    """Z (n, D) with ``1/sqrt(R)`` in one column of each of R grids, on the device.
+
+    ``Z V`` looks up the cell of every row, grid by grid; ``Z'U`` sums over the rows of every cell, which are brought
+    together once by sorting: sums in a fixed order, so the same numbers in every run.
+
+    Parameters
+    ----------
+    ops : Ops
+    Z : CellMatrix
+        Without missing cells.
+    """
+
+    def __init__(self, ops: Any, Z: Any):
+        self.shape, self.starts, self.value = Z.shape, Z.starts, 1.0 / np.sqrt(len(Z.cells))
+        self.cells = ops.tensor(Z.cells)
+        self.order = torch.empty_like(self.cells)
+        self.lengths = []
+        for r, cells in enumerate(self.cells):
+            self.order[r] = torch.argsort(cells, stable=True)
+            self.lengths.append(torch.bincount(cells, minlength=int(self.starts[r + 1] - self.starts[r])))
+
+    def dot(self, V: torch.Tensor) -> torch.Tensor:
+        """``Z V``, (D, C) -> (n, C)."""
+        F = torch.zeros((self.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
+        for r, cells in enumerate(self.cells):
+            F += V[self.starts[r] : self.starts[r + 1]].index_select(0, cells)
+        return F.mul_(self.value)
+
+    def tdot(self, U: torch.Tensor) -> torch.Tensor:
+        """``Z'U``, (n, C) -> (D, C)."""
+        out = torch.empty((self.shape[1], U.shape[1]), dtype=U.dtype, device=U.device)
+        for r, order in enumerate(self.order):
+            sums = torch.segment_reduce(U.index_select(0, order), "sum", lengths=self.lengths[r], axis=0)
+            out[self.starts[r] : self.starts[r + 1]] = sums
+        return out.mul_(self.value)
+
+
+def conjugate_gradient(ops: Any, problem: Any, tol: float, max_iter: int) -> tuple[np.ndarray, list[float], bool]:
+    """The iteration of :mod:`kernelstream.solvers.cg`, for ``(Z'A Z + lam I) W = Z'A (Y - offset)``.
+
+    Returns
+    -------
+    W : (D, C)
+    history : list of float
+        Largest relative residual after each iteration.
+    converged : bool
+    """
+    Z, lam = DeviceCells(ops, problem.Z), problem.lam
+    kind = torch.float32 if np.dtype(problem.dtype) == np.float32 else torch.float64
+    A = np.ones((len(problem.Y), 1)) if problem.weight is None else problem.weight[:, None]
+    right = ops.tensor(A * (problem.Y - problem.base())).to(kind)
+    A = ops.tensor(A).to(kind)
+    B = Z.tdot(right)
+    W = torch.zeros_like(B) if problem.start is None else ops.tensor(problem.start).to(kind)
+    R = B.clone()
+    if problem.start is not None:
+        R -= Z.tdot(A * Z.dot(W)) + lam * W
+    M = 1.0 / (Z.tdot(A) * Z.value + lam)
+    P = M * R
+    rz = (R * P).sum(dim=0, dtype=torch.float64)
+    scale = (B * (M * B)).sum(dim=0, dtype=torch.float64).sqrt().clamp_min(1e-300)
+    history: list[float] = []
+    for iteration in range(1, max_iter + 1):
+        going = rz.sqrt() > scale * tol
+        if not bool(going.any()):
+            return W.cpu().numpy(), history, True
+        Q = Z.tdot(A * Z.dot(P)) + lam * P
+        pq = (P * Q).sum(dim=0, dtype=torch.float64)
+        step = torch.where(going & (pq > 0), rz / torch.where(pq > 0, pq, 1.0), 0.0).to(kind)
+        W += step * P
+        R -= step * Q
+        new = (R * (M * R)).sum(dim=0, dtype=torch.float64)
+        turn = torch.where(going & (rz > 0), new / torch.where(rz > 0, rz, 1.0), 0.0).to(kind)
+        P = M * R + turn * P
+        rz = torch.where(going, new, rz)
+        history.append(float((rz.sqrt() / scale).max()))
+        problem.report(iteration, history[-1])
+    return W.cpu().numpy(), history, bool((rz.sqrt() <= scale * tol).all())

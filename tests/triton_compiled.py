@@ -1,0 +1,75 @@
+"""Compile the Triton programs of the torch engine for a GPU (compute capability 9.0), which needs none.
+
+A program of its own, started by test_torch_engine.py; the arguments are numbers of pairs in triton_interpreted.PAIRS.
+"""
+
+import os
+import sys
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+TARGET = GPUTarget("cuda", 90, 32)
+
+
+def compiled(function, signature, constants, **options):
+    """The machine code of a program; pointers and sizes are multiples of 16, as torch's are."""
+    names = function.arg_names
+    places = {(names.index(name),): value for name, value in constants.items()}
+    kinds = {name: signature.get(name, "constexpr") for name in names}
+    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if kinds[name].startswith("*")}
+    source = ASTSource(fn=function, signature=kinds, constexprs=places, attrs=aligned)
+    return triton.compile(source, target=TARGET, options=options).asm["cubin"]
+
+
+def recursion_program(name, update, wide):
+    from kernelstream import losses
+    from kernelstream.engine.torch import recursion
+
+    loss = losses.get(name)
+    C = 10 if loss.kind == "multiclass" else 1
+    program = recursion.program(loss, update)
+    number = "*fp64" if wide else "*fp32"
+    signature = dict.fromkeys(("F", "S", "y", "weight", "alpha", "decay_out"), number)
+    signature |= dict.fromkeys(("numbers", "memory", "book"), "*fp64") | {"m": "i32", "stride": "i32"}
+    constants = {
+        "C": C, "CP": 1 if C == 1 else 16, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
+        "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "DECAYS": program.decays,
+        "CENTER": loss.kind == "regression", "UNIT": C > 1, "ACC": tl.float64 if wide else tl.float32,
+        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 4,
+    }  # fmt: skip
+    return compiled(
+        recursion._kernel, signature, constants, num_warps=recursion.WARPS if C == 1 else recursion.WARPS // 2
+    )
+
+
+def other_programs():
+    from kernelstream.engine.torch import philox, products
+
+    size = dict.fromkeys(("m", "P", "stride", "share", "first", "size", "D", "splits", "pairs"), "i32")
+    for kind in ("*fp32", "*bf16"):
+        tiles = dict(products.GRAM[products.torch.float32 if kind == "*fp32" else products.torch.bfloat16])
+        options = {name: tiles.pop(name) for name in ("num_warps", "num_stages")}
+        some = {"Z": kind, "P": "*fp32", "parts": "*fp32", "w": "*fp32", "alpha": "*fp32", "decay": "*fp32"}
+        yield compiled(products._trig, size | {"P": "*fp32", "Z": kind, "scale": "fp32"}, {"BN": 1024}, num_warps=4)
+        yield compiled(products._gram, size | {"Z": kind, "parts": "*fp32"}, tiles, **options)
+        yield compiled(products._scores, some | size, {"C": 1, "BM": 16, "BP": 512}, num_warps=8)
+        yield compiled(products._absorb, some | size, {"C": 1, "BM": 32, "BP": 128}, num_warps=4)
+    yield compiled(products._fold, size | {"parts": "*fp32", "S": "*fp32"}, {"BT": 128}, num_warps=8)
+    words = dict.fromkeys(("d", "D", "groups", "block", "stream", "key0", "key1", "stride"), "i32")
+    words |= {"out": "*fp32", "scale": "fp32"}
+    yield compiled(philox._normals, words, {"BG": 32, "BR": 32}, num_warps=4, enable_fp_fusion=False)
+
+
+if __name__ == "__main__":
+    os.environ.pop("TRITON_INTERPRET", None)
+    from kernelstream import engine  # noqa: F401  (before the programs, which belong to it)
+
+    pairs = __import__("triton_interpreted_pairs").PAIRS
+    for number in map(int, sys.argv[1:]) if sys.argv[1:] else range(len(pairs)):
+        for wide in (False, True):
+            assert recursion_program(*pairs[number], wide)
+    assert all(other_programs())
+    print("compiled")
