@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..estimators._binning import BinningEstimator
+from ..estimators.doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.ridge import RidgeEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning
+from .coordinate_descent import fit_lasso
+from .doubly import fit_doubly
 from .mixing import fit_mixing, mixes
 from .ridge import fit_ridge
 
@@ -35,6 +38,11 @@ def fit(
     :class:`~kernelstream.BinningClassifier` and :class:`~kernelstream.BinningRegressor` with ``solver="cg"``: the same,
     by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
 
+    The same with ``solver="cd"``: CoCoA, the same objective to the solver's tolerance.
+
+    :class:`~kernelstream.DoublyStochasticClassifier` and :class:`~kernelstream.DoublyStochasticRegressor`: the result
+    of ``est.fit``, up to rounding; the rows are held in the workers' memory.
+
     :class:`~kernelstream.FeatureClassifier` and :class:`~kernelstream.FeatureRegressor`: an approximation of one pass,
     by iterative parameter mixing; see :mod:`kernelstream.distributed.mixing`.
 
@@ -54,11 +62,11 @@ def fit(
         Rows a worker handles at a time.
     labels : callable, optional
         Applied to the targets of files.
-    sync_rows : int, default=1000
+    sync_rows : int, default=100
         Parameter mixing: rows that each worker learns before the models become one.
-    aggregate : {"auto", "average", "scaled"}, default="auto"
-        Parameter mixing: "average" averages the workers' weights; "scaled" goes sqrt(K) times as far, for K workers.
-        "auto" is "scaled" where step sizes shrink with the squares of gradients (AdaGrad), and "average" otherwise.
+    aggregate : {"auto", "average", "add"}, default="auto"
+        Parameter mixing: average the workers' weights, or add up their changes. "auto" adds where step sizes shrink
+        with the squares of gradients (AdaGrad), and averages otherwise.
     **reader
         How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
 
@@ -93,7 +101,9 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, RidgeEstimator):
         return fit_ridge
     if isinstance(est, BinningEstimator) and not est._online:
-        return fit_binning
+        return fit_lasso if est._solver.name == "cd" else fit_binning
+    if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
+        return fit_doubly
     if mixes(est):
         return fit_mixing
     raise ValueError(

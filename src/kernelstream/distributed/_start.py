@@ -24,13 +24,12 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
     map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
     worker makes the same random numbers from them.
     """
-    wanted = max(1, est._warm_up_rows())
-    map_entries = None
-    if isinstance(est._map, Nystroem) and isinstance(est._map.landmarks, str):
-        seed, map_entries = chosen(est._map, data, client, est._seed_source())
+    features = getattr(est, "_map", None)
+    wanted = 1 if features is None else max(1, est._warm_up_rows())
+    seed, map_entries = None, None
+    if isinstance(features, Nystroem) and isinstance(features.landmarks, str):
+        seed, map_entries = chosen(features, data, client, est._seed_source())
         wanted = 1
-    else:
-        seed = None
     heads: list[Any] = []
     work = need("dask").delayed(_settled, pure=False)
     for i in range(len(data)):

@@ -5,10 +5,9 @@ K shards learn ``sync_rows`` rows each, all from the same weights w; then the mo
 .. math:: w \leftarrow w + s \sum_k \frac{n_k}{n} (w_k - w), \qquad n = \sum_k n_k,
 
 n_k being the rows shard k has learned. With s = 1 this is the average (McDonald, Hall, Mann 2010), as safe as the
-learner itself, but it moves like a learner that has seen one shard only. AdaGrad divides its steps by the root of a sum
-of squares, which is averaged too and so grows K times slower than on one machine; a shard's steps are then sqrt(K)
-times longer, and averaging K shards leaves 1/sqrt(K) of the way one machine would have gone: s = sqrt(K) makes up
-for it ("scaled").
+learner itself, but it moves like a learner that has seen one shard only. With s = K the changes of all shards add up
+("add"), and so do the sums of squares that set AdaGrad's step sizes: what one machine would do, with gradients that are
+up to ``K sync_rows`` rows old. It keeps up with one machine as long as that is a few hundred rows.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from ._start import begin, refuse
 
 State = dict[str, Any]
 
-SYNC_ROWS = 1000
-WAYS = ("auto", "average", "scaled")
+SYNC_ROWS = 100
+WAYS = ("auto", "average", "add")
 
 
 def mixes(est: Any) -> bool:
@@ -55,7 +54,7 @@ def fit_mixing(
     update, _ = unwrap(est._update)
     if isinstance(update, CoinBetting):
         raise ValueError("the wealth of coin betting cannot be shared out: choose another update, such as 'ada_grad'")
-    scaled = aggregate == "scaled" or (aggregate == "auto" and isinstance(update, (AdaGrad, NormAdaGrad)))
+    adds = aggregate == "add" or (aggregate == "auto" and isinstance(update, (AdaGrad, NormAdaGrad)))
     known = classes
     if is_classifier(est) and classes is None:  # all models must have the same outputs
         known = compute(client, tree(data.map(_labels), np.union1d))
@@ -64,11 +63,11 @@ def fit_mixing(
         model._state["classes_fixed"] = 0
     model._reset(model._state)
     queues = [list(run) for run in runs(len(data), shards or slots(client))]
-    _rounds(model, [Shard(data, queue, client) for queue in queues], client, int(sync_rows), scaled)
+    _rounds(model, [Shard(data, queue, client) for queue in queues], client, int(sync_rows), adds)
     return model._state
 
 
-def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int, scaled: bool) -> None:
+def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int, adds: bool) -> None:
     delayed = need("dask").delayed
     update, _ = unwrap(model._update)
     try:
@@ -80,7 +79,7 @@ def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int
                 shard.move(position)
             parts = [(state, n) for state, n, _ in found if n]
             if parts:
-                model.state_ = mixed(model._state, parts, update, scaled)
+                model.state_ = mixed(model._state, parts, update, adds)
     finally:
         for shard in shards:
             shard.close()
@@ -134,7 +133,7 @@ def _labels(piece: Piece) -> np.ndarray:
     return found
 
 
-def mixed(base: State, parts: list[tuple[State, int]], update: Any, scaled: bool) -> State:
+def mixed(base: State, parts: list[tuple[State, int]], update: Any, adds: bool) -> State:
     """The state that takes the place of several, which all began as ``base`` and have learned so many rows each."""
     states, rows = [state for state, _ in parts], np.array([n for _, n in parts], float)
     share = rows / rows.sum()
@@ -151,11 +150,12 @@ def mixed(base: State, parts: list[tuple[State, int]], update: Any, scaled: bool
         return [state[name] for state in states]
 
     dtype = base["w"].dtype
-    s = np.sqrt(len(states)) if scaled else 1.0
+    s = float(len(states)) if adds else 1.0
     w = average([state["w"] * state["scale"][:, None] for state in states], base["w"] * base["scale"][:, None], s)
     out |= {"w": np.ascontiguousarray(w, dtype), "scale": np.ones_like(base["scale"]), "t": summed(of("t"), base["t"])}
+    squares = summed if adds else average
     if "G" in base:
-        out["G"] = np.ascontiguousarray(average(of("G"), base["G"]), dtype)
+        out["G"] = np.ascontiguousarray(squares(of("G"), base["G"]), dtype)
     if "w_mean" in base:  # a mean over all rows so far
         total = summed([state["t"] * state["w_mean"] for state in states], base["t"] * base["w_mean"])
         out["w_mean"] = np.ascontiguousarray(total / max(out["t"], 1), dtype)
@@ -165,11 +165,11 @@ def mixed(base: State, parts: list[tuple[State, int]], update: Any, scaled: bool
         count = summed([c[0] for c in of("center")], base["center"][0])
         total = summed([c[0] * c[1] for c in of("center")], base["center"][0] * base["center"][1])
         out["center"] = np.array([count, total / count if count else 0.0])
-    out["memory"] = _memory(base["memory"], of("memory"), update, average, summed)
+    out["memory"] = _memory(base["memory"], of("memory"), update, average, summed, squares)
     return out
 
 
-def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, average: Any, summed: Any) -> Any:
+def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, average: Any, summed: Any, squares: Any) -> Any:
     """What the update remembers: moments of rows add up, anything else is averaged."""
     if not base.size:
         return base
@@ -183,4 +183,6 @@ def _memory(base: np.ndarray, parts: list[np.ndarray], update: Any, average: Any
         yy = summed([spread(p) + n(p) * mean(p) ** 2 for p in parts], spread(base) + n(base) * mean(base) ** 2)
         k = summed([n(p) * size(p) for p in parts], n(base) * size(base)) / count
         out[:4, 0] = count, y, max(yy - count * y**2, 0.0), k
+    if isinstance(update, NormAdaGrad):
+        out[4] = squares([part[4] for part in parts], base[4])
     return out

@@ -1,11 +1,11 @@
 """Training on 1, 2, … single-threaded workers of one machine: seconds, efficiency, bytes moved.
 
 Generated rows (2·10^6, 20 columns), made by the workers themselves from seeds, chunk by chunk; ridge on 1000 Fourier
-pairs (2000 features) and conjugate gradients on random binning. Efficiency is T1 / (w Tw), the best of interleaved repeats.
-Bytes are what workers sent to each other and what came to and went from the client, by dask's own counters and by the
-sizes of the arrays. Writes benchmarks/results/distributed.md and distributed.json.
+pairs (2000 features) and conjugate gradients on random binning. Efficiency is T1 / (w Tw), the best of interleaved
+repeats. Bytes between workers are dask's own count, bytes from and to the client the sizes of the arrays. Writes
+benchmarks/results/many_machines.md and many_machines.json.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/distributed.py [--rows 2000000] [--workers 1,2] [--repeats 2]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/many_machines.py [--rows 2000000] [--workers 1,2] [--repeats 2]
 """
 
 import argparse
@@ -110,9 +110,9 @@ def main() -> None:
 def write(best: dict[tuple[str, int], dict[str, Any]], counts: list[int], args: argparse.Namespace) -> None:
     lines = [
         f"Generated rows of {COLUMNS} columns (float32), single-threaded worker processes on one "
-        f"{platform.machine()} machine, best of {args.repeats}. `python benchmarks/distributed.py --rows {args.rows} "
+        f"{platform.machine()} machine, best of {args.repeats}. `python benchmarks/many_machines.py --rows {args.rows} "
         f"--ridge-rows {args.ridge_rows} --workers {args.workers}`.\n",
-        "| work | rows | workers | seconds | rows/s per worker | efficiency | MB a round between workers | with the client |",
+        "| work | rows | workers | seconds | rows/s per worker | efficiency | MB/round, workers | client |",
         "|---|---|---|---|---|---|---|---|",
     ]
     names = {
@@ -138,9 +138,9 @@ def write(best: dict[tuple[str, int], dict[str, Any]], counts: list[int], args: 
         + " workers."
     )
     out = Path(args.out)
-    (out / "distributed.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (out / "many_machines.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     record = {f"{name}/{count}": about for (name, count), about in best.items()}
-    (out / "distributed.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (out / "many_machines.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

@@ -1,0 +1,149 @@
+r"""Doubly stochastic gradients over partitions: the batches of one machine, only coefficients travel.
+
+The rows stay in the workers' memory. Iteration t is the one of :class:`~kernelstream.DoublyStochasticClassifier` on the
+same random batch: each worker scores the rows of the batch that it holds, makes block t of the features from the seed
+and returns its part of the gradient, (width, C); the sum, the new coefficients, goes out with the next iteration.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ..estimators._doubly import CHOICE_ROWS, SHUFFLE, DoublyEstimator
+from ..estimators._doubly_descent import Descent, batches, gradients
+from ..random import generator
+from ..rows import concat
+from ._client import check_memory, compute, need, slots
+from ._data import Data, Piece, runs, tree
+from ._start import begin, refuse
+from .landmarks import AllRows
+from .mixing import _labels
+
+Message = tuple[int, Any]  # iterations that the receiver must have seen, and what is new since then
+
+_held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job so far
+
+
+def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
+    refuse(est)
+    if est._the_step().precondition:
+        raise ValueError("preconditioned steps need all rows of a batch in one place: set precondition to 0")
+    delayed = need("dask").delayed
+    if is_classifier(est) and classes is None:
+        classes = compute(client, tree(data.map(_labels), np.union1d))
+    model = begin(est, data, client, classes)
+    state = model._state
+    if is_classifier(est):
+        state["classes_fixed"] = 0
+    rows = AllRows(data, client)
+    n = rows.n
+    if model._warm_up_rows():
+        some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+        work = delayed(_settled, pure=False)
+        state |= compute(client, work(model, rows.delayed(some), rows.delayed(some, target=True), n))
+    else:
+        state["lam"] = model._regulariser(state, n)
+    model._forget()
+    model._reset(state)
+    share = -(-n // slots(client))
+    check_memory(client, 2 * share * state["n_features"] * np.dtype(state["dtype"]).itemsize, "its share of rows")
+    groups = runs(len(data), slots(client))
+    sent = delayed(model, pure=False, traverse=False)
+    keep = delayed(_kept, pure=False)
+    shards = client.compute([keep([data.pieces[i] for i in group], sent) for group in groups])
+    job = uuid.uuid4().hex
+    try:
+        starts = rows.starts[[group.start for group in groups] + [len(data)]]
+        _iterate(model, shards, starts, job, client)
+    finally:
+        for shard in shards:
+            shard.release()
+        client.run(_forget_job, job)
+    return state
+
+
+def _settled(est: DoublyEstimator, X: Any, y: Any, n: int) -> dict[str, Any]:
+    """What is chosen on a sample of rows."""
+    state = dict(est._state)
+    X = est._check_X(X, reset=False)
+    weight = est._row_weights(state, y, np.ones(len(y)))
+    est._settle(state, X, est._encode(state, y), np.asarray(weight), n)
+    return {key: value for key, value in state.items() if key not in est._state or est._state[key] is not value}
+
+
+def _kept(pieces: list[Piece], est: DoublyEstimator) -> tuple[DoublyEstimator, Any, np.ndarray, np.ndarray | None]:
+    """The model, and rows, encoded targets and weights of some partitions."""
+    parts = [
+        block for piece in pieces for block in piece.blocks(lambda X, y: est._admit(X, y, None, None, fresh=False))
+    ]
+    X, y = concat([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts])
+    return est, X, est._encode(est._state, y), est._row_weights(est._state, y, None)
+
+
+def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job: str, client: Any) -> None:
+    state, delayed = model._state, need("dask").delayed
+    descent, n = model._descent(state), int(starts[-1])
+    batch = min(model.batch_size, n)
+    work = delayed(gradient, pure=False)
+    news: Any = None  # block and coefficients of the iteration before
+    for rows in batches(n, batch, model._steps(n), state["seed"]):
+        home = np.searchsorted(starts, rows, side="right") - 1
+        mine = [rows[home == k] - starts[k] for k in range(len(shards))]
+        at = state["t"], state["shrink"]
+        # every shard hears of every iteration, whether it has rows of the batch or not
+        tasks = [work(shard, own, job, at, news, batch) for shard, own in zip(shards, mine)]
+        found = compute(client, delayed(list)(tasks))
+        late = [k for k, part in enumerate(found) if part is None]
+        if late:  # a worker that is new to the job, or took over from one that was lost
+            again = [work(shards[k], mine[k], job, at, state["alpha"], batch) for k in late]
+            for k, part in zip(late, compute(client, delayed(list)(again))):
+                found[k] = part
+        before = state["shrink"]
+        i, delta = descent.take(state, sum(found))
+        rescaled = state["shrink"] > before
+        news = state["alpha"] if rescaled else (i, delta)
+
+
+def gradient(shard: Any, rows: np.ndarray, job: str, at: tuple[int, float], news: Any, batch: int) -> Any:
+    """The shard's part of the gradient, (width, C), or None if this process has missed earlier iterations.
+
+    Parameters
+    ----------
+    news : (block, coefficients), all coefficients, or None before the first iteration
+    """
+    est, X, y, weight = shard
+    t, shrink = at
+    descent: Descent = est._descent(est._state)
+    held = _held.setdefault(job, {"t": 0, "alpha": est._state["alpha"]})
+    if isinstance(news, np.ndarray):
+        held |= {"t": t, "alpha": news}
+    elif held["t"] < t - 1:
+        return None
+    elif held["t"] == t - 1 and news is not None:
+        i, delta = news
+        alpha = held["alpha"]
+        if i == len(alpha):
+            alpha = np.concatenate([alpha, delta[None]])
+        else:
+            alpha = alpha.copy()
+            alpha[i] += delta
+        held |= {"t": t, "alpha": alpha}
+    i = descent.block_of(t + 1)
+    part = X[rows]
+    state = {**est._state, "alpha": held["alpha"], "shrink": shrink}
+    if not len(rows):
+        return np.zeros((descent.blocks.width, est._state["alpha"].shape[2]), descent.blocks.dtype)
+    G = gradients(descent.loss, y[rows], descent.iterate(state, part, True))
+    if weight is not None:
+        G = G * weight[rows, None]
+    Z = descent.blocks.features(part, i)
+    return Z.T @ (G / batch).astype(Z.dtype)
+
+
+def _forget_job(job: str) -> None:
+    _held.pop(job, None)
