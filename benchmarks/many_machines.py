@@ -65,7 +65,7 @@ def binning(n: int, client: Client) -> dict[str, Any]:
     found: dict[int, tuple[float, int]] = {}
     for rounds in (1, 1 + ROUNDS):
         solver = ConjugateGradient(tol=1e-14, max_iter=rounds)
-        est = BinningRegressor(gamma=1.0, lam=1.0, n_components=GRIDS, solver=solver, random_state=0)
+        est = BinningRegressor(gamma=0.1, lam=1.0, n_components=GRIDS, solver=solver, random_state=0)
         before, start = sent(client), time.perf_counter()
         distributed.fit(est, X, y, client=client)
         found[rounds] = (time.perf_counter() - start, sent(client) - before)

@@ -15,7 +15,7 @@ from ..estimators._binning_search import MORE_ROWS
 from ..features._cell_matrix import CellMatrix
 from ..random import generator
 from ..rows import concat, dense
-from ._client import check_memory, compute, need, slots
+from ._client import check_memory, compute, need, release, slots, spread
 from ._data import Data, Piece, runs, tree
 from ._start import begin
 from .landmarks import AllRows
@@ -184,7 +184,7 @@ def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
-    found = compute(client, tree(data.map(summary, delayed(start, pure=False, traverse=False)), joined))
+    found = compute(client, tree(data.map(summary, start), joined))
     if found is None:
         raise ValueError("there are no rows")
     state, d = start._state, start._state["n_features"]
@@ -196,11 +196,12 @@ def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
     check_memory(
         client, share * 4 * est.n_components + share // BLOCKS * (16 * d + 4 * est.n_components), "its share of rows"
     )
-    model = delayed(start, pure=False, traverse=False)
     work, place = delayed(block, pure=False), delayed(placed, pure=False)
-    parts = [work([data.pieces[i] for i in run], model, wanted) for run in runs(len(data), BLOCKS * slots(client))]
+    groups = runs(len(data), BLOCKS * slots(client))
+    parts = spread(client, [work([data.pieces[i] for i in run], start, wanted) for run in groups])
     cells = tree([delayed(names, pure=False)(part) for part in parts], union)
-    *blocks, all_names = client.compute([*[place(part, cells) for part in parts], cells])
+    all_names = client.compute(cells)
+    blocks = client.compute([place(part, all_names) for part in parts])
     try:
         starts = compute(client, delayed(_starts, pure=False)(all_names))
         need("distributed").wait(blocks)
@@ -208,9 +209,10 @@ def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
             if future.status == "error":
                 future.result()
     except BaseException:
-        for future in [*blocks, all_names]:
-            future.release()
+        release(client, *blocks, all_names)
         raise
+    finally:
+        release(client, *parts)
     return Pinned(start, blocks, all_names, offset, found.n, int(starts[-1]), starts)
 
 

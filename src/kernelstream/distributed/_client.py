@@ -105,24 +105,50 @@ def check_memory(client: Any, wanted: int, what: str) -> None:
 def compute(client: Any, work: Any) -> Any:
     """The value of a delayed object; on an error or an interrupt nothing is left behind on the workers.
 
-    A worker that dies takes its results with it; dask computes them again elsewhere. A task that was running on three
+    A worker that dies takes its results with it; dask computes them again elsewhere. A task that was running on several
     workers when they died is given up, as what kills them.
     """
-    killed = need("distributed").scheduler.KilledWorker
-    future = client.compute(work, retries=0)
+    return _results(client, [client.compute(work)])[0]
+
+
+def compute_each(client: Any, works: list[Any]) -> list[Any]:
+    """Values of delayed objects, each with all it depends on computed by a worker of its own, as far as there are."""
+    return _results(client, spread(client, works))
+
+
+def spread(client: Any, works: list[Any]) -> list[Any]:
+    """Futures of delayed objects, neighbours on the same worker.
+
+    Left alone, the scheduler would follow the small things that tasks have in common, and put all on one worker. The
+    places are wishes: when a worker is lost another one takes over.
+    """
+    places = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)]
+    return [
+        client.compute(work, workers=[places[k * len(places) // len(works)]], allow_other_workers=True)
+        for k, work in enumerate(works)
+    ]
+
+
+def _results(client: Any, futures: list[Any]) -> list[Any]:
+    library = need("distributed")
     try:
-        while not future.done():
-            with contextlib.suppress(need("distributed").TimeoutError):
-                need("distributed").wait(future, timeout=LOOK)
+        while True:
+            with contextlib.suppress(library.TimeoutError):
+                library.wait(futures, timeout=LOOK, return_when="ALL_COMPLETED")
                 break
             look_for_losses(client)
-        return future.result()
-    except killed as error:
+            if any(future.status == "error" for future in futures):
+                break
+        for future in futures:
+            if future.status == "error":
+                future.result()
+        return client.gather(futures)
+    except library.scheduler.KilledWorker as error:
         raise RuntimeError(
             f"a task was running on several workers when they died, the last one time: {error}"
         ) from None
     finally:
-        release(client, future)
+        release(client, *futures)
 
 
 def release(client: Any, *futures: Any) -> None:

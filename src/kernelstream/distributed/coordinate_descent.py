@@ -31,7 +31,7 @@ from ..features._cell_matrix import CellMatrix
 from ..losses import Squared
 from ..random import generator
 from ._cells import Block, Pinned, pin
-from ._client import compute, need, slots
+from ._client import compute, need, slots, spread
 from ._data import Data, runs, tree
 from .binning import finished
 
@@ -62,7 +62,7 @@ def fit_lasso(est: BinningEstimator, data: Data, client: Any, classes: Any = Non
     try:
         grids = runs(est.n_components, slots(client))
         work = need("dask").delayed(_columns, pure=False)
-        futures = client.compute([work(pinned.blocks, run.start, run.stop, pinned.starts) for run in grids])
+        futures = spread(client, [work(pinned.blocks, run.start, run.stop, pinned.starts) for run in grids])
         return _solve(pinned, client, futures, grids)
     finally:
         for future in futures:

@@ -17,7 +17,7 @@ from ..estimators._doubly import CHOICE_ROWS, SHUFFLE, DoublyEstimator
 from ..estimators._doubly_descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat
-from ._client import check_memory, compute, need, slots
+from ._client import check_memory, compute, need, slots, spread
 from ._data import Data, Piece, runs, tree
 from ._start import begin, refuse
 from .landmarks import AllRows
@@ -53,9 +53,8 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     share = -(-n // slots(client))
     check_memory(client, 2 * share * state["n_features"] * np.dtype(state["dtype"]).itemsize, "its share of rows")
     groups = runs(len(data), slots(client))
-    sent = delayed(model, pure=False, traverse=False)
     keep = delayed(_kept, pure=False)
-    shards = client.compute([keep([data.pieces[i] for i in group], sent) for group in groups])
+    shards = spread(client, [keep([data.pieces[i] for i in group], model) for group in groups])
     job = uuid.uuid4().hex
     try:
         starts = rows.starts[[group.start for group in groups] + [len(data)]]

@@ -20,7 +20,7 @@ from sklearn.base import is_classifier
 
 from ..estimators.feature import FeatureEstimator
 from ..updates import AdaGrad, CoinBetting, NormAdaGrad, unwrap
-from ._client import compute, need, slots
+from ._client import compute, compute_each, need, slots
 from ._data import Data, Piece, runs, tree
 from ._start import begin, refuse
 
@@ -72,9 +72,8 @@ def _rounds(model: FeatureEstimator, shards: list[Shard], client: Any, rows: int
     update, _ = unwrap(model._update)
     try:
         while shards := [shard for shard in shards if shard.queue]:
-            sent = delayed(model, pure=False, traverse=False)
             work = delayed(advance, pure=False)
-            found = compute(client, delayed(list)([work(s.piece, s.position, sent, rows) for s in shards]))
+            found = compute_each(client, [work(shard.piece, shard.position, model, rows) for shard in shards])
             for shard, (_, _, position) in zip(shards, found):
                 shard.move(position)
             parts = [(state, n) for state, n, _ in found if n]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .. import evaluate
-from ._client import compute, connect, need
+from ._client import compute, compute_each, connect, need
 from ._data import BLOCK, Data, Piece, partitions, tree
 
 WHAT = ("predict", "decision_function", "predict_proba")
@@ -41,12 +41,11 @@ def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, bloc
     reader = _wide(est, X, reader)
     data = partitions(X, block=block, client=client, **reader)
     one = getattr(est, what)(np.zeros((1, est.n_features_in_), est.state_["dtype"]))
-    model = need("dask").delayed(_plain(est), pure=False, traverse=False)
     array = need("dask.array")
     known = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(data)
     parts = [
         array.from_delayed(part, shape=(n, *one.shape[1:]), dtype=one.dtype)
-        for part, n in zip(data.map(_answers, model, what), known)
+        for part, n in zip(data.map(_answers, _plain(est), what), known)
     ]
     return array.concatenate(parts, allow_unknown_chunksizes=True)
 
@@ -97,9 +96,8 @@ def score(
     """
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **_wide(est, X, reader))
-        model = need("dask").delayed(_plain(est), pure=False, traverse=False)
         count = _hits if is_classifier(est) else _moments
-        total = compute(client, tree(data.map(count, model), _added))
+        total = compute(client, tree(data.map(count, _plain(est)), _added))
     if is_classifier(est):
         return float(total[1] / total[0])
     spread, errors = total[2:]
@@ -170,9 +168,7 @@ def prequential(
     """
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        model = need("dask").delayed(est, pure=False, traverse=False)
-        found = data.map(_stream, model, metrics, classes)
-        return compute(client, need("dask").delayed(list)(found))
+        return compute_each(client, data.map(_stream, est, metrics, classes))
 
 
 def _stream(piece: Piece, est: Any, metrics: Any, classes: Any) -> evaluate.Result:

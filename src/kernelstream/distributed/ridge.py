@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import second_order
 from ..estimators.ridge import RidgeEstimator
-from ._client import check_memory, compute, need, slots
+from ._client import check_memory, compute, need, release, slots, spread
 from ._data import Data, Piece, runs, tree
 from ._start import begin, refuse
 
@@ -35,14 +35,17 @@ def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None)
     r = start._width(start._state)
     check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
     work = need("dask").delayed(absorb, pure=False)
-    model = need("dask").delayed(start, pure=False, traverse=False)
     chains = []
     for run in runs(len(data), CHAINS * slots(client)):
-        learned = model
+        learned: Any = start
         for i in run:
             learned = work(learned, data.pieces[i])
         chains.append(learned)
-    return compute(client, tree(chains, merged)).state_
+    futures = spread(client, chains)
+    try:
+        return compute(client, tree(futures, merged)).state_
+    finally:
+        release(client, *futures)
 
 
 def absorb(est: RidgeEstimator, piece: Piece) -> RidgeEstimator:

@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from .. import zoo
 from ..evaluate._metrics import choose
 from ..evaluate._students import Learner
-from ._client import compute, connect, need, slots
+from ._client import compute, compute_each, connect, need, slots
 from ._data import BLOCK, Data, Piece, partitions, tree
 from .mixing import _labels
 
@@ -185,7 +185,7 @@ def _climb(
         groups = [pool[i :: slots(client)] for i in range(min(slots(client), len(pool)))]
         # a file is only opened from its position on; parts of a dask collection are handed over as they are needed
         tasks = [work(data.pieces[at[0]], at[1], group, rung - seen, classes, metric.name, kind) for group in groups]
-        results = compute(client, delayed(list)(tasks))
+        results = compute_each(client, tasks)
         pool = [one for group, _, _ in results for one in group]
         rows, position = results[0][1], results[0][2]
         seen += rows
