@@ -14,6 +14,7 @@ import kernelstream
 from kernelstream import (
     BinningClassifier,
     BinningRegressor,
+    BudgetRegressor,
     DoublyStochasticClassifier,
     DoublyStochasticRegressor,
     FeatureClassifier,
@@ -392,3 +393,13 @@ def test_few_rows_on_a_gpu():
     held.sync()
     np.testing.assert_allclose(got._state["memory"], want.state_["memory"], rtol=1e-8)
     np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=1e-8)
+
+
+def test_rows_far_from_zero():
+    """Distances in float32 do not cancel where all rows are far away from 0."""
+    X, y, _ = rows(200)
+    X = (X + 300).astype(np.float32)
+    for make in (lambda engine: NystroemRegressor(gamma=0.5, budget=20, update="norm_ada_grad", engine=engine),
+                 lambda engine: BudgetRegressor(gamma=0.5, budget=20, engine=engine)):  # fmt: skip
+        got, want = make(CPU).fit(X, y), make("python").fit(X.astype(np.float64), y)
+        np.testing.assert_allclose(got.predict(X), want.predict(X.astype(np.float64)), atol=2e-3)

@@ -9,6 +9,7 @@ import torch
 
 from ...kernels import Gaussian, Kernel
 from ...rows import dense
+from .maps import gaussian
 
 State = dict[str, Any]
 
@@ -25,13 +26,11 @@ class Gaussians:
     def __init__(self, ops: Any, gamma: float):
         self.ops, self.gamma = ops, gamma
         self.S = torch.empty((0, 0))  # (capacity, d), the support vectors
-        self.norms = torch.empty(0)  # (capacity,)
 
     def support(self, state: State) -> torch.Tensor:
         """The support vectors; copied when there is another number of them than before."""
         if self.S.shape != state["support"].shape:
             self.S = self.ops.tensor(state["support"])
-            self.norms = (self.S * self.S).sum(dim=1)
         return self.S
 
     def changed(self, state: State, slots: np.ndarray) -> None:
@@ -40,14 +39,11 @@ class Gaussians:
             return
         at, vectors = self.ops.tensor(slots), self.ops.tensor(state["support"][slots])
         self.S[at] = vectors
-        self.norms[at] = (vectors * vectors).sum(dim=1)
 
-    def between(self, X: torch.Tensor, S: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
-        """``exp(-gamma |x - s|^2)``, (m, n); the products are never rounded to tf32, because distances cancel."""
-        with self.ops.full():
-            K = torch.addmm(norms, X, S.T, alpha=-2.0)
-        K += (X * X).sum(dim=1, keepdim=True)
-        return K.clamp_(min=0.0).mul_(-self.gamma).exp_()
+    def between(self, X: torch.Tensor, S: torch.Tensor) -> torch.Tensor:
+        """Kernel values of rows X (m, d) and vectors S (n, d); distances are taken about the mean of the rows."""
+        middle = X.mean(dim=0)
+        return gaussian(self.ops, X - middle, S - middle, self.gamma)
 
 
 def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
@@ -76,12 +72,12 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             K = np.zeros((len(X), capacity), state["support"].dtype)
             if n:
                 S = self.values.support(state)[:n]
-                K[:, :n] = self._host(self.values.between(ops.tensor(X), S, self.values.norms[:n]))
+                K[:, :n] = self._host(self.values.between(ops.tensor(X), S))
             return K
 
         def among(self, X: Any) -> np.ndarray:
             rows = ops.tensor(X)
-            G = self._host(self.values.between(rows, rows, (rows * rows).sum(dim=1)))
+            G = self._host(self.values.between(rows, rows))
             np.fill_diagonal(G, 1.0)
             return G
 
@@ -90,7 +86,7 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             if n == 0:
                 return np.zeros((X.shape[0], len(alpha)))
             S = self.values.support(state)[:n]
-            K = self.values.between(ops.tensor(dense(X)), S, self.values.norms[:n])
+            K = self.values.between(ops.tensor(dense(X)), S)
             with ops.full():
                 return self._host((K @ ops.tensor(alpha).to(K.dtype).T).double())
 

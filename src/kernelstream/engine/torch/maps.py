@@ -46,19 +46,25 @@ class Fourier(DeviceMap):
 
 
 class GaussianNystroem(DeviceMap):
-    """``exp(-gamma |x - s|^2) P``."""
+    """``exp(-gamma |x - s|^2) P``, distances taken about the mean of the landmarks: rows far from 0 cancel less."""
 
     def __init__(self, ops: Any, mapping: GaussianNystroemMapping):
         super().__init__(ops, mapping)
-        self.S2, self.norms = ops.tensor(mapping.S2), ops.tensor(mapping.norms)
+        S = ops.tensor(mapping.S)
+        self.middle = S.mean(dim=0)
+        self.S = S - self.middle
         self.P, self.gamma = ops.tensor(mapping.P), mapping.gamma
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
-        # |x|^2 - 2 x's + |s|^2 cancels: these products are never rounded to tf32
-        with self.ops.full():
-            K = torch.addmm(self.norms, X, self.S2)
-        K += (X * X).sum(dim=1, keepdim=True)
-        return torch.exp_(K.clamp_(min=0.0).mul_(-self.gamma)) @ self.P
+        return gaussian(self.ops, X - self.middle, self.S, self.gamma) @ self.P
+
+
+def gaussian(ops: Any, X: torch.Tensor, S: torch.Tensor, gamma: float) -> torch.Tensor:
+    """``exp(-gamma |x - s|^2)``, (m, n); |x|^2 - 2 x's + |s|^2 cancels, so its product is never rounded to tf32."""
+    with ops.full():
+        K = torch.addmm((S * S).sum(dim=1), X, S.T, alpha=-2.0)
+    K += (X * X).sum(dim=1, keepdim=True)
+    return K.clamp_(min=0.0).mul_(-gamma).exp_()
 
 
 def is_known(mapping: Any) -> bool:
