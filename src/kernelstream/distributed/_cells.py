@@ -16,7 +16,7 @@ from ..features._cell_matrix import CellMatrix
 from ..random import generator
 from ..rows import concat, dense
 from ._client import check_memory, compute, need, release, slots, spread
-from ._data import Data, Piece, runs, tree
+from ._data import Data, Piece, nbytes, runs, tree
 from ._start import begin
 from .landmarks import AllRows
 
@@ -104,6 +104,9 @@ class Block:
     weight: np.ndarray | None
     where: np.ndarray | None = None  # (D,): the numbers of the columns among those of all blocks
     columns: int = 0  # in all
+
+    def __sizeof__(self) -> int:
+        return nbytes(self.cells, self.keys, self.starts, self.Y, self.weight, self.where)
 
     def matrix(self, engine: str) -> CellMatrix:
         """The features of the rows, one thread: the others work on other blocks."""

@@ -128,6 +128,9 @@ class Rows(Piece):
     y: Any = None
     block: int = BLOCK
 
+    def __sizeof__(self) -> int:
+        return nbytes(self.X, self.y)
+
     def stream(self) -> Stream:
         try:
             X, y = self.X, self.y
@@ -140,6 +143,19 @@ class Rows(Piece):
             return streams.Arrays(X, None if y is None else np.asarray(y), self.block)
         except ValueError as error:
             raise BadPartitionError(self.name, 1, str(error)) from None
+
+
+def nbytes(*parts: Any) -> int:
+    """Bytes of arrays, CSR matrices and frames; dask weighs by it whether to move them or the work."""
+    total = 64
+    for part in parts:
+        if hasattr(part, "indptr"):
+            total += part.data.nbytes + part.indices.nbytes + part.indptr.nbytes
+        elif hasattr(part, "memory_usage"):
+            total += int(np.sum(part.memory_usage()))
+        else:
+            total += getattr(part, "nbytes", 0)
+    return total
 
 
 def _rows(name: str, block: int, X: Any, y: Any) -> Rows:

@@ -32,7 +32,7 @@ from ..losses import Squared
 from ..random import generator
 from ._cells import Block, Pinned, pin
 from ._client import compute, need, slots, spread
-from ._data import Data, runs, tree
+from ._data import Data, nbytes, runs, tree
 from .binning import finished
 
 SWEEPS = 10  # of a local solve
@@ -46,6 +46,9 @@ class Columns:
     starts: np.ndarray  # (R_k + 1,)
     Y: np.ndarray  # (n, C)
     weight: np.ndarray | None
+
+    def __sizeof__(self) -> int:
+        return nbytes(self.cells, self.starts, self.Y, self.weight)
 
     def matrix(self, grids: int, engine: str) -> tuple[CellMatrix, float]:
         """The features but for a factor, and the factor: their entries are 1/sqrt(R) with R of all grids."""

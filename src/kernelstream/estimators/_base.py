@@ -467,6 +467,11 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         self._forget()
         return self
 
+    def __sizeof__(self) -> int:
+        """Bytes, with the arrays of the state: schedulers weigh by it whether to move a model."""
+        arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
+        return super().__sizeof__() + sum(arrays)
+
     def __getstate__(self) -> Any:
         self._sync()
         return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_hot")}
