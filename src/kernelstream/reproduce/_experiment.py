@@ -162,9 +162,13 @@ def _filled(value: Any, data: Data, experiment: str) -> Any:
 
 
 def digest(*parts: Any) -> str:
-    """Short fingerprint of settings: a changed declaration is run anew."""
-    plain = [asdict(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]
+    """Short fingerprint of settings: a changed declaration is run anew, an entry that is not used changes nothing."""
+    plain = [_used(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _used(part: Any) -> dict[str, Any]:
+    return {key: value for key, value in asdict(part).items() if value not in (None, (), {}, "")}
 
 
 def _folder() -> Any:
