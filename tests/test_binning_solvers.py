@@ -190,7 +190,7 @@ def test_cg_vectors(shape, dtype):
 
 
 def test_names_and_bad_parameters():
-    assert solvers.names() == ["cd", "cg", "newton-cg", "online"]
+    assert {"cd", "cg", "newton-cg", "online"} <= set(solvers.names())
     assert isinstance(solvers.get("cd"), CoordinateDescent)
     for bad, word in (("cgg", "did you mean"), (3, "name or a Solver")):
         with pytest.raises(ValueError, match=word):

@@ -182,10 +182,13 @@ def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
 
 def test_a_process_of_its_own_tells_its_memory(tmp_path):
     text = TEXT.replace("repeats = 3", "repeats = 1\nisolate = true").replace('only = ["iris"]', 'only = ["wine"]')
-    records = reproduce.run(reproduce.parse("small", text), tmp_path, n_jobs=1, progress=False, only=["iris"])
-    plain = reproduce.run(reproduce.parse("small", TEXT), tmp_path / "b", n_jobs=1, progress=False, only=["iris"])
-    alone = reproduce.table(reproduce.parse("small", text), records)[0]
-    assert alone.peak_mb >= 0 and alone.values[0] == reproduce.table(reproduce.parse("small", TEXT), plain)[0].values[0]
+    experiment = reproduce.parse("small", text)
+    experiment = replace(experiment, algorithms=experiment.algorithms[:1])
+    (alone,) = reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"]))
+    plain = _job.run_job(
+        replace(experiment, isolate=False), experiment.data[0], experiment.algorithms[0], alone.settings, 0
+    )
+    assert alone.peak_mb >= 0 and alone.values == [plain["value"]]
 
 
 @pytest.mark.parametrize("name", ["rbf_sampler_sgd", "nystroem_sgd", "svc", "kernel_ridge", "river_tree"])

@@ -20,7 +20,7 @@ from ..kernels.bandwidth import MEDIAN_ROWS
 from ..losses import Loss
 from ..random import generator
 from ..rows import Rows, host
-from ..solvers import Online, Solver
+from ..solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
 from ..solvers._progress import Progress
 from ..updates import positive, unwrap
 from ._base import WARM_UP, State, StreamEstimator
@@ -36,6 +36,9 @@ _LIKE_DENSE = 6
 # Of 0.5 to 16 times the median rule 4 is best or next to it on those sets, cod-rna and mnist (all but a9a, where it
 # costs 0.8 points); on covtype and letter it halves the mistakes of the rule itself, or nearly.
 _NARROWER = 4.0
+
+#: Solvers that find the constant score themselves, which rows in cells never seen are left with.
+SOLVERS = (ConjugateGradient, NewtonCG, CoordinateDescent, Online)
 
 
 def is_online(est: Any) -> bool:
@@ -106,6 +109,9 @@ class BinningEstimator(StreamEstimator):
         positive_int("n_components", self.n_components)
         solver = self._solver
         solver.check()
+        if not isinstance(solver, SOLVERS):
+            names = ", ".join(repr(cls.name) for cls in SOLVERS)
+            raise ValueError(f"random binning is solved by {names}; got {solver!r}, which is for fixed features")
         if self.lam is not None:
             positive("lam", self.lam)
         if self._online:

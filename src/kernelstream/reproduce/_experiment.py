@@ -141,7 +141,11 @@ class Experiment:
         """The same with few rows and repetitions: shows that it runs, not what it finds."""
         few = tuple(replace(d, rows=min(d.rows or rows, rows), test_rows=rows) for d in self.data)
         short = tuple(
-            replace(a, grid={k: v[:2] for k, v in a.grid.items()}, sweep={k: v[:2] for k, v in a.sweep.items()})
+            replace(
+                a,
+                grid={k: v[:: len(v) - 1 or 1] for k, v in a.grid.items()},
+                sweep={k: v[:2] for k, v in a.sweep.items()},
+            )
             for a in self.algorithms
         )
         tune = min(self.tune_rows or rows, rows)

@@ -43,7 +43,12 @@ def _figure(sets: list[str], draw: Callable[[Any, str], None], xlabel: str, ylab
                 handles.setdefault(label, handle)
         if handles:
             figure.legend(
-                handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
+                handles.values(),
+                handles.keys(),
+                loc="outside lower center",
+                ncols=2 * columns,
+                frameon=False,
+                fontsize=8,
             )
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
@@ -90,7 +95,9 @@ def over_time(cells: list[Cell], unit: str) -> str:
             line = [cell for cell in mine if cell.algorithm == label]
             times, means = [max(c.time, 1e-4) for c in line], [c.mean for c in line]
             ax.plot(times, means, "o-", color=colours[label], label=label, ms=4, lw=1.2)
-        ax.set_xscale("log")
+        seen = [max(cell.time, 1e-4) for cell in mine]
+        if seen and max(seen) > 10 * min(seen):  # less than that has no tick to show
+            ax.set_xscale("log")
 
     return _figure(list(dict.fromkeys(c.data for c in cells if c.values)), draw, "seconds", unit)
 
