@@ -3,7 +3,8 @@
 Generated rows (2·10^6, 20 columns), made by the workers themselves from seeds, chunk by chunk; ridge on 1000 Fourier
 pairs (2000 features) and conjugate gradients on random binning. Efficiency is T1 / (w Tw), the best of interleaved
 repeats; "by it" is the same for the processor time of the busiest worker, which other work on the machine disturbs less
-and which leaves out waiting. Bytes are what all workers sent, by dask's own count. Writes benchmarks/results/many_machines.md and many_machines.json.
+and which leaves out waiting. Bytes are what all workers sent, by dask's own count. Writes
+benchmarks/results/many_machines.md and many_machines.json.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/many_machines.py [--rows 2000000] [--workers 1,2] [--repeats 2]
 """
@@ -143,7 +144,8 @@ def write(best: dict[tuple[str, int], dict[str, Any]], counts: list[int], args: 
     )
     out = Path(args.out)
     (out / "many_machines.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    record = {f"{name}/{count}": about for (name, count), about in best.items()}
+    measured = {f"{name}/{count}": about for (name, count), about in best.items()}
+    record = {"rows": {"ridge": args.ridge_rows, "binning": args.rows}, "measured": measured}
     (out / "many_machines.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print("\n".join(lines))
 

@@ -17,6 +17,7 @@ from ._targets import Peeked, targets_for
 def train_on_workers(args: argparse.Namespace) -> None:
     """Train on files that the workers read; nothing but the first block of the first file is read here."""
     from .. import distributed, model_io
+    from ..estimators._doubly import DoublyEstimator
     from ..evaluate import model_bytes
     from .train import kept, the_task
 
@@ -38,15 +39,18 @@ def train_on_workers(args: argparse.Namespace) -> None:
     block = options.pop("block", distributed.BLOCK)
     distributed.fit(est, args.data, client=args.dask, block=block, labels=targets_for(task), **options)
     seconds = time.perf_counter() - started
-    rows = int(est.state_["t"])
-    model_io.save(est, args.model, notes | {"rows": rows, "finished": True})
+    # a doubly stochastic learner counts iterations, the others rows
+    rows = None if isinstance(est, DoublyEstimator) else int(est.state_["t"])
+    model_io.save(est, args.model, notes | ({} if rows is None else {"rows": rows}) | {"finished": True})
     if args.json:
         about: dict[str, Any] = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows}
-        about |= {"files": len(args.data), "seconds": seconds, "rows_per_second": rows / seconds}
+        about |= {"files": len(args.data), "seconds": seconds}
+        about |= {"rows_per_second": None if rows is None else rows / seconds}
         print_json(about | {"model": args.model, "model_bytes": model_bytes(est), "features": est.n_features_in_})
     elif not args.quiet:
         size = size_text(os.path.getsize(args.model))
-        print(f"{rows:,} rows of {len(args.data)} files in {seconds:.1f} s; {args.model} ({size})")
+        what = "" if rows is None else f"{rows:,} rows of "
+        print(f"{what}{len(args.data)} files in {seconds:.1f} s; {args.model} ({size})")
 
 
 def _expanded(names: list[str]) -> list[str]:

@@ -5,9 +5,10 @@ K shards learn ``sync_rows`` rows each, all from the same weights w; then the mo
 .. math:: w \leftarrow w + s \sum_k \frac{n_k}{n} (w_k - w), \qquad n = \sum_k n_k,
 
 n_k being the rows shard k has learned. With s = 1 this is the average (McDonald, Hall, Mann 2010), as safe as the
-learner itself, but it moves like a learner that has seen one shard only. With s = K the changes of all shards add up
-("add"), and so do the sums of squares that set AdaGrad's step sizes: what one machine would do, with gradients that are
-up to ``K sync_rows`` rows old. It keeps up with one machine as long as that is a few hundred rows.
+learner itself, but it moves like a learner that has seen one shard only. "add" lets the changes of all shards add up,
+s = 1 + (K - 1) t / (t + n) after t rows, and with them the sums of squares that set AdaGrad's step sizes: what one
+machine would do, with gradients that are up to ``K sync_rows`` rows old. It keeps up with one machine as long as that
+is a few hundred rows.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ def mixed(base: State, parts: list[tuple[State, int]], update: Any, adds: bool) 
         return [state[name] for state in states]
 
     dtype = base["w"].dtype
-    s = float(len(states)) if adds else 1.0
+    # steps are long and stale at the beginning: adding sets in as the rows seen outnumber those of a round
+    s = 1.0 + (len(states) - 1) * base["t"] / (base["t"] + rows.sum()) if adds else 1.0
     w = average([state["w"] * state["scale"][:, None] for state in states], base["w"] * base["scale"][:, None], s)
     out |= {"w": np.ascontiguousarray(w, dtype), "scale": np.ones_like(base["scale"]), "t": summed(of("t"), base["t"])}
     squares = summed if adds else average

@@ -6,6 +6,7 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -84,6 +85,17 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
         run(0)
         for other in others:
             other.result()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Context in which this thread prepares its blocks itself: the helping thread has buffers for one caller."""
+    before = getattr(_inside, "each", False)
+    _inside.each = True
+    try:
+        yield
+    finally:
+        _inside.each = before
 
 
 def _the_pool() -> ThreadPoolExecutor:
