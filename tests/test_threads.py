@@ -72,3 +72,35 @@ def test_environment(monkeypatch):
     assert threads.get_num_threads() == 3
     monkeypatch.setenv("KERNELSTREAM_NUM_THREADS", "5")
     assert threads.get_num_threads() == 5
+
+
+def test_models_used_from_several_threads_do_not_share_buffers():
+    threads.set_num_threads(2)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 5))
+    y = X[:, 0] * X[:, 1] > 0
+    model = FeatureClassifier(random_state=0).fit(X, y)
+    parts = [X[i * 1500 :] for i in range(4)]
+    expected = [model.decision_function(part) for part in parts]
+    found: list = [None] * 4
+
+    def ask(i):
+        found[i] = [model.decision_function(parts[i]) for _ in range(5)]
+
+    callers = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    for answers, truth in zip(found, expected):
+        for answer in answers:
+            np.testing.assert_array_equal(answer, truth)
+
+
+def test_a_caller_that_stops_early_leaves_the_helper_free():
+    threads.set_num_threads(2)
+    for _ in range(2):
+        blocks = threads.prefetch(lambda i: threading.get_ident(), range(8), True)
+        _, worker = next(blocks)
+        assert worker != threading.get_ident()
+        blocks.close()

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from .. import streams
-from ..engine import threads
 from ..streams import BadRowError, Stream
 from ._client import compute, need
 
@@ -82,8 +81,7 @@ class Piece:
             X, y = block
             left -= X.shape[0]
             try:
-                with threads.alone():  # other threads of the worker are at work on other partitions
-                    result = use(X, self.target(y))
+                result = use(X, self.target(y))
             except ValueError as error:
                 reason = f"in the block of {X.shape[0]} rows that starts here: {error}"
                 raise BadPartitionError(self.name, before + 1, reason) from None

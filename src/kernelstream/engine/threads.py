@@ -6,7 +6,6 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
@@ -21,6 +20,7 @@ from .._cores import set_num_threads as set_num_threads
 
 _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
+_helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
@@ -48,17 +48,22 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
             yield item, work(item)
         return
     with one_blas_thread():
-        if not threaded or get_num_threads() < 2:
+        # The helping thread has buffers for one caller: who comes while it is taken prepares its blocks itself.
+        if not threaded or get_num_threads() < 2 or not _helper.acquire(blocking=False):
             for item in items:
                 yield item, work(item)
             return
-        pool = _the_pool()
-        pending = pool.submit(work, items[0])
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            done = pending.result()
-            if following is not None:
-                pending = pool.submit(work, following)
-            yield item, done
+        try:
+            pool = _the_pool()
+            pending = pool.submit(work, items[0])
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                done = pending.result()
+                if following is not None:
+                    pending = pool.submit(work, following)
+                yield item, done
+        finally:
+            pending.exception()  # a caller that stops early must not leave work behind that writes to the buffers
+            _helper.release()
 
 
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
@@ -87,17 +92,6 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
             other.result()
 
 
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Context in which this thread prepares its blocks itself: the helping thread has buffers for one caller."""
-    before = getattr(_inside, "each", False)
-    _inside.each = True
-    try:
-        yield
-    finally:
-        _inside.each = before
-
-
 def _the_pool() -> ThreadPoolExecutor:
     global _pool
     if _pool is None:
@@ -106,8 +100,9 @@ def _the_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    global _pool, _crew
+    global _pool, _crew, _helper
     _pool = _crew = None
+    _helper = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
