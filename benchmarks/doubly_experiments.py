@@ -109,9 +109,9 @@ def rate(out, T=1024, size=1024, block=1024):
     first, _ = sample(1000)
     kernel = kernels.Gaussian("median").resolve(first)
     kernel = kernels.Gaussian(kernel.gamma / 0.1**2)
-    eta = 0.5 / (np.linalg.eigvalsh(kernel.pairwise(first, first).astype(float))[-1] / len(first))
+    eta = 0.25 / (np.linalg.eigvalsh(kernel.pairwise(first, first).astype(float))[-1] / len(first))
     model = DoublyStochasticRegressor(
-        kernel, None, lam=1e-6, step=DoublyStep(eta, 10.0, precondition=0.0), center=False,
+        kernel, None, lam=1e-6, step=DoublyStep(eta, 100.0), center=False,
         batch_size=size, block_size=block, random_state=0,
     )  # fmt: skip
     Xt = rng.uniform(-5, 5, (8192, 2)).astype(np.float32)
