@@ -33,7 +33,7 @@ def regressors(gammas=WIDTHS):
 
 
 def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
-    """Ten lines: algorithm 15 of the thesis in plain numpy, with the conventions of SPEC section 9; scores, weights."""
+    """Ten lines: algorithm 15 of the thesis in plain numpy, ties and discounts as documented there; scores, weights."""
     maps = [RandomFourier(gamma=g, n_components=25, random_state=seed).fit(X) for g in gammas]
     Z = [m.transform(X) for m in maps]
     m, w, theta, scores = len(maps), [np.zeros(50) for _ in maps], np.full(len(maps), 1 / len(maps)), []

@@ -75,19 +75,26 @@ class _Adapter:
             self._names.append(name)
         self._take = itemgetter(*self._names) if len(self._names) > 1 else None
 
+    def _row(self, x: Row, grow: bool) -> np.ndarray:
+        """A row as an array (1, d); see :meth:`_rows`."""
+        take = self._take
+        if take is not None and len(x) == len(self._names):
+            try:
+                values = take(x)
+                if math.isfinite(sum(values)):  # quicker than an array operation
+                    return np.array((values,), np.float64)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                pass  # a closer look: other features, or a value that is no number
+        return self._rows((x,), grow)
+
     def _rows(self, rows: Sequence[Row], grow: bool) -> np.ndarray:
         """Rows as an array (n, d). Unless it may ``grow``, features without a column are left out."""
         width, take = len(self._names), self._take
-        if take is not None and (len(rows[0]) == width if len(rows) == 1 else all(len(x) == width for x in rows)):
+        if take is not None and all(len(x) == width for x in rows):
             try:
-                values = [take(x) for x in rows]
-                if len(values) == 1:  # a sum in Python is quicker than one array operation
-                    if math.isfinite(sum(values[0])):
-                        return np.array(values, np.float64)
-                else:
-                    out = np.array(values, np.float64)
-                    if math.isfinite(out.sum()):
-                        return out
+                out = np.array([take(x) for x in rows], np.float64)
+                if math.isfinite(out.sum()):
+                    return out
             except (KeyError, TypeError, ValueError, OverflowError):
                 pass  # a closer look: other features, or a value that is no number
         if grow:
@@ -135,7 +142,7 @@ class _Adapter:
         y
             Its label or target.
         """
-        self._started().learn_row(self._rows((x,), grow=True), y)
+        self._started().learn_row(self._row(x, True), y)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.
@@ -193,7 +200,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         """Predicted label, or None before the first row was learned."""
         if not self._ready():
             return None
-        return self._est.predict(self._rows((x,), grow=False))[0].item()
+        return self._est.predict(self._row(x, False))[0].item()
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label known so far; only for losses that define it."""
@@ -204,7 +211,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         probability = getattr(self._est, "predict_proba", None)
         if probability is None:
             raise NotImplementedError
-        p = probability(self._rows((x,), grow=False))[0]
+        p = probability(self._row(x, False))[0]
         return dict(zip(self._est.classes_.tolist(), p.tolist(), strict=True))
 
     def predict_many(self, X: Any) -> Any:
@@ -252,7 +259,7 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
 
     def predict_one(self, x: Row) -> float:
         """Predicted target, 0 before the first row was learned."""
-        return float(self._est.predict(self._rows((x,), grow=False))[0]) if self._ready() else 0.0
+        return float(self._est.predict(self._row(x, False))[0]) if self._ready() else 0.0
 
     def predict_many(self, X: Any) -> Any:
         """Predicted targets of the rows of a data frame, as a series; of a list of dicts, as an array."""

@@ -404,9 +404,10 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
         cache = self.__dict__.setdefault("_cache", {})
-        if name not in cache:
-            cache[name] = make()
-        return cache[name]
+        found = cache.get(name)
+        if found is None:
+            found = cache[name] = make()
+        return found
 
     def _forget(self) -> None:
         self._sync()
