@@ -137,6 +137,11 @@ class Experiment:
     text: str = ""
     why: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def more_is_better(self) -> bool:
+        """Whether a larger value of the measure is the better one."""
+        return MEASURES[self.measure][2]
+
     def quick(self, rows: int = QUICK_ROWS, repeats: int = QUICK_REPEATS) -> Experiment:
         """The same with few rows and repetitions: shows that it runs, not what it finds."""
         few = tuple(replace(d, rows=min(d.rows or rows, rows), test_rows=rows) for d in self.data)

@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
-from ..evaluate import greedy_adversary, prequential, regret
-from ..evaluate._result import model_bytes
+from ..evaluate import greedy_adversary, model_bytes, prequential, regret
 from ..kernels import Gaussian
 from ._experiment import MEASURES, Algorithm, Data, Experiment
 from ._peers import peer

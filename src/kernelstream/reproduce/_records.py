@@ -54,8 +54,11 @@ class Records:
     def __init__(self, folder: str | Path, name: str) -> None:
         self.path = Path(folder) / f"{name}.jsonl"
         self._found: dict[str, dict[str, Any]] = {}
+        self._cut = False  # the last line lacks its end: the next record starts a new one
         if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
+            text = self.path.read_text(encoding="utf-8")
+            self._cut = bool(text) and not text.endswith("\n")
+            for line in text.splitlines():
                 try:
                     record = json.loads(line)
                 except json.JSONDecodeError:
@@ -82,9 +85,9 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Append a run and make sure that it stays."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        whole = not self.path.exists() or not self.path.stat().st_size or self.path.read_bytes()[-1:] == b"\n"
         with open(self.path, "a", encoding="utf-8") as file:
-            file.write(("" if whole else "\n") + json.dumps(record) + "\n")
+            file.write(("\n" if self._cut else "") + json.dumps(record) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        self._cut = False
         self._found[record["key"]] = record

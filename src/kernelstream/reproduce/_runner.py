@@ -8,10 +8,11 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .. import datasets
 from ._experiment import Algorithm, Data, Experiment, digest, load
 from ._job import TUNING_ORDER, run_job
 from ._records import Records, environment
@@ -64,7 +65,7 @@ def run(
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
     needed = set() if experiment.kind == "adversary" else {d.name for d in experiment.data}
-    missing = needed - set(_available())
+    missing = needed - set(datasets.names())
     for name in sorted(missing):
         warnings.warn(f"{experiment.name}: data set {name!r} is not there and left out", stacklevel=2)
     lines = [
@@ -78,12 +79,6 @@ def run(
         _work(experiment, _grid_tasks(experiment, lines, records), records, n_jobs, where, advance)
         _work(experiment, _repeat_tasks(experiment, lines, records), records, n_jobs, where, advance)
     return records
-
-
-def _available() -> list[str]:
-    from .. import datasets
-
-    return datasets.names()
 
 
 def grid_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> str:
@@ -106,7 +101,7 @@ def tuned(
     found = [(records.get(grid_key(experiment, data, algorithm, settings | c)), c) for c in algorithm.candidates()]
     if any(record is None for record, _ in found):
         return None
-    sign = -1.0 if experiment.measure == "accuracy" else 1.0
+    sign = -1.0 if experiment.more_is_better else 1.0
     worst = float("inf")
     values = [worst if r is None or r["value"] is None else sign * r["value"] for r, _ in found]
     return settings | found[min(range(len(values)), key=values.__getitem__)][1]
@@ -171,8 +166,6 @@ def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     data = task.data
     if task.what == "grid" and experiment.tune_rows is not None:
-        from dataclasses import replace
-
         data = replace(data, rows=min(data.rows or experiment.tune_rows, experiment.tune_rows))
     try:
         if experiment.isolate:
@@ -186,8 +179,6 @@ def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
 
 def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, Any]:
     """The run in a process of its own, so that its peak memory can be told."""
-    from dataclasses import asdict
-
     payload = json.dumps(
         {
             "experiment": experiment.name,

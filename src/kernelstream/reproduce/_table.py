@@ -117,14 +117,13 @@ def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[floa
 
 def worse(experiment: Experiment, cells: list[Cell], deviations: float = 2.0) -> list[Cell]:
     """Cells that fall behind the paper by more than so many standard deviations."""
-    higher = experiment.measure == "accuracy"
-    behind = [(cell, cell.behind(higher)) for cell in cells]
+    behind = [(cell, cell.behind(experiment.more_is_better)) for cell in cells]
     return [cell for cell, gap in behind if gap is not None and gap > deviations]
 
 
 def best(experiment: Experiment, cells: list[Cell]) -> dict[str, float]:
     """The best mean of each data set."""
-    pick = max if experiment.measure == "accuracy" else min
+    pick = max if experiment.more_is_better else min
     sets = {cell.data for cell in cells}
     return {
         d: pick(c.mean for c in cells if c.data == d and c.values)
