@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
-from .estimators.feature import MAP
+from .estimators.feature import map_entries
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
 from .model_io import write_atomic
@@ -91,8 +91,7 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
         # The projection magnifies rounding errors by up to 1 / sqrt(the least eigenvalue kept), so float32 would cost
         # digits here. |x - s|^2 = |x|^2 - 2 x's + |s|^2, never below 0.
         X = graph.widen(X)
-        entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
-        mapping = est._map.build(entries, state["n_features"], np.float64)
+        mapping = est._map.build(map_entries(state), state["n_features"], np.float64)
         norms = graph.node("ReduceSumSquare", X, axes=[1], keepdims=1)
         D = graph.node("Add", graph.node("MatMul", X, graph.constant(mapping.S2)), norms)
         D = graph.node("Add", D, graph.constant(mapping.norms[None, :]))

@@ -13,7 +13,7 @@ from ..kernels import Gaussian
 from ..rows import Rows
 from ._base import State
 from ._members import target
-from .feature import MAP, FeatureEstimator
+from .feature import MAP, FeatureEstimator, map_entries
 
 
 class FourierFamily:
@@ -84,5 +84,4 @@ def _key(member: Any) -> Any:
 
 
 def _kernel(member: Any) -> Any:
-    entries = {key[len(MAP) :]: value for key, value in member._state.items() if key.startswith(MAP)}
-    return member._map.resolved(entries)
+    return member._map.resolved(map_entries(member._state))

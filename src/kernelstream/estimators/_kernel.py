@@ -8,7 +8,7 @@ from ..features import Nystroem
 from ..kernels import Kernel
 from ..rows import Rows
 from ._base import WARM_UP, State, StreamEstimator
-from .feature import MAP
+from .feature import map_entries, renew_map_entries
 
 
 class KernelEstimator(StreamEstimator):
@@ -24,7 +24,7 @@ class KernelEstimator(StreamEstimator):
 
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
-            return self._map.resolved({key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)})
+            return self._map.resolved(map_entries(state))
 
         return self._cached("kernel", resolve)
 
@@ -36,9 +36,7 @@ class KernelEstimator(StreamEstimator):
         return WARM_UP if self._map.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        for key in [key for key in state if key.startswith(MAP)]:
-            del state[key]
-        state |= {MAP + key: value for key, value in self._map.kernel_entries(X).items()}
+        renew_map_entries(state, self._map.kernel_entries(X))
 
     def _check_rows(self, X: Rows) -> None:
         if self._map.restricted:

@@ -15,7 +15,7 @@ from ..rows import Rows
 from ..second_order import RowRecursion, Rule
 from ._base import State
 from ._regressor import StreamRegressor
-from .feature import MAP, FeatureEstimator, feature_blocks
+from .feature import MAP, FeatureEstimator, feature_blocks, map_entries
 
 
 class SecondOrderEstimator(FeatureEstimator):
@@ -133,8 +133,7 @@ class SecondOrderEstimator(FeatureEstimator):
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
             self._leave_device()
-            entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
-            grown = self._map.grown(entries, state["n_features"], t, float(self._ridges()[0]))
+            grown = self._map.grown(map_entries(state), state["n_features"], t, float(self._ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
                 self._cache.pop("mapping", None)

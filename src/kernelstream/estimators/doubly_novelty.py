@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import OutlierMixin
 
 from ..kernels import Kernel
 from ..random import generator
@@ -17,6 +16,7 @@ from ._doubly_blocks import FeatureBlocks
 from ._doubly_choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
 from ._doubly_descent import Descent
 from ._doubly_novelty import NoveltyDescent
+from ._outlier import StreamOutlier
 from .doubly import CACHE_BYTES
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
@@ -26,7 +26,7 @@ BOX = 6 << 32  # stream of the artificial novelties
 MARGIN = 0.02  # a narrower kernel must separate better by this
 
 
-class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
+class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
 
     .. math:: \min_{f, \tau} E[\max(0, \tau - f(x))] + \frac\nu2 \|f\|^2 - \nu\tau,
@@ -146,17 +146,6 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
             self._learn_any(X, None, None, sample_weight)
         return self
 
-    def learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Learn the rows in order and return the decision values before each update, (n,): negative for novelties.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : ignored
-        sample_weight : (n,) array, optional
-        """
-        return self._learn_any(X, None, None, sample_weight)
-
     def decision_function(self, X: Any) -> np.ndarray:
         """``f - tau`` of rows, (n,): negative for novelties."""
         return self._scores(X)[:, 0]
@@ -164,20 +153,6 @@ class DoublyStochasticOneClass(OutlierMixin, DoublyEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the rows learned."""
         return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """-1 for novelties, +1 for the rest, (n,)."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    # ---------------------------------------------------------------- rows without a target
-    def _check_target(self, y, classes, n, weight, fresh):
-        return np.zeros(n), None
-
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return self._advance(X, y, weight)[:, 0]
-
-    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y
 
     # ---------------------------------------------------------------- components
     def _loss_now(self, state: State) -> Any:

@@ -22,6 +22,18 @@ from ._state import pad_columns
 MAP = "map_"  # prefix of the map's entries in the state
 
 
+def map_entries(state: State) -> dict[str, Any]:
+    """What the feature map keeps in a state."""
+    return {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
+
+
+def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
+    """Put other entries of the map into a state; none of the old ones stays."""
+    for key in [key for key in state if key.startswith(MAP)]:
+        del state[key]
+    state |= {MAP + key: value for key, value in entries.items()}
+
+
 class FeatureEstimator(StreamEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
@@ -48,8 +60,7 @@ class FeatureEstimator(StreamEstimator):
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
-            entries = {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
-            return self._map.build(entries, state["n_features"], np.dtype(state["dtype"]))
+            return self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"]))
 
         return self._cached("mapping", build)
 
@@ -70,9 +81,7 @@ class FeatureEstimator(StreamEstimator):
         return max(WARM_UP, self._map.rows_wanted) if self._map.needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        for key in [key for key in state if key.startswith(MAP)]:
-            del state[key]
-        state |= {MAP + key: value for key, value in self._map.prepare(X, state["seed"]).items()}
+        renew_map_entries(state, self._map.prepare(X, state["seed"]))
 
     def _reset(self, state: State) -> None:
         outputs, width = state["n_outputs"], self._mapping(state).n_out

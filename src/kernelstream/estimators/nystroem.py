@@ -23,7 +23,7 @@ from ._base import WARM_UP, State
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
 from ._state import check_count, pad_columns
-from .feature import MAP, FeatureEstimator, mix_outputs
+from .feature import MAP, FeatureEstimator, mix_outputs, renew_map_entries
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
@@ -90,9 +90,7 @@ class NystroemEstimator(FeatureEstimator):
         return WARM_UP if self._map.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        for key in [key for key in state if key.startswith(MAP)]:
-            del state[key]
-        state |= {MAP + key: value for key, value in self._map.kernel_entries(X).items()}
+        renew_map_entries(state, self._map.kernel_entries(X))
 
     def _reset(self, state: State) -> None:
         for name in ("w", "scale", "G", LANDMARKS, PROJECTION, "pool", "pool_seen"):

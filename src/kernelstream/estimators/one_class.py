@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
 from .. import budgets, losses
 from ..budgets import Budget
 from ..updates import Novelty, Update
 from ._base import State
+from ._outlier import StreamOutlier
 from .budget import BudgetEstimator
 
 
-class BudgetOneClass(OutlierMixin, BudgetEstimator):
+class BudgetOneClass(StreamOutlier, BudgetEstimator):
     r"""NORMA for novelties: a row is novel when ``f(x) = sum_j alpha_j k(s_j, x) < rho``, f and rho learned online.
 
     A novel row joins the support set with coefficient eta and lowers the threshold, ``rho -= (1 - nu) eta``; any other
@@ -111,17 +111,6 @@ class BudgetOneClass(OutlierMixin, BudgetEstimator):
         self.learn(X, None, sample_weight)
         return self
 
-    def learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Learn the rows in order and return the decision values before each update, (n,): negative for novelties.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : ignored
-        sample_weight : (n,) array, optional
-        """
-        return self._learn_any(X, None, None, sample_weight)
-
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the stream so far."""
         return self._scores(X)[:, 0]
@@ -129,10 +118,6 @@ class BudgetOneClass(OutlierMixin, BudgetEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """``f - rho`` of rows, (n,): negative for novelties."""
         return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """-1 for novelties, +1 for the rest, (n,)."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
 
     @property
     def offset_(self) -> float:
@@ -165,16 +150,6 @@ class BudgetOneClass(OutlierMixin, BudgetEstimator):
         before = float(state["memory"][0, 0])
         f = super()._learn(state, X, y, weight)
         return f - self._update.thresholds(f[:, 0], before, weight)[:, None]
-
-    # ---------------------------------------------------------------- there is no target
-    def _check_target(self, y, classes, n, weight, fresh):
-        return np.zeros(n), None
-
-    def _run(self, X, y, weight):
-        return self._advance(X, y, weight)[:, 0]
-
-    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)
