@@ -125,3 +125,12 @@ def test_zoo():
     assert est.fit_predict(X).shape == (300,)
     with pytest.raises(ValueError, match="serves novelty, not regression"):
         zoo.make("norma_novelty", task="regression")
+
+
+def test_one_row_at_a_time_by_the_short_way():
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    one, all_ = BudgetOneClass(random_state=0), BudgetOneClass(random_state=0)
+    for row in X:
+        one.learn_row(row[None], None)
+    all_.partial_fit(X)
+    np.testing.assert_array_equal(one.decision_function(X), all_.decision_function(X))

@@ -108,7 +108,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
         """Encoded target (1,) of a single row, or None when it needs a closer look."""
-        raise NotImplementedError
+        return None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs a closer look."""
