@@ -198,7 +198,7 @@ def omkl_fogd(
     Without ``eta`` the steps are AdaGrad's and need no tuning.
     """
     own: dict[str, Any] = {"n_components": n_components, "eta": eta, "epsilon": epsilon}
-    return _ensemble(task, feature.fogd, kernels, _slow(task, common), polynomials=False, **own)
+    return _ensemble(task, feature.fogd, kernels, common, polynomials=False, **own)
 
 
 @recipe(f"{THESIS}, algorithm 16")
@@ -214,9 +214,4 @@ def omkl_nogd(
     """NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks."""
     number = len(pool()) if kernels is None else len(list(kernels))
     own: dict[str, Any] = {"budget": max(1, budget // number), "rank": rank, "eta": eta, "epsilon": epsilon}
-    return _ensemble(task, feature.nogd, kernels, _slow(task, common), **own)
-
-
-def _slow(task: str, common: dict) -> dict:
-    """The discount of table 5.6: learners that go on improving should not be judged by their first rows."""
-    return common if task == "regression" else {"discount": 0.999, **common}
+    return _ensemble(task, feature.nogd, kernels, common, **own)
