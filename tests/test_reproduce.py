@@ -201,6 +201,24 @@ def test_peers_learn(name):
     assert np.mean(est.predict(X[1200:]) == y[1200:]) > 0.5
 
 
+@pytest.mark.parametrize("name", ["rbf_sampler_sgd", "svc", "river_linear", "river_tree", "vw_ksvm"])
+def test_peers_tell_two_classes_apart_row_by_row(name):
+    """Labels are -1 and 1, whatever the peer calls its classes."""
+    for package in ("river", "vowpalwabbit"):
+        if name.startswith(package[:2]):
+            pytest.importorskip(package)
+    iris = datasets.load("iris", scale="minmax")
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(iris.y < 2))
+    X, y = iris.X[rows], np.where(iris.y[rows] == 1, 1, -1)
+    est = peer(name, "binary", {}, 0)
+    if hasattr(est, "partial_fit"):
+        for row in range(80):
+            est.partial_fit(X[row : row + 1], y[row : row + 1], classes=np.array([-1, 1]))
+    else:
+        est.fit(X[:80], y[:80])
+    assert np.mean(est.predict(X[80:]) == y[80:]) > 0.8
+
+
 # ---------------------------------------------------------------------------------------------------- the page
 
 

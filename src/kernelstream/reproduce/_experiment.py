@@ -154,7 +154,10 @@ class Experiment:
             for a in self.algorithms
         )
         tune = min(self.tune_rows or rows, rows)
-        return replace(self, data=few, algorithms=short, repeats=min(self.repeats, repeats), tune_rows=tune)
+        # no process of its own for each run: starting it takes longer than the run
+        return replace(
+            self, data=few, algorithms=short, repeats=min(self.repeats, repeats), tune_rows=tune, isolate=False
+        )
 
     def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
         """Parameters of a run, with ``"$name"`` replaced by the data set's value."""

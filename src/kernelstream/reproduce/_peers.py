@@ -182,7 +182,8 @@ class _River:
         return (dict(zip(names, row)) for row in X.tolist())
 
     def partial_fit(self, X: Any, y: np.ndarray, classes: Any = None) -> _River:
-        for x, target in zip(self._rows(X), y.tolist()):
+        targets = (y > 0).tolist() if self.task == "binary" else y.tolist()  # River's two classes are False and True
+        for x, target in zip(self._rows(X), targets):
             self.model.learn_one(x, target)
         return self
 
@@ -191,7 +192,8 @@ class _River:
 
     def predict(self, X: Any) -> np.ndarray:
         answers = [self.model.predict_one(x) for x in self._rows(X)]
-        return np.array([0 if answer is None else answer for answer in answers])
+        known = np.array([0 if answer is None else answer for answer in answers])
+        return np.where(known, 1, -1) if self.task == "binary" else known
 
 
 @_enter

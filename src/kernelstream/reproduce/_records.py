@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit")
+PACKAGES = ("kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit", "thundersvm-cpu")
 
 
 def environment() -> dict[str, Any]:
