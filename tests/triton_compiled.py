@@ -38,11 +38,9 @@ def recursion_program(name, update, wide):
         "C": C, "CP": 1 if C == 1 else 16, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
         "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "DECAYS": program.decays,
         "CENTER": loss.kind == "regression", "UNIT": C > 1, "ACC": tl.float64 if wide else tl.float32,
-        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 4,
+        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 2,
     }  # fmt: skip
-    return compiled(
-        recursion._kernel, signature, constants, num_warps=recursion.WARPS if C == 1 else recursion.WARPS // 2
-    )
+    return compiled(recursion._kernel, signature, constants, num_warps=recursion.WARPS)
 
 
 def other_programs():

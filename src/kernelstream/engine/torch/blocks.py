@@ -10,6 +10,9 @@ from . import products
 from .maps import DeviceMap, Fourier
 from .recursion import BOOK, Program, recursion
 
+HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+SECOND = 2048.0  # what the second half of a number is multiplied by
+
 
 class Blocks:
     """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
@@ -44,8 +47,8 @@ class Blocks:
         m, device = ops.block, w.device
         single = w.dtype == torch.float32
         self.fused = single and ops.precision != "float32"  # the Gram matrix by tensor cores, half of its tiles
-        self.half = single and ops.precision == "bf16"
-        kind = torch.bfloat16 if self.half else w.dtype
+        kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
+        self.half = kind in HALVES.values()
         self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(2)]
         self.S = [torch.zeros((m, m), dtype=w.dtype, device=device) for _ in range(2)]
         self.alpha = torch.zeros((m, C), dtype=w.dtype, device=device)
@@ -82,8 +85,9 @@ class Blocks:
             self.scores_of(Z, w, F)
         else:
             C = len(w)
-            both = torch.mm(Z, _halves(w, 0).T, out_dtype=torch.float32)
-            torch.add(both[:, :C], both[:, C:], out=F)
+            parts, top = _halves(w, Z.dtype)
+            both = torch.mm(Z, parts.T, out_dtype=torch.float32)
+            torch.add(both[:, :C], both[:, C:], alpha=1 / SECOND, out=F).mul_(top)
 
     def recursion(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
         """The rows in order: F becomes the scores before each update."""
@@ -102,9 +106,9 @@ class Blocks:
             w *= self.decay[:, None]
         if self.half:
             C = len(w)
-            both = torch.mm(_halves(alpha.T, 0), Z, out_dtype=torch.float32)
-            w += both[:C]
-            w += both[C:]
+            parts, top = _halves(alpha.T, Z.dtype)
+            both = torch.mm(parts, Z, out_dtype=torch.float32)
+            w += both[:C].add_(both[C:], alpha=1 / SECOND).mul_(top)
         elif len(w) == 1:
             w[0].addmv_(Z.T, alpha[:, 0])
         else:
@@ -118,10 +122,20 @@ class Blocks:
             self.absorb(k)
 
 
-def _halves(A: torch.Tensor, dim: int) -> torch.Tensor:
-    """A float32 array as two of bfloat16, whose sum has 16 bits of it, side by side along ``dim``."""
-    high = A.to(torch.bfloat16)
-    return torch.cat([high, (A - high).to(torch.bfloat16)], dim=dim)
+def _halves(A: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """A float32 array as ``top (high + low / SECOND)`` with numbers of a half type, which have twice its bits together.
+
+    Returns
+    -------
+    parts : (2 C, P)
+        high over low.
+    top : () float32
+        Largest absolute entry: numbers of the half types end early.
+    """
+    top = A.abs().amax().clamp_min(torch.finfo(A.dtype).tiny)
+    A = A / top
+    high = A.to(kind)
+    return torch.cat([high, ((A - high) * SECOND).to(kind)]), top
 
 
 def new_book(state: dict[str, Any], device: torch.device) -> torch.Tensor:

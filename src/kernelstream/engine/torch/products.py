@@ -26,6 +26,7 @@ _PI_1, _PI_2, _PI_3 = (tl.constexpr(c) for c in (3.140625, 9.67502593994140625e-
 FREQUENCIES = 65536  # whose projections are made at once: 134 MB for 512 rows
 GRAM = {
     torch.float32: {"BT": 128, "BK": 32, "num_warps": 4, "num_stages": 4},
+    torch.float16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 3},
     torch.bfloat16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 3},
 }
 
@@ -39,6 +40,32 @@ def fourier(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, room: torch.Tens
         torch.mm(X, Wt[start : start + size].T, out=P)
         grid = (m, triton.cdiv(size, 1024))
         _trig[grid](P, Z, start, size, D, Z.stride(0), 1.0 / math.sqrt(D), BN=1024, num_warps=4)
+
+
+def fused(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, tiles: dict[str, int]) -> None:
+    """As :func:`fourier`, the products in tf32 and without room for the projections."""
+    (m, d), D = X.shape, len(Wt)
+    grid = (triton.cdiv(m, tiles["BM"]), triton.cdiv(D, tiles["BN"]))
+    _fused[grid](X, Wt, Z, m, D, d, X.stride(0), Wt.stride(0), Z.stride(0), 1.0 / math.sqrt(D), **tiles)
+
+
+@triton.jit
+def _fused(X, Wt, Z, m, D, d, sx, sw, sz, scale, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    left = X + (row % m)[:, None] * sx + k[None, :]
+    right = Wt + (column % D)[None, :] * sw + k[:, None]
+    total = tl.zeros([BM, BN], tl.float32)
+    for _ in range(0, d, BK):
+        total = tl.dot(tl.load(left), tl.load(right), total, input_precision="tf32")
+        left += BK
+        right += BK
+    sine, cosine = sincos(total)
+    at = Z + row.to(tl.int64)[:, None] * sz + column[None, :]
+    there = (row < m)[:, None] & (column < D)[None, :]
+    tl.store(at, (cosine * scale).to(Z.dtype.element_ty), mask=there)
+    tl.store(at + D, (sine * scale).to(Z.dtype.element_ty), mask=there)
 
 
 @triton.jit
@@ -65,7 +92,7 @@ def sincos(x):
 
 
 class Gram:
-    """``S = Z Z'`` for Z (m, P), m a multiple of the tile; products in tf32, or bf16 where Z is."""
+    """``S = Z Z'`` for Z (m, P), m a multiple of the tile; products in tf32, or in the half type that Z has."""
 
     def __init__(self, m: int, P: int, device: Any, tiles: dict[str, int], programs: int):
         self.tiles = tiles

@@ -1,0 +1,141 @@
+"""The torch engine on a GPU, against the engines of the processor; left out where torch sees none."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelstream
+from kernelstream import (
+    BinningRegressor,
+    DoublyStochasticClassifier,
+    FeatureClassifier,
+    FeatureRegressor,
+    NystroemClassifier,
+    OnlineRidge,
+    losses,
+    zoo,
+)
+from kernelstream.engine import TorchEngine, philox
+from kernelstream.estimators import DoublyStep
+from kernelstream.features import RandomFourier
+from kernelstream.solvers import ConjugateGradient
+from kernelstream.updates import NormAdaGrad
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU here", allow_module_level=True)
+from triton_interpreted_pairs import PAIRS  # noqa: E402
+
+GPU = TorchEngine("cuda", block=64)
+
+
+def rows(n=300, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1], rng.uniform(0, 2, n) * (rng.random(n) < 0.9)
+
+
+def task(kind, y):
+    if kind == "regression":
+        return y
+    return (y > 0.2).astype(int) if kind == "binary" else np.digitize(y, [-0.4, 0.3])
+
+
+def model(loss, update, engine, D=24):
+    kind = losses.get(loss).kind
+    features = RandomFourier(gamma=0.5, n_components=D, random_state=1)
+    cls = FeatureRegressor if kind == "regression" else FeatureClassifier
+    return cls(features, loss, update, engine=engine, random_state=0)
+
+
+@pytest.mark.parametrize("loss, update", PAIRS, ids=str)
+def test_equals_the_row_by_row_loop(loss, update):
+    """float64, weighted rows, calls that end inside a block."""
+    X, y, weight = rows()
+    y = task(losses.get(loss).kind, y)
+    want, got = model(loss, update, "python"), model(loss, update, GPU)
+    expected = want.learn(X, y, sample_weight=weight)
+    got.learn(X[:20], y[:20], sample_weight=weight[:20])
+    rest = got.learn(X[20:], y[20:], sample_weight=weight[20:])
+    np.testing.assert_allclose(rest, expected[20:], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(got.state_["w"], want.state_["w"] * want.state_["scale"][:, None], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(got.state_["memory"], want.state_["memory"], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(got.decision_function(X) if hasattr(got, "classes_") else got.predict(X),
+                               want.decision_function(X) if hasattr(want, "classes_") else want.predict(X),
+                               rtol=1e-8, atol=1e-9)  # fmt: skip
+
+
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-4), ("tf32", 0.02), ("fp16", 0.02), ("bf16", 0.1)])
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+@pytest.mark.parametrize("form", ["tensor", "array", "csr"])
+def test_precisions(precision, tolerance, loss, form):
+    """float32 rows, enough of them for a whole graph, 600 features: the width is no multiple of a tile."""
+    X, y, weight = rows(2 * 32 * 64 + 100)
+    X = X.astype(np.float32)
+    y = task(losses.get(loss).kind, y)
+    given = {"tensor": lambda X: torch.from_numpy(X).cuda(), "array": lambda X: X, "csr": sp.csr_matrix}[form](X)
+    want, got = (
+        model(loss, NormAdaGrad(), engine, 300) for engine in ("auto", TorchEngine("cuda", precision, block=64))
+    )
+    expected, scores = (
+        est.learn(A, y, sample_weight=weight) for est, A in ((want, X.astype(np.float64)), (got, given))
+    )
+    assert np.abs(scores - expected).max() < tolerance
+    np.testing.assert_allclose(got.state_["w"], want.state_["w"] * want.state_["scale"][:, None], atol=tolerance)
+
+
+def test_blocks_of_other_sizes():
+    X, y, _ = rows(700)
+    y = task("binary", y)
+    want = model("hinge", NormAdaGrad(), "python").learn(X, y)
+    for block in (16, 100, 512, 1024):
+        got = model("hinge", NormAdaGrad(), TorchEngine("cuda", block=block)).learn(X, y)
+        np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)
+
+
+def test_frequencies_have_the_same_bits():
+    from kernelstream.engine.torch import philox as device
+
+    out = torch.full((1000, 50), torch.nan, device="cuda")
+    device.normals(2**63 + 12345, 17, 50, 1000, 2, 0.37, out)
+    want = philox.normals(2**63 + 12345, 17, np.arange(50), 1000, 2, 0.37)
+    np.testing.assert_allclose(out.cpu().numpy().T, want, rtol=3e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("precondition", [0.0, 0.05])
+def test_doubly_stochastic(precondition, tmp_path):
+    """The model of the device, and its file on the processor."""
+    X, y, _ = rows(600)
+    X, y = X.astype(np.float32), task("multiclass", y)
+    args = {
+        "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 64, "block_size": 32, "passes": 2,
+        "step": DoublyStep(2.0, 20.0, True, precondition), "random_state": 3,
+    }  # fmt: skip
+    want, got = (DoublyStochasticClassifier(**args, engine=engine).fit(X, y) for engine in ("auto", GPU))
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), atol=0.03)
+    kernelstream.save(got, tmp_path / "model.ks")
+    there = kernelstream.load(tmp_path / "model.ks").set_params(engine="auto")
+    np.testing.assert_allclose(there.decision_function(X), got.decision_function(X), atol=0.01)
+
+
+def test_ridge_binning_nystroem():
+    X, y, _ = rows(400)
+    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
+    want, got = (OnlineRidge(features, engine=engine).learn(X, y) for engine in ("python", GPU))
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
+    args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-8), "random_state": 0}
+    want, got = (BinningRegressor(**args, engine=engine).fit(X, y).predict(X) for engine in ("auto", GPU))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    args = {"gamma": 0.5, "budget": 20, "rank": 8, "update": "norm_ada_grad", "random_state": 0}
+    want, got = (NystroemClassifier(**args, engine=engine).fit(X, y > 0)._scores(X) for engine in ("python", GPU))
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["rbp", "forgetron", "bogd", "bpas"])
+def test_budget_learners(name):
+    pytest.importorskip("kernelstream._core")
+    X, y, _ = rows(400)
+    y = task("binary", y)
+    want, got = (zoo.make(name, gamma=0.5, budget=30, random_state=0, engine=engine) for engine in ("native", GPU))
+    np.testing.assert_allclose(got.learn(X, y), want.learn(X, y), rtol=1e-7, atol=1e-8)
