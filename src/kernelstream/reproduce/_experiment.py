@@ -11,8 +11,11 @@ from importlib import resources
 from itertools import product
 from typing import Any
 
-#: One pass, predict then learn; fit and test; or a game against the greedy adversary, whose rows are its own.
-KINDS = ("online", "holdout", "adversary")
+#: Runs that make their own rows: a game against the greedy adversary, a known function, a Gaussian process.
+SYNTHETIC = ("adversary", "function", "posterior")
+
+#: One pass, predict then learn; fit and test; or rows of their own.
+KINDS = ("online", "holdout", *SYNTHETIC)
 
 #: A quick run has at most so many rows and repetitions.
 QUICK_ROWS, QUICK_REPEATS = 1000, 2
@@ -24,6 +27,8 @@ MEASURES = {
     "mse": ("mse", 1.0, False),
     "rmse": ("mse", 1.0, False),
     "regret": ("regret", 1.0, False),
+    "relative": ("relative", 1.0, False),
+    "seconds": ("seconds", 1.0, False),
 }
 
 
@@ -120,7 +125,23 @@ class Printed:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that a file in ``experiments/`` says."""
+    """All that a file in ``experiments/`` says.
+
+    Attributes
+    ----------
+    repeats : int
+        Random orders of the rows.
+    tune_rows : int or None
+        Rows on which grids are searched.
+    isolate : bool
+        Each run has a process of its own, so that its memory can be told.
+    alone : bool
+        One run at a time: threads or seconds are what is looked at.
+    axis : str
+        What the pictures of a sweep have along x: the seconds, or one of the swept parameters.
+    why : dict
+        ``"data/label"`` to the reason why a cell is behind the paper.
+    """
 
     name: str
     title: str
@@ -134,6 +155,8 @@ class Experiment:
     repeats: int = 10
     tune_rows: int | None = None
     isolate: bool = False
+    alone: bool = False
+    axis: str = "seconds"
     text: str = ""
     why: dict[str, str] = field(default_factory=dict)
 
@@ -222,6 +245,8 @@ def parse(name: str, text: str) -> Experiment:
     if found.measure not in MEASURES:
         raise ValueError(f"{name}: measure must be one of {', '.join(MEASURES)}, got {found.measure!r}")
     labels, sets = {a.label for a in algorithms}, {d.name for d in data}
+    if found.axis != "seconds" and not any(found.axis in a.sweep for a in algorithms):
+        raise ValueError(f"{name}: the axis {found.axis!r} is swept by no algorithm")
     for algorithm in algorithms:
         if (algorithm.zoo is None) == (algorithm.peer is None):
             raise ValueError(f"{name}: {algorithm.label!r} needs either zoo or peer")

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
-from ..evaluate import greedy_adversary, model_bytes, prequential, regret
-from ..kernels import Gaussian
-from ._experiment import MEASURES, Algorithm, Data, Experiment
+from ..evaluate import model_bytes, prequential
+from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
 from ._peers import peer
+from ._synthetic import play
 
 PCA_ROWS = 10_000
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
@@ -94,8 +94,10 @@ def run_job(
     experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int
 ) -> dict[str, Any]:
     """Value, seconds, size and curve of one run."""
-    if experiment.kind == "adversary":
-        return _play(data, algorithm, settings, order)
+    if experiment.kind in SYNTHETIC:
+        est = build(algorithm, "regression", settings, order)
+        value, seconds, told = play(experiment.kind, est, data, order)
+        return _outcome(est, round(value, 8), seconds, data.rows, told)
     X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
     metric, factor, higher = MEASURES[experiment.measure]
     before = peak_mb()
@@ -109,38 +111,26 @@ def run_job(
         est.fit(X, y)
         seconds, curves = time.perf_counter() - start, None
         predicted = est.predict(X_test)
-        wrong = predicted != y_test if metric == "mistake_rate" else (predicted - y_test) ** 2
+        wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test
         value = float(np.mean(wrong))
     if not np.isfinite(value):
         raise FloatingPointError("the learner diverged")
+    shown = seconds if metric == "seconds" else _shown(value, factor, higher, experiment.measure)
+    return _outcome(est, shown, seconds, len(y), curves, peak_mb() - before if experiment.isolate else None)
+
+
+def _outcome(
+    est: Any, value: float, seconds: float, rows: int | None, curve: Any, memory: float | None = None
+) -> dict[str, Any]:
+    """What is kept of a run."""
     return {
-        "value": _shown(value, factor, higher, experiment.measure),
+        "value": value,
         "seconds": round(seconds, 5),
         "size": size_of(est),
         "bytes": model_bytes(est),
-        "rows": len(y),
-        "peak_mb": round(peak_mb() - before, 1) if experiment.isolate else None,
-        "curve": curves,
-    }
-
-
-def _play(data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> dict[str, Any]:
-    """Regret over the rows of a game: ``data.values`` has the number of columns d and the kernel's gamma."""
-    kernel, n = Gaussian(data.values["gamma"]), data.rows or 80
-    est = build(algorithm, "regression", settings, order)
-    start = time.perf_counter()
-    X, y, predicted = greedy_adversary(est, n, data.values["d"], kernel, lam=1.0, random_state=order)
-    seconds = time.perf_counter() - start
-    curve = regret(X, y, predicted, kernel, lam=1.0)
-    at = np.unique(np.linspace(1, n, min(n, 40)).astype(int))
-    return {
-        "value": round(float(curve[-1]), 6),
-        "seconds": round(seconds, 5),
-        "size": size_of(est),
-        "bytes": model_bytes(est),
-        "rows": n,
-        "peak_mb": None,
-        "curve": [at.tolist(), [round(float(v), 6) for v in curve[at - 1]]],
+        "rows": rows,
+        "peak_mb": None if memory is None else round(memory, 1),
+        "curve": curve,
     }
 
 

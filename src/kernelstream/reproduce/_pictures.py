@@ -79,27 +79,34 @@ def over_rows(cells: list[Cell], unit: str) -> str:
             rows, values = cell.curve or ([], [])
             ax.plot(rows, values, color=colours[cell.algorithm], label=cell.algorithm, lw=1.4)
         late = [v for cell in shown for v in (cell.curve or ([], []))[1][len((cell.curve or ([], []))[1]) // 4 :]]
-        if late:
+        if late and min(late) > 0 and max(late) > 100 * min(late):
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        elif late:
             _limits(ax, late)
 
     return _figure(list(dict.fromkeys(c.data for c in cells if c.curve)), draw, "rows", unit)
 
 
-def over_time(cells: list[Cell], unit: str) -> str:
-    """The measure against seconds; the points of a sweep are joined."""
+def over_time(cells: list[Cell], unit: str, axis: str = "seconds") -> str:
+    """The measure against seconds, or against a swept parameter; the points of a sweep are joined."""
     colours = _colours(cells)
+    cells = cells if axis == "seconds" else [cell for cell in cells if axis in cell.point]
+
+    def place(cell: Cell) -> float:
+        return max(cell.time, 1e-4) if axis == "seconds" else float(cell.point[axis])
 
     def draw(ax: Any, name: str) -> None:
         mine = [cell for cell in cells if cell.data == name and cell.values]
         for label in dict.fromkeys(cell.algorithm for cell in mine):
             line = [cell for cell in mine if cell.algorithm == label]
-            times, means = [max(c.time, 1e-4) for c in line], [c.mean for c in line]
-            ax.plot(times, means, "o-", color=colours[label], label=label, ms=4, lw=1.2)
-        seen = [max(cell.time, 1e-4) for cell in mine]
+            ax.plot([place(c) for c in line], [c.mean for c in line], "o-", color=colours[label], label=label, ms=4,
+                    lw=1.2)  # fmt: skip
+        seen = [place(cell) for cell in mine]
         if seen and max(seen) > 10 * min(seen):  # less than that has no tick to show
             ax.set_xscale("log")
 
-    return _figure(list(dict.fromkeys(c.data for c in cells if c.values)), draw, "seconds", unit)
+    return _figure(list(dict.fromkeys(c.data for c in cells if c.values)), draw, axis.replace("_", " "), unit)
 
 
 def memory(cells: list[Cell]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import datasets
-from ._experiment import Algorithm, Data, Experiment, digest, load
+from ._experiment import SYNTHETIC, Algorithm, Data, Experiment, digest, load
 from ._job import TUNING_ORDER, run_job
 from ._records import Records, environment
 
@@ -64,7 +64,7 @@ def run(
     experiment = experiment.quick() if quick else experiment
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
-    needed = set() if experiment.kind == "adversary" else {d.name for d in experiment.data}
+    needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data}
     missing = needed - set(datasets.names())
     for name in sorted(missing):
         warnings.warn(f"{experiment.name}: data set {name!r} is not there and left out", stacklevel=2)
@@ -75,6 +75,7 @@ def run(
         if a.serves(d.name) and d.name not in missing and (chosen is None or d.name in chosen)
     ]
     where = environment()
+    n_jobs = 1 if experiment.alone else n_jobs
     with _bar(experiment, progress) as advance:
         _work(experiment, _grid_tasks(experiment, lines, records), records, n_jobs, where, advance)
         _work(experiment, _repeat_tasks(experiment, lines, records), records, n_jobs, where, advance)

@@ -17,6 +17,8 @@ UNITS = {
     "mse": "squared error",
     "rmse": "RMSE",
     "regret": "regret",
+    "relative": "relative error",
+    "seconds": "seconds",
 }
 
 STYLE = """
@@ -66,7 +68,11 @@ def write(folder: str | Path, quick: bool = False) -> Path:
 
 def number(value: float, measure: str) -> str:
     """As many digits as the papers print."""
-    return f"{value:.2f}" if measure in ("mistakes", "accuracy") else f"{value:.5f}"
+    if measure in ("mistakes", "accuracy", "regret", "seconds"):
+        return f"{value:.2f}"
+    if measure == "relative":
+        return f"{value:.3f}"
+    return f"{value:.1e}" if 0 < abs(value) < 1e-4 else f"{value:.5f}"
 
 
 def seconds(value: float) -> str:
@@ -219,7 +225,7 @@ def _pictures(experiment: Experiment, plain: list[Cell], swept: list[Cell]) -> I
         yield over_rows(plain, unit)
     points = swept + ([cell for cell in plain if cell.values] if swept else [])
     if points:
-        yield over_time(points, unit)
+        yield over_time(points, unit, experiment.axis)
     elif sum(bool(c.values) for c in plain) > 2:
         yield over_time([c for c in plain if c.values], unit)
     if any(cell.peak_mb is not None for cell in plain):
