@@ -78,6 +78,11 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     console.print(table)
 
 
+def wants_bar(args: argparse.Namespace) -> bool | None:
+    """Whether a progress bar is wanted: by default where standard error is a terminal."""
+    return False if args.quiet else None
+
+
 def size_text(n: float) -> str:
     """Bytes for people."""
     for unit in ("B", "kB", "MB", "GB"):

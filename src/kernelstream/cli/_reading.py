@@ -98,6 +98,13 @@ def inner(stream: Any) -> Any:
     return getattr(stream, "now", stream)
 
 
+def expected_rows(stream: Any) -> float | None:
+    """Rows of a stream in all: known, or estimated from the share of the source that has been read."""
+    if stream.n_rows is not None:
+        return stream.n_rows
+    return max(stream.rows, stream.rows / stream.fraction) if stream.fraction else None
+
+
 def _some(names: list[str]) -> str:
     return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
 

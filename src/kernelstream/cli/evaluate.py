@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._algorithms import add_algorithm, build
-from ._base import Run, UsageError, command, positive, print_json, print_table, size_text
+from ._base import Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, find_task, targets_for
 from ._values import listed
@@ -109,7 +109,6 @@ class _Numbers:
 
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
-    from ._progress import wish
 
     stream = Peeked(open_data(args, reading(args)))
     if stream.first is None:
@@ -122,7 +121,7 @@ def _prequential(args: argparse.Namespace) -> None:
         block_size=stream.block,
         name=args.algorithm,
         n_rows=stream.n_rows,
-        progress=wish(args),
+        progress=wants_bar(args),
     )
     if args.curve:
         _write_curve(args.curve, result)
@@ -197,7 +196,6 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 def _run_bench(args: argparse.Namespace) -> None:
     from .. import drift, zoo
     from ..evaluate import prequential
-    from ._progress import wish
 
     if args.data == ["-"]:
         raise UsageError("bench reads its data once for every algorithm: standard input can be read only once")
@@ -228,7 +226,7 @@ def _run_bench(args: argparse.Namespace) -> None:
                 block_size=stream.block,
                 name=name,
                 n_rows=stream.n_rows,
-                progress=wish(args),
+                progress=wants_bar(args),
             )
         except ValueError as error:
             if args.algorithms:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .._progress import RowsBar
 from ._algorithms import add_algorithm, build
-from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text
-from ._reading import add_reading, fingerprint, open_data, reading
+from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
+from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._targets import Peeked, find_task, targets_for
 
 EXAMPLES = """examples:
@@ -86,25 +87,20 @@ def _run(args: argparse.Namespace) -> None:
     }
     if found is not None and not args.quiet:
         print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
-    from ._progress import StreamProgress, wish
-
-    bar = StreamProgress(wish(args), stream, args.algorithm, "mistakes" if task != "regression" else "mse")
-    with _asked_to_stop() as asked:
-        try:
-            run = checkpoint.train(
-                est,
-                stream,
-                args.checkpoint,
-                every=args.every,
-                keep=args.keep,
-                resume=args.resume,
-                labels=targets_for(task),
-                stop=lambda: bool(asked),
-                progress=lambda run: bar.update(run.rows, run.value),
-                notes=notes,
-            )
-        finally:
-            bar.close(stream.rows, float("nan"))
+    metric = "mistakes" if task != "regression" else "mse"
+    with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
+        run = checkpoint.train(
+            est,
+            stream,
+            args.checkpoint,
+            every=args.every,
+            keep=args.keep,
+            resume=args.resume,
+            labels=targets_for(task),
+            stop=lambda: bool(asked),
+            progress=lambda run: bar.rows(run.rows, run.value, expected_rows(stream), run.resumed),
+            notes=notes,
+        )
     stream.close()
     notes |= {"rows": run.rows, "finished": run.finished}
     whole = run.finished or args.checkpoint is None

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import solvers
 from .._cores import get_num_threads
+from .._progress import SolverBar
 from ..engine.threads import cuts
 from ..features import RandomBinning, _grids
 from ..features._base import positive_int
@@ -21,7 +22,6 @@ from ..losses import Loss
 from ..random import generator
 from ..rows import Rows, host
 from ..solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
-from ..solvers._progress import Progress
 from ..updates import positive, unwrap
 from ._base import WARM_UP, State, StreamEstimator
 from ._binning_fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
@@ -254,7 +254,7 @@ class BinningEstimator(StreamEstimator):
         if old is not None and old["w"].shape[1] == outputs:
             start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
         label = f"{type(self).__name__}, {features.Z.shape[1]:,} columns"
-        with Progress(label) as report:
+        with SolverBar(label) as report:
             found = solve(
                 features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
             )

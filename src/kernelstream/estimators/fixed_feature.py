@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from .. import losses, solvers
+from .._progress import SolverBar
 from ..features import FeatureMap
 from ..losses import Loss
 from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
-from ..solvers._progress import Progress
 from ..updates import positive
 from ._base import State
 from ._classifier import StreamClassifier
@@ -82,7 +82,7 @@ class FixedFeatureEstimator(FeatureEstimator):
             Z[rows] = part
         problem = Problem(DenseMatrix(Z), Y - state["offset"], loss, float(self.lam), self._ops, weight)
         problem.dtype, problem.seed = Z.dtype, state["seed"]
-        with Progress(type(self).__name__) as problem.report:
+        with SolverBar(type(self).__name__) as problem.report:
             found = self._solver.solve(problem)
         if not found.converged:
             passes = f"{self._solver.name} has not converged in {found.n_iter} passes"

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from .. import losses
+from .._progress import SolverBar
 from ..random import generator
 from ..rows import Rows
 from ..solvers._duals import dual_of
-from ..solvers._progress import Progress
 from ..solvers.kernel_sdca import kernel_sdca
 from ..updates import positive
 from ._base import State
@@ -78,7 +78,7 @@ class KernelSDCA(BudgetEstimator):
             return kernel.pairwise(rows[i], rows) if whole is None else whole[i]
 
         diag, a = np.asarray(kernel.diag(rows), np.float64), weight / (self.lam * weight.sum())
-        with Progress("k-SDCA") as report:
+        with SolverBar("k-SDCA") as report:
             found = [
                 kernel_sdca(
                     gram,

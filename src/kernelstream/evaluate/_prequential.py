@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import RowsBar
 from ._metrics import Metric, choose
-from ._progress import Progress
 from ._result import Recorder, Result, model_bytes
 from ._students import Answer, Fitter, Learner, Student, task_of
 
@@ -93,14 +93,16 @@ def prequential(
     student = _student(est, task, classes, any(metric.needs_probability for metric in chosen))
     tally = _Tally(chosen, task, curve_points)
     label = name or type(est).__name__
-    bar = Progress(progress, n_rows if total is None else total, label, chosen[0].name)
-    try:
+    total = n_rows if total is None else total
+    with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
         for answered in _late(student, _chain(first, blocks), int(delay)):
-            if tally.add(*answered):
-                bar.update(tally.n, tally.now)
+            if not tally.add(*answered):
+                continue
+            if callable(progress):
+                progress(tally.n, total, tally.now)
+            bar.rows(tally.n, tally.now, total)
         tally.flush()
-    finally:
-        bar.close(tally.n, tally.now)
+        bar.rows(tally.n, tally.now, total)
     return Result(
         name=label,
         task=task,

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .. import datasets
+from .._progress import Bar
 from ._experiment import SYNTHETIC, Algorithm, Data, Experiment, digest, load
 from ._job import TUNING_ORDER, run_job
 from ._records import Records, environment
@@ -76,9 +77,9 @@ def run(
     ]
     where = environment()
     n_jobs = 1 if experiment.alone else n_jobs
-    with _bar(experiment, progress) as advance:
-        _work(experiment, _grid_tasks(experiment, lines, records), records, n_jobs, where, advance)
-        _work(experiment, _repeat_tasks(experiment, lines, records), records, n_jobs, where, advance)
+    with Bar(progress, experiment.name, "runs", patience=0.0) as bar:
+        _work(experiment, _grid_tasks(experiment, lines, records), records, n_jobs, where, bar)
+        _work(experiment, _repeat_tasks(experiment, lines, records), records, n_jobs, where, bar)
     return records
 
 
@@ -139,11 +140,11 @@ def _repeat_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], r
 
 def _work(
     experiment: Experiment, tasks: list[Task], records: Records, n_jobs: int, where: dict[str, Any],
-    advance: Callable[[int, int, str], None],
+    bar: Bar,
 ) -> None:  # fmt: skip
     import joblib
 
-    advance(0, len(tasks), "")
+    bar.update(0, total=len(tasks))
     if not tasks:
         return
     calls = (joblib.delayed(_one)(experiment, task) for task in tasks)
@@ -160,7 +161,7 @@ def _work(
             "order": task.order,
         }
         records.add(head | outcome | {"environment": where})
-        advance(number, len(tasks), f"{task.data.name} {task.algorithm.label}")
+        bar.update(number, f"{task.data.name} {task.algorithm.label}", len(tasks))
 
 
 def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
@@ -196,31 +197,3 @@ def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, A
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["the process died"])[-1])
     return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-class _bar:
-    """A progress bar with an estimate of the end, or nothing."""
-
-    def __init__(self, experiment: Experiment, progress: bool | None) -> None:
-        show = sys.stderr.isatty() if progress is None else progress
-        self.bar: Any = None
-        self.name = experiment.name
-        if show:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self.bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                TextColumn("{task.fields[last]}"), console=Console(stderr=True),
-            )  # fmt: skip
-
-    def __enter__(self) -> Callable[[int, int, str], None]:
-        if self.bar is None:
-            return lambda done, total, last: None
-        self.bar.start()
-        task = self.bar.add_task(self.name, total=None, last="")
-        return lambda done, total, last: self.bar.update(task, completed=done, total=total, last=last)
-
-    def __exit__(self, *exception: Any) -> None:
-        if self.bar is not None:
-            self.bar.stop()
