@@ -12,7 +12,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,30 +192,15 @@ def train(
     def checkpoint() -> None:
         if kept is not None:
             inside = {"position": stream.position, "total": total, "block": stream.block, "notes": notes or {}}
-            kept.save(est, run.rows, inside)
+            kept.save(est, stream.rows, inside)
 
     started = time.perf_counter()
-    while True:
-        if stop is not None and stop():
-            break
-        block = stream.read()
-        if block is None:
-            run.finished = True
-            break
-        X, y = block
-        if y is None:
-            raise ValueError(f"{stream.name} has no target to learn: say which column it is")
-        if labels is not None:
-            y = labels(y)
+    for X, y in _blocks(stream, run, labels, stop, progress):
         total += _learned(est, student, X, y, task)
-        run.rows, run.skipped, run.value = stream.rows, stream.skipped, total / stream.rows
-        run.seconds = time.perf_counter() - started
-        if run.rows // every > saved // every:
+        run.value = total / stream.rows
+        if stream.rows // every > saved // every:
             checkpoint()
-            saved = run.rows
-        if progress is not None:
-            progress(run)
-    run.skipped = stream.skipped
+            saved = stream.rows
     if run.rows > saved or not run.finished:
         checkpoint()
     run.seconds = time.perf_counter() - started
@@ -225,10 +210,22 @@ def train(
 def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any) -> Run:
     """Fit a model to all rows of a stream together."""
     run = Run(est, metric="training_" + ("mistake_rate" if is_classifier(est) else "mse"))
-    parts: list[Any] = []
-    targets: list[np.ndarray] = []
     started = time.perf_counter()
-    while not (run.finished or (stop is not None and stop())):
+    blocks = list(_blocks(stream, run, labels, stop, progress))
+    if blocks:
+        width = max(X.shape[1] for X, _ in blocks)
+        X, y = concat([_padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
+        est.fit(X, y)
+        wrong = est.predict(X) != y if is_classifier(est) else (est.predict(X) - y) ** 2
+        run.value = float(np.mean(wrong))
+    run.seconds = time.perf_counter() - started
+    return run
+
+
+def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Blocks up to the end of the stream, or until asked to stop; a block counts once the next one is asked for."""
+    started = time.perf_counter()
+    while stop is None or not stop():
         block = stream.read()
         if block is None:
             run.finished = True
@@ -236,20 +233,11 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
         X, y = block
         if y is None:
             raise ValueError(f"{stream.name} has no target to learn: say which column it is")
-        parts.append(X)
-        targets.append(y if labels is None else labels(y))
+        yield X, y if labels is None else labels(y)
         run.rows, run.skipped, run.seconds = stream.rows, stream.skipped, time.perf_counter() - started
         if progress is not None:
             progress(run)
     run.skipped = stream.skipped
-    if parts:
-        width = max(part.shape[1] for part in parts)
-        X, y = concat([_padded(part, width) for part in parts]), np.concatenate(targets)
-        est.fit(X, y)
-        wrong = est.predict(X) != y if is_classifier(est) else (est.predict(X) - y) ** 2
-        run.value = float(np.mean(wrong))
-    run.seconds = time.perf_counter() - started
-    return run
 
 
 def _padded(X: Any, width: int) -> Any:
