@@ -38,7 +38,7 @@ def recursion_program(name, update, wide):
         "C": C, "CP": 1 if C == 1 else 16, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
         "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "DECAYS": program.decays,
         "CENTER": loss.kind == "regression", "UNIT": C > 1, "ACC": tl.float64 if wide else tl.float32,
-        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 2,
+        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 4,
     }  # fmt: skip
     return compiled(recursion._kernel, signature, constants, num_warps=recursion.WARPS)
 
@@ -47,12 +47,19 @@ def other_programs():
     from kernelstream.engine.torch import philox, products
 
     size = dict.fromkeys(("m", "P", "stride", "share", "first", "size", "D", "splits", "pairs"), "i32")
-    for kind in ("*fp32", "*bf16"):
-        tiles = dict(products.GRAM[products.torch.float32 if kind == "*fp32" else products.torch.bfloat16])
+    for kind in ("*fp32", "*fp16"):
+        tiles = dict(products.GRAM[products.torch.float32 if kind == "*fp32" else products.torch.float16])
         options = {name: tiles.pop(name) for name in ("num_warps", "num_stages")}
         some = {"Z": kind, "P": "*fp32", "parts": "*fp32", "w": "*fp32", "alpha": "*fp32", "decay": "*fp32"}
         yield compiled(products._trig, size | {"P": "*fp32", "Z": kind, "scale": "fp32"}, {"BN": 1024}, num_warps=4)
-        yield compiled(products._gram, size | {"Z": kind, "parts": "*fp32"}, tiles, **options)
+        for even in (True, False):
+            yield compiled(products._gram, size | {"Z": kind, "parts": "*fp32"}, tiles | {"EVEN": even}, **options)
+        shape = {name: products.FOURIER[name] for name in ("BM", "BN", "BK")}
+        tensors = {name: f"tensordesc<fp32[{shape[side]},{shape['BK']}]>" for name, side in (("X", "BM"), ("Wt", "BN"))}
+        yield compiled(
+            products._fourier, size | tensors | {"Z": kind, "d": "i32", "scale": "fp32"}, shape,
+            **{name: products.FOURIER[name] for name in ("num_warps", "num_stages")},
+        )  # fmt: skip
         yield compiled(products._scores, some | size, {"C": 1, "BM": 16, "BP": 512}, num_warps=8)
         yield compiled(products._absorb, some | size, {"C": 1, "BM": 32, "BP": 128}, num_warps=4)
     yield compiled(products._fold, size | {"parts": "*fp32", "S": "*fp32"}, {"BT": 128}, num_warps=8)

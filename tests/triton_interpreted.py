@@ -59,9 +59,19 @@ def check_products(m=48, d=64, D=80):
     products.fourier(X, Wt, Z, torch.empty(m, 32))
     P = X.double() @ Wt.double().T
     close(Z, torch.cat([P.cos(), P.sin()], 1) / math.sqrt(D), 2e-6)
+    products.round_(X)
+    products.round_(Wt)
+    P = X.double() @ Wt.double().T
+    products.FOURIER |= {"BM": 16, "BN": 64}
+    Z.fill_(np.nan)
+    products.fourier_tf32(X, Wt, Z, 5)
+    close(Z, torch.cat([P.cos(), P.sin()], 1) / math.sqrt(D), 2e-6)
     S = torch.full((m, m), np.nan)
     products.Gram(m, 2 * D, "cpu", {"BT": 16, "BK": 32, "num_warps": 4, "num_stages": 1}, 20)(Z, S)
     close(S, Z.double() @ Z.double().T, 1e-6)
+    narrow = Z[:, : 2 * D - 7].contiguous()
+    products.Gram(m, 2 * D - 7, "cpu", {"BT": 16, "BK": 32, "num_warps": 4, "num_stages": 1}, 20)(narrow, S)
+    close(S, narrow.double() @ narrow.double().T, 1e-6)
     w, F, alpha, decay = torch.randn(1, 2 * D), torch.full((m, 1), np.nan), torch.randn(m, 1), torch.rand(1)
     products.Scores(m, 1, "cpu")(Z, w, F)
     close(F, Z.double() @ w.double().T, 1e-6)

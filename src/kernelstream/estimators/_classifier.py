@@ -199,6 +199,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state = self._state
         counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+        if len(state["classes"]) and y.dtype.kind in "iufb" and state["classes"].dtype.kind in "iufb":
+            counted = counted[~_known(state["classes"], y)[counted]]  # no need to sort what is not new
         labels, first = np.unique(y[counted], return_index=True)
         unknown = ~np.isin(labels, state["classes"])
         arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
@@ -267,8 +269,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return self._hot_row(y.item(0))
         if y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
             return None
-        known = classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y
-        return self._encode(state, y) if known.all() else None
+        return self._encode(state, y) if _known(classes, y).all() else None
 
     # ---------------------------------------------------------------- class weights
     def _weighs(self) -> bool:
@@ -294,6 +295,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _forget_rows(self, state: State) -> None:
         state["class_counts"][:] = 0
+
+
+def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which labels are among sorted classes, of which there is at least one."""
+    return classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y
 
 
 def _labels_1d(y: Any, name: str) -> np.ndarray:

@@ -14,6 +14,11 @@ HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 SECOND = 2048.0  # what the second half of a number is multiplied by
 
 
+def rounded(ops: Any, kind: torch.dtype) -> bool:
+    """Whether the large products are those of tensor cores, by programs of our own."""
+    return kind == torch.float32 and ops.precision != "float32"
+
+
 class Blocks:
     """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
 
@@ -46,7 +51,7 @@ class Blocks:
         C, P = w.shape
         m, device = ops.block, w.device
         single = w.dtype == torch.float32
-        self.fused = single and ops.precision != "float32"  # the Gram matrix by tensor cores, half of its tiles
+        self.fused = rounded(ops, w.dtype)
         kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
         self.half = kind in HALVES.values()
         self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(2)]
@@ -55,16 +60,19 @@ class Blocks:
         self.decay = torch.ones(C, dtype=w.dtype, device=device)
         self.numbers = torch.tensor(program.numbers, dtype=torch.float64, device=device)
         if self.fused:
-            programs = torch.cuda.get_device_properties(device).multi_processor_count
-            self.gram = products.Gram(m, P, device, products.GRAM[kind], programs)
-        self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), dtype=w.dtype, device=device)
-        if self.half and C == 1:
+            self.programs = torch.cuda.get_device_properties(device).multi_processor_count
+            self.gram = products.Gram(m, P, device, products.GRAM[kind], self.programs)
+        elif single:
+            self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), device=device)
+        if single and C == 1:
             self.scores_of = products.Scores(m, C, device)
 
     def features(self, X: torch.Tensor, k: int) -> None:
         """Features of rows X (m, d padded) into buffer k."""
         Z, features = self.Z[k], self.features_of
-        if isinstance(features, Fourier) and Z.dtype != torch.float64:
+        if isinstance(features, Fourier) and self.fused:
+            products.fourier_tf32(X, features.Wt, Z, 2 * self.programs)
+        elif isinstance(features, Fourier) and Z.dtype != torch.float64:
             products.fourier(X, features.Wt, Z, self.room)
         else:
             Z.copy_(features(X))
@@ -79,10 +87,10 @@ class Blocks:
     def scores(self, k: int, F: torch.Tensor) -> None:
         """F (m, C) from the features in buffer k, in float32 or better."""
         Z, w = self.Z[k], self.w
-        if not self.half:
-            torch.mm(Z, w.T, out=F) if len(w) > 1 else torch.mv(Z, w[0], out=F[:, 0])
-        elif len(w) == 1:
+        if len(w) == 1 and w.dtype == torch.float32:
             self.scores_of(Z, w, F)
+        elif not self.half:
+            torch.mm(Z, w.T, out=F)
         else:
             C = len(w)
             parts, top = _halves(w, Z.dtype)

@@ -15,10 +15,10 @@ from ...losses import Loss
 from ...rows import dense, is_tensor
 from ...updates import Update
 from . import from_array
-from .blocks import Blocks, new_book
+from .blocks import Blocks, new_book, rounded
 from .maps import Fourier
 from .passes import FeaturePass, State
-from .products import PAD
+from .products import PAD, round_
 from .recursion import Program
 
 CHUNK = 32  # blocks of a graph
@@ -37,6 +37,9 @@ class CudaPass(FeaturePass):
         if isinstance(self.map, Fourier):
             self.width = -(-self.width // PAD) * PAD
             self.map.Wt = torch.nn.functional.pad(self.map.Wt, (0, self.width - state["n_features"]))
+        self.rounds = isinstance(self.map, Fourier) and rounded(ops, self.w.dtype)
+        if self.rounds:
+            round_(self.map.Wt)
         self.ready = False
 
     def _prepare(self) -> None:
@@ -166,6 +169,11 @@ class CudaPass(FeaturePass):
     # ---------------------------------------------------------------- rows
     def _put(self, X: Any, rows: slice) -> None:
         """Rows of a tensor, an array or a CSR matrix into the buffer of the chunk."""
+        self._copy(X, rows)
+        if self.rounds:
+            round_(self.rows_in[: rows.stop - rows.start])
+
+    def _copy(self, X: Any, rows: slice) -> None:
         size, d = rows.stop - rows.start, X.shape[1]
         into = self.rows_in[:size, :d]
         if is_tensor(X):

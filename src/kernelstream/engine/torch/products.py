@@ -1,6 +1,6 @@
 r"""Matrix products of a block on a GPU, with what belongs to them fused in, as Triton programs.
 
-* features: ``[cos XW, sin XW] / sqrt(D)``, the cosines and sines in one reading of the projections;
+* features: ``[cos XW, sin XW] / sqrt(D)``, the cosines and sines with the product or in one reading of it;
 * Gram matrix ``S = Z Z'``: tiles on and below the diagonal only, the sum over the features split among programs and
   added up in a fixed order;
 * scores ``F = Z w'`` and weights ``w <- decay w + alpha'Z`` for features of any type, summed in float32.
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ..philox import COS, SIN
 
@@ -26,9 +27,10 @@ _PI_1, _PI_2, _PI_3 = (tl.constexpr(c) for c in (3.140625, 9.67502593994140625e-
 FREQUENCIES = 65536  # whose projections are made at once: 134 MB for 512 rows
 GRAM = {
     torch.float32: {"BT": 128, "BK": 32, "num_warps": 4, "num_stages": 4},
-    torch.float16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 3},
-    torch.bfloat16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 3},
+    torch.float16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 4},
+    torch.bfloat16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 4},
 }
+FOURIER = {"BM": 128, "BN": 128, "BK": 32, "num_warps": 4, "num_stages": 3}
 
 
 def fourier(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, room: torch.Tensor) -> None:
@@ -42,27 +44,56 @@ def fourier(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, room: torch.Tens
         _trig[grid](P, Z, start, size, D, Z.stride(0), 1.0 / math.sqrt(D), BN=1024, num_warps=4)
 
 
-def fused(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, tiles: dict[str, int]) -> None:
-    """As :func:`fourier`, the products in tf32 and without room for the projections."""
-    (m, d), D = X.shape, len(Wt)
-    grid = (triton.cdiv(m, tiles["BM"]), triton.cdiv(D, tiles["BN"]))
-    _fused[grid](X, Wt, Z, m, D, d, X.stride(0), Wt.stride(0), Z.stride(0), 1.0 / math.sqrt(D), **tiles)
+def round_(A: torch.Tensor) -> torch.Tensor:
+    """A float32 array rounded to tf32 in place; tensor cores cut the other bits off."""
+    A.view(torch.int32).add_(1 << 12).bitwise_and_(-(1 << 13))
+    return A
+
+
+def fourier_tf32(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, programs: int) -> None:
+    """As :func:`fourier`, products in tf32, of rows and frequencies that are rounded already; Z of any type."""
+    tiles = FOURIER
+    grid = (min(programs, triton.cdiv(len(X), tiles["BM"]) * triton.cdiv(len(Wt), tiles["BN"])),)
+    rows, frequencies = (
+        TensorDescriptor(A, list(A.shape), [A.stride(0), 1], [tiles[size], tiles["BK"]])
+        for A, size in ((X, "BM"), (Wt, "BN"))
+    )
+    _fourier[grid](rows, frequencies, Z, *X.shape, len(Wt), Z.stride(0), 1.0 / math.sqrt(len(Wt)), **tiles)
 
 
 @triton.jit
-def _fused(X, Wt, Z, m, D, d, sx, sw, sz, scale, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    row = tl.program_id(0) * BM + tl.arange(0, BM)
-    column = tl.program_id(1) * BN + tl.arange(0, BN)
-    k = tl.arange(0, BK)
-    left = X + (row % m)[:, None] * sx + k[None, :]
-    right = Wt + (column % D)[None, :] * sw + k[:, None]
-    total = tl.zeros([BM, BN], tl.float32)
-    for _ in range(0, d, BK):
-        total = tl.dot(tl.load(left), tl.load(right), total, input_precision="tf32")
-        left += BK
-        right += BK
-    sine, cosine = sincos(total)
-    at = Z + row.to(tl.int64)[:, None] * sz + column[None, :]
+def _fourier(X, Wt, Z, m, d, D, stride, scale, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every program makes several tiles, so that the sines of one are worked out beside the products of the next."""
+    down = tl.cdiv(m, BM)
+    for tile in tl.range(tl.program_id(0), down * tl.cdiv(D, BN), tl.num_programs(0), flatten=True):
+        row = tile % down * BM
+        column = tile // down * BN
+        total = tl.zeros([BM, BN], tl.float32)
+        for k in range(0, d, BK):
+            total = tl.dot(X.load([row, k]), Wt.load([column, k]).T, total, input_precision="tf32")
+        # in four parts, for which the registers suffice
+        left, right = _halved(total, BM, BN)
+        a, b = _halved(left, BM, BN // 2)
+        _sines(a, Z, row, column, m, D, stride, scale, BM, BN // 4)
+        _sines(b, Z, row, column + BN // 4, m, D, stride, scale, BM, BN // 4)
+        a, b = _halved(right, BM, BN // 2)
+        _sines(a, Z, row, column + BN // 2, m, D, stride, scale, BM, BN // 4)
+        _sines(b, Z, row, column + 3 * (BN // 4), m, D, stride, scale, BM, BN // 4)
+
+
+@triton.jit
+def _halved(A, BM: tl.constexpr, BN: tl.constexpr):
+    """Left and right half of the columns."""
+    return tl.split(tl.permute(tl.reshape(A, (BM, 2, BN // 2)), (0, 2, 1)))
+
+
+@triton.jit
+def _sines(P, Z, row, column, m, D, stride, scale, BM: tl.constexpr, BN: tl.constexpr):
+    """Cosines and sines of projections P (BM, BN) to their places."""
+    row += tl.arange(0, BM)
+    column += tl.arange(0, BN)
+    sine, cosine = sincos(P)
+    at = Z + row.to(tl.int64)[:, None] * stride + column[None, :]
     there = (row < m)[:, None] & (column < D)[None, :]
     tl.store(at, (cosine * scale).to(Z.dtype.element_ty), mask=there)
     tl.store(at + D, (sine * scale).to(Z.dtype.element_ty), mask=there)
@@ -105,7 +136,9 @@ class Gram:
 
     def __call__(self, Z: torch.Tensor, S: torch.Tensor) -> None:
         m, P = Z.shape
-        _gram[(self.pairs, self.splits)](Z, self.parts, m, P, Z.stride(0), self.share, **self.tiles)
+        _gram[(self.pairs, self.splits)](
+            Z, self.parts, m, P, Z.stride(0), self.share, P % self.tiles["BK"] == 0, **self.tiles
+        )
         _fold[(self.pairs, 4)](self.parts, S, m, S.stride(0), self.splits, self.pairs, BT=self.tiles["BT"], num_warps=8)
 
 
@@ -119,7 +152,7 @@ def _pair(number):
 
 
 @triton.jit
-def _gram(Z, parts, m, P, stride, share, BT: tl.constexpr, BK: tl.constexpr):
+def _gram(Z, parts, m, P, stride, share, EVEN: tl.constexpr, BT: tl.constexpr, BK: tl.constexpr):
     i, j = _pair(tl.program_id(0))
     tile = tl.arange(0, BT)
     k = tl.program_id(1) * share + tl.arange(0, BK)
@@ -128,10 +161,13 @@ def _gram(Z, parts, m, P, stride, share, BT: tl.constexpr, BK: tl.constexpr):
     total = tl.zeros([BT, BT], tl.float32)
     stop = tl.minimum(share, P - tl.program_id(1) * share)
     for start in range(0, stop, BK):
-        there = start + tl.arange(0, BK) < stop
-        a = tl.load(left, mask=there[None, :], other=0.0)
-        b = tl.load(right, mask=there[:, None], other=0.0)
-        total = tl.dot(a, b, total, input_precision="tf32")
+        if EVEN:
+            total = tl.dot(tl.load(left), tl.load(right), total, input_precision="tf32")
+        else:
+            there = start + tl.arange(0, BK) < stop
+            a = tl.load(left, mask=there[None, :], other=0.0)
+            b = tl.load(right, mask=there[:, None], other=0.0)
+            total = tl.dot(a, b, total, input_precision="tf32")
         left += BK
         right += BK
     at = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)) * BT * BT

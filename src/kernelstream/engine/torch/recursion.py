@@ -23,7 +23,7 @@ from ...updates import Update
 from .formulas import keep, load, read_memory, shared, step_of, store, write_memory
 
 GROUP = 32  # rows whose tau are held in registers: one per lane of a warp
-TILE = 256  # rows of the strip of S handled at once
+TILE = 512  # rows of the strip of S handled at once
 WARPS = 4
 BOOK = 3  # t, and count and mean of the centred target
 
@@ -111,7 +111,7 @@ def recursion(
     """
     m, C = F.shape
     columns = 1 if C == 1 else max(16, triton.next_power_of_2(C))  # the least width of a product
-    tile = min(TILE if C == 1 else TILE // 2, max(16, triton.next_power_of_2(m)))
+    tile = min(TILE if C == 1 else TILE // 4, max(16, triton.next_power_of_2(m)))
     _kernel[(1,)](
         F, S, y, weight, numbers, memory, book, alpha, decay, m, S.stride(0),
         C=C, CP=columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed, UPDATE=program.update,
