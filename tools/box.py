@@ -1,7 +1,7 @@
-"""Write the table "What is in the box" of README.md from the registries.
+"""Write the tables of README.md: what is in the box from the registries, the peers from the runs in results/.
 
-python tools/box.py            # after adding a component
-python tools/box.py --check    # exit code 1 when the table is stale
+python tools/box.py            # after adding a component, or after running an experiment of the tables
+python tools/box.py --check    # exit code 1 when a table is stale
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import sys
 from pathlib import Path
 
 import kernelstream
-from kernelstream import budgets, features, kernels, losses, updates, zoo
+from kernelstream import budgets, features, kernels, losses, reproduce, updates, zoo
+from kernelstream.reproduce.report import markdown_table
 
-README = Path(__file__).parents[1] / "README.md"
-START, END = "<!-- box: written by tools/box.py -->", "<!-- end of box -->"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+SHOWN = ("peers-row", "peers-batch")  # experiments whose tables the README has
 
 
-def table() -> str:
+def box() -> str:
     """Every public name, by kind."""
     rows = {
         "Estimators": [name for name in kernelstream._NAMES if name[0].isupper()],
@@ -32,13 +34,30 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def results() -> str:
+    """Tables of the experiments that compare with other tools."""
+    lines = []
+    for name in SHOWN:
+        experiment = reproduce.load(name)
+        cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
+        title, *rest = markdown_table(experiment, cells)
+        lines += [f"**{experiment.title}.** {' '.join(experiment.text.split())}", *rest]
+    return "\n".join(lines).rstrip()
+
+
+TABLES = {"box": box, "results": results}
+
+
 def renewed(text: str) -> str:
-    """The README with a fresh table."""
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    if not after:
-        raise ValueError(f"{README.name} lacks the lines {START} and {END}")
-    return f"{before}{START}\n{table()}\n{END}{after}"
+    """The README with fresh tables."""
+    for name, table in TABLES.items():
+        start, end = f"<!-- {name}: written by tools/box.py -->", f"<!-- end of {name} -->"
+        before, found, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{README.name} lacks the lines {start} and {end}")
+        text = f"{before}{start}\n{table()}\n{end}{after}"
+    return text
 
 
 if __name__ == "__main__":

@@ -261,7 +261,7 @@ def _markdown(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
 
 
 def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
-    """Lines of a Markdown table: mean ± std, the paper's mean in brackets, the best in bold."""
+    """Lines of a Markdown table: mean ± std, the best in bold; beside it the paper's mean, or a peer's seconds."""
     measure = experiment.measure
     sets = list(dict.fromkeys(cell.data for cell in cells))
     top = best(experiment, cells)
@@ -276,6 +276,7 @@ def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
                 continue
             text = _mean_std(cell, measure)
             text = f"**{text}**" if cell.mean == top.get(d) else text
-            row.append(text + (f" ({number(cell.printed.value, measure)})" if cell.printed else ""))
+            beside = f" ({number(cell.printed.value, measure)})" if cell.printed else ""
+            row.append(text + (f", {seconds(cell.time)} s" if experiment.source == "peers" else beside))
         lines.append(f"| {label} | {' | '.join(row)} |")
     return [*lines, ""]
