@@ -19,7 +19,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelstream import FeatureClassifier, FeatureRegressor, losses, updates
+from kernelstream import (
+    BinningClassifier,
+    FeatureClassifier,
+    FeatureRegressor,
+    FixedFeatureClassifier,
+    KernelSDCAClassifier,
+    losses,
+    updates,
+)
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian
 
@@ -151,6 +159,21 @@ def test_callbacks_change_nothing():
     assert recorder.ended == recorder.begun == 6  # five parts, and the whole
     assert len(recorder.scores) == 5
     assert recorder.scores[-1] > 0.9
+
+
+@pytest.mark.parametrize("est", [
+    FixedFeatureClassifier(small, random_state=0),
+    KernelSDCAClassifier(gamma=1.0, tol=0.1, random_state=0),
+    BinningClassifier(n_components=20, gamma=1.0, lam=1.0, random_state=0),
+], ids=lambda est: type(est).__name__)  # fmt: skip
+def test_callbacks_leave_learners_of_all_rows_their_rows(est):
+    rows, labels = make_moons(1500, noise=0.15, random_state=0)  # more than the rows between two reports of a stream
+    recorder = Recorder()
+    heard = clone(est).set_callbacks(recorder).fit(rows, labels)
+    assert heard.state_["t"] == 1500
+    assert recorder.ended == recorder.begun == 2
+    plain = clone(est).fit(rows, labels)
+    np.testing.assert_array_equal(heard.decision_function(rows), plain.decision_function(rows))
 
 
 def test_a_callback_may_stop_a_fit():

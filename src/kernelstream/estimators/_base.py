@@ -39,6 +39,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
     standardize: bool = False
 
     on_device: bool = False  # whether the family has a torch engine
+    _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
 
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
@@ -98,8 +99,19 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """Learn validated rows; returns the scores in public form."""
         raise NotImplementedError
 
+    def _loss_now(self, state: State) -> Any:
+        """The loss in use."""
+        raise NotImplementedError
+
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""
+        raise NotImplementedError
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """Target of all rows as batch solvers take it, (n, outputs), and the weights of the rows or None.
+
+        Enters what the state must know of the target.
+        """
         raise NotImplementedError
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
@@ -141,7 +153,7 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamEstimator:
-        """Forget everything, then learn the rows in order, in one pass.
+        """Forget everything, then learn the rows: in order and in one pass, if not all at once.
 
         Parameters
         ----------
@@ -155,10 +167,11 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
         """
         if listens(self):
             n = X.shape[0] if hasattr(X, "shape") else len(X)
-            context = self._init_callback_context(max_subtasks=len(cuts(n)))
+            parts = [slice(0, n)] if self._at_once else cuts(n)
+            context = self._init_callback_context(max_subtasks=len(parts))
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             with self._all_or_nothing():
-                learn_in_parts(self, context, *self._admit(X, y, None, sample_weight, fresh=True))
+                learn_in_parts(self, context, parts, *self._admit(X, y, None, sample_weight, fresh=True))
         else:
             self._learn_checked(X, y, None, sample_weight, fresh=True)
         self._end_warm_up()
@@ -261,16 +274,17 @@ class StreamEstimator(CallbackSupportMixin, BaseEstimator):
             "seed": seed_from(self._seed_source()),
             "t": 0,
             "n_outputs": 1,
-            "warm_rows": self._warm_up_rows(),
+            "warm_rows": 0 if self._at_once else self._warm_up_rows(),
             "warm_count": 0,
         }
         if self.standardize:
             state |= {"x_count": 0.0, "x_mean": np.zeros(X.shape[1]), "x_m2": np.zeros(X.shape[1])}
         self._forget()
-        self._begin(state)
+        if not self._at_once:
+            self._begin(state)
         self._declare(state, declared)
         self._state = state
-        if not state["warm_rows"]:
+        if not (self._at_once or state["warm_rows"]):
             self._reset(state)
 
     def _seed_source(self) -> Any:

@@ -24,6 +24,7 @@ from ..rows import Rows, host
 from ..solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
 from ..updates import positive, unwrap
 from ._base import WARM_UP, State, StreamEstimator
+from ._batch import CALLER, counted
 from ._binning_fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from ._binning_search import Search
 from .feature import mix_outputs
@@ -68,6 +69,10 @@ class BinningEstimator(StreamEstimator):
     @property
     def _online(self) -> bool:
         return isinstance(self._solver, Online)
+
+    @property
+    def _at_once(self) -> bool:  # type: ignore[override]
+        return not self._online
 
     @property
     def _update(self) -> Any:
@@ -127,10 +132,7 @@ class BinningEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- hooks of the online solver
     def _warm_up_rows(self) -> int:
-        return WARM_UP if self._online and self._map.needs_data else 0
-
-    def _begin(self, state: State) -> None:
-        pass
+        return WARM_UP if self._map.needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
         """Bandwidth by its rule, after the columns are divided by their range where both are left to us."""
@@ -143,8 +145,6 @@ class BinningEstimator(StreamEstimator):
             state["gamma"] *= _NARROWER
 
     def _reset(self, state: State) -> None:
-        if not self._online:
-            return
         outputs = state["n_outputs"]
         weights = np.zeros((self._columns * self.n_components, outputs), state["dtype"])
         update, _ = unwrap(self._update)
@@ -162,9 +162,6 @@ class BinningEstimator(StreamEstimator):
             part = None if weight is None else weight[rows]
             scores[rows] = ops.binning.cell_pass(cells, width, y[rows], part, state, spec)
         return scores
-
-    def _loss_now(self, state: State) -> Loss:
-        raise NotImplementedError
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
         names = [name for name in ("w", "G") if name in state]
@@ -214,12 +211,6 @@ class BinningEstimator(StreamEstimator):
             self._state |= kept
             self._cache["old"] = old
 
-    def _batch_target(
-        self, state: State, y: np.ndarray, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Targets (n, C) of the outputs, and the weights of the rows; enters what the state must know of the target."""
-        raise NotImplementedError
-
     @staticmethod
     def _error(F: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
         """What the search makes small, for scores F and targets Y (n, C)."""
@@ -228,16 +219,12 @@ class BinningEstimator(StreamEstimator):
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         if self._online:
             return super()._run(X, y, weight)
-        if weight is not None:
-            if not (weight > 0).any():
-                raise ValueError("all rows have weight 0: there is nothing to learn from")
-            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
-        self._fit_batch(self._state, X, y, weight, self._cache.pop("old", None))
+        X, y, weight = counted(X, y, weight)
+        self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
         return np.empty(0)
 
-    def _fit_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, old: State | None) -> None:
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, old: State | None) -> None:
         solver, loss, ops = self._solver, self._solver_loss(), self._ops
-        Y, weight = self._batch_target(state, y, weight)
         outputs = Y.shape[1]
         offset = state["offset"] = best_constant(Y, weight, loss)
         if "gamma" not in state:
@@ -263,7 +250,7 @@ class BinningEstimator(StreamEstimator):
                 f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
                 f"raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=CALLER,
             )
         keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}

@@ -32,9 +32,9 @@ def cuts(n: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 
-def learn_in_parts(est: Any, context: Any, X: Any, y: Any, weight: Any) -> None:
+def learn_in_parts(est: Any, context: Any, parts: list[slice], X: Any, y: Any, weight: Any) -> None:
     """Learn checked rows, telling the callbacks after every part; they may end it early."""
-    for rows in cuts(X.shape[0]):
+    for rows in parts:
         part = context.subcontext(task_name=f"rows to {rows.stop}")
         part.call_on_fit_task_begin(estimator=est, X=X, y=y)
         est._run(X[rows], y[rows], None if weight is None else weight[rows])

@@ -251,6 +251,23 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return np.full(len(y), self._sign_of_lone(state))
         return 2.0 * codes - 1.0
 
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """One against the rest: +1 for the class of the output, -1 for the others; two classes share one output."""
+        classes, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        state |= {"classes": classes, "class_counts": np.bincount(codes).astype(np.float64)}
+        state["n_outputs"] = len(classes) if len(classes) > 2 else 1
+        if self.class_weight is not None:
+            factor = counts.sum() / (len(classes) * counts)
+            if isinstance(self.class_weight, dict):
+                factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+            weight = factor[codes] if weight is None else factor[codes] * weight
+        if len(classes) == 1:
+            return np.full((len(y), 1), self._sign_of_lone(state)), weight
+        if len(classes) == 2:
+            return 2.0 * codes[:, None] - 1.0, weight
+        return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
+
     def _hot_row(self, y: Any) -> np.ndarray | None:
         state = self._state
         classes = state["classes"]

@@ -16,7 +16,6 @@ from .. import engine as engines
 from .. import kernels
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
-from ..losses import Loss
 from ..random import generator
 from ..rows import Rows, concat, dense, drop, host, pack, unpack
 from ..updates import check_auto, positive
@@ -104,9 +103,6 @@ class DoublyEstimator(StreamEstimator):
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
-    def _loss_now(self, state: State) -> Loss:
-        raise NotImplementedError
-
     def _the_step(self) -> DoublyStep:
         if isinstance(self.step, DoublyStep):
             return self.step

@@ -10,11 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
+from .. import losses
 from ._base import State, StreamEstimator
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
     """Adds ``predict`` and ``partial_fit`` for real targets."""
+
+    loss: Any
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the predictions made before each update.
@@ -53,8 +56,14 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
     def _run(self, X, y, weight):
         return self._advance(X, y, weight)[:, 0]
 
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        return y[:, None], weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
         return np.array([y], np.float64) if type(y) in (float, int) and math.isfinite(y) else None

@@ -143,28 +143,9 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         loss = self._solver_loss()
         return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
-    def _loss_now(self, state: State) -> Loss:
-        return StreamClassifier._loss_now(self, state)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._solver.serves(self._loss_for(2) if self._online else self._solver_loss())
-
-    def _batch_target(self, state, y, weight):
-        classes, codes = np.unique(y, return_inverse=True)
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
-        state |= {"classes": classes, "class_counts": np.bincount(codes).astype(np.float64)}
-        state["n_outputs"] = len(classes) if len(classes) > 2 else 1
-        if self.class_weight is not None:
-            factor = counts.sum() / (len(classes) * counts)
-            if isinstance(self.class_weight, dict):
-                factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
-            weight = factor[codes] if weight is None else factor[codes] * weight
-        if len(classes) == 1:
-            return np.full((len(y), 1), self._sign_of_lone(state)), weight
-        if len(classes) == 2:
-            return 2.0 * codes[:, None] - 1.0, weight
-        return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
 
     @staticmethod
     def _error(F, Y, weight):
@@ -288,15 +269,11 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
 
     def _reset(self, state: State) -> None:
         super()._reset(state)
-        if self._online:
-            state["center"] = np.zeros(2)
+        state["center"] = np.zeros(2)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._solver.serves(self._solver_loss())
-
-    def _batch_target(self, state, y, weight):
-        return y[:, None], weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

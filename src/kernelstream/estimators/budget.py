@@ -63,9 +63,6 @@ class BudgetEstimator(StreamEstimator):
     def _update(self) -> Update:
         return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
 
-    def _loss_now(self, state: State) -> losses.Loss:
-        raise NotImplementedError
-
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
             return self._bandwidth.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
@@ -417,9 +414,6 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
         self.center = center
         self.engine = engine
         self.random_state = random_state
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
 
     def _reset(self, state: State) -> None:
         super()._reset(state)

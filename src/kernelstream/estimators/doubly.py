@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import losses
 from ..kernels import Kernel
 from ..losses import Loss
 from ._base import State
@@ -249,6 +248,3 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
             return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
-
-    def _loss_now(self, state: State) -> Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))

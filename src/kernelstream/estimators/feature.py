@@ -55,9 +55,6 @@ class FeatureEstimator(StreamEstimator):
         """The update that needs no step size: with a step for every weight, or on a device, one for all of them."""
         return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad()
 
-    def _loss_now(self, state: State) -> losses.Loss:
-        raise NotImplementedError
-
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
             return self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"]))
@@ -348,9 +345,6 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
 
     def _reset(self, state: State) -> None:
         super()._reset(state)

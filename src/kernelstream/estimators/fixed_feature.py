@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from .. import losses, solvers
 from .._progress import SolverBar
@@ -17,19 +16,15 @@ from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
 from ..updates import positive
 from ._base import State
+from ._batch import CALLER, BatchEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
-from .binning import BinningClassifier
 from .feature import FeatureEstimator, feature_blocks
 
 SOLVERS = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
 
 
-def _never(est: Any) -> bool:
-    return False
-
-
-class FixedFeatureEstimator(FeatureEstimator):
+class FixedFeatureEstimator(BatchEstimator, FeatureEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     features: Any
@@ -45,10 +40,6 @@ class FixedFeatureEstimator(FeatureEstimator):
         """The loss that the solver minimises for every output."""
         raise NotImplementedError
 
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> Any:
-        """Targets (n, C) of the outputs, and the weights of the rows; enters what the state must know of the target."""
-        raise NotImplementedError
-
     def _check_parameters(self) -> None:
         solver = self._solver
         if solver.name not in SOLVERS:
@@ -57,23 +48,9 @@ class FixedFeatureEstimator(FeatureEstimator):
         solver.serves(self._solver_loss())
         positive("lam", self.lam)
 
-    # ---------------------------------------------------------------- hooks: all the work is in _run
-    def _begin(self, state: State) -> None:
-        pass
-
-    def _warm_up_rows(self) -> int:
-        return 0
-
-    def _reset(self, state: State) -> None:
-        pass
-
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        if weight is not None:
-            if not (weight > 0).any():
-                raise ValueError("all rows have weight 0: there is nothing to learn from")
-            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
-        state, loss = self._state, self._solver_loss()
-        Y, weight = self._batch_target(state, y, weight)
+    # ---------------------------------------------------------------- hooks
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss = self._solver_loss()
         state["offset"] = np.average(Y, axis=0, weights=weight) if loss.kind == "regression" else np.zeros(Y.shape[1])
         self._estimate(state, X)
         mapping = self._mapping(state)
@@ -86,9 +63,10 @@ class FixedFeatureEstimator(FeatureEstimator):
             found = self._solver.solve(problem)
         if not found.converged:
             passes = f"{self._solver.name} has not converged in {found.n_iter} passes"
-            warnings.warn(f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=4)
+            warnings.warn(
+                f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=CALLER
+            )
         state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
-        return np.empty(0)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], len(state["w"])))
@@ -163,10 +141,6 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     True
     """
 
-    learn = available_if(_never)(StreamClassifier.learn)
-    partial_fit = available_if(_never)(StreamClassifier.partial_fit)
-    _batch_target = BinningClassifier._batch_target
-
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -193,9 +167,6 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         loss = self._solver_loss()
         return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
-
-    def _loss_now(self, state: State) -> Loss:
-        return StreamClassifier._loss_now(self, state)
 
 
 class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
@@ -229,9 +200,6 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     True
     """
 
-    learn = available_if(_never)(StreamRegressor.learn)
-    partial_fit = available_if(_never)(StreamRegressor.partial_fit)
-
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -251,9 +219,3 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
 
     def _solver_loss(self) -> Loss:
         return losses.get(self.loss, task="regression")
-
-    def _loss_now(self, state: State) -> Loss:
-        return self._cached("loss", self._solver_loss)
-
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> Any:
-        return y[:, None], weight

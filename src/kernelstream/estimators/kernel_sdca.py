@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from .. import losses
 from .._progress import SolverBar
@@ -19,6 +18,7 @@ from ..solvers._duals import dual_of
 from ..solvers.kernel_sdca import kernel_sdca
 from ..updates import positive
 from ._base import State
+from ._batch import CALLER, BatchEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
 from .budget import BudgetEstimator
@@ -26,11 +26,7 @@ from .budget import BudgetEstimator
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
 
 
-def _never(est: Any) -> bool:
-    return False  # all rows must be there at once
-
-
-class KernelSDCA(BudgetEstimator):
+class KernelSDCA(BatchEstimator, BudgetEstimator):
     """What classifier and regressor share: everything but the target."""
 
     lam: float
@@ -38,39 +34,11 @@ class KernelSDCA(BudgetEstimator):
     tol: float
     max_iter: int
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Minimise the objective over all rows, from the start.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            Factors of each row's loss.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            X, y, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            if weight is not None:
-                counted = weight > 0
-                if not counted.any():
-                    raise ValueError("all sample weights are zero")
-                X, y, weight = X[counted], y[counted], weight[counted]
-            state = self._state
-            self._estimate(state, X)
-            self._forget()
-            Y, weight = self._targets(state, y, weight)
-            self._solve(state, X, Y, np.ones(len(Y)) if weight is None else weight)
-            state["t"] = X.shape[0]
-        self._warm_caches()
-        return self
-
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray) -> None:
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        self._estimate(state, X)
         kernel, loss = self._kernel(state), self._row_loss()
         n = X.shape[0]
+        weight = np.ones(n) if weight is None else weight
         rows = X.astype(np.float64, copy=False)
         whole = kernel.pairwise(rows, rows) if n <= KEPT else None
 
@@ -112,7 +80,7 @@ class KernelSDCA(BudgetEstimator):
                 f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
                 f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=CALLER,
             )
 
     # ---------------------------------------------------------------- results
@@ -136,10 +104,6 @@ class KernelSDCA(BudgetEstimator):
         """The loss of one output."""
         raise NotImplementedError
 
-    def _targets(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
-        """Targets (n, outputs) and the weights of the rows."""
-        raise NotImplementedError
-
     def _check_parameters(self) -> None:
         positive("lam", self.lam)
         if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
@@ -148,17 +112,8 @@ class KernelSDCA(BudgetEstimator):
             raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
         dual_of(self._row_loss())
 
-    def _begin(self, state: State) -> None:
-        pass
 
-    def _warm_up_rows(self) -> int:
-        return 0
-
-    def _reset(self, state: State) -> None:
-        pass
-
-
-class KernelSDCAClassifier(StreamClassifier, KernelSDCA):
+class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
     r"""Kernel machine on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i, f(x_i))`` by dual coordinate ascent.
 
     The batch reference of the online learners: with the hinge it is a support vector machine (``C = 1/(lam n)``, no
@@ -226,16 +181,6 @@ class KernelSDCAClassifier(StreamClassifier, KernelSDCA):
         self.engine = engine
         self.random_state = random_state
 
-    @available_if(_never)
-    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Not there: all rows are needed at once."""
-        raise NotImplementedError
-
-    @available_if(_never)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelSDCAClassifier:
-        """Not there: all rows are needed at once."""
-        raise NotImplementedError
-
     def _row_loss(self) -> losses.Loss:
         return losses.get(self.loss, task="binary")
 
@@ -243,24 +188,8 @@ class KernelSDCAClassifier(StreamClassifier, KernelSDCA):
         loss = self._row_loss()
         return losses.OneVsRest(loss) if n_classes > 2 else loss
 
-    def _targets(self, state, y, weight):
-        classes, codes = np.unique(y, return_inverse=True)
-        state |= {"classes": classes, "class_counts": np.bincount(codes).astype(np.float64)}
-        state["n_outputs"] = len(classes) if len(classes) > 2 else 1
-        if self.class_weight is not None:
-            counts = np.bincount(codes, weights=weight)
-            factor = counts.sum() / (len(classes) * counts)
-            if isinstance(self.class_weight, dict):
-                factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
-            weight = factor[codes] if weight is None else factor[codes] * weight
-        if len(classes) == 1:
-            return np.full((len(y), 1), self._sign_of_lone(state)), weight
-        if len(classes) == 2:
-            return 2.0 * codes[:, None] - 1.0, weight
-        return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
 
-
-class KernelSDCARegressor(StreamRegressor, KernelSDCA):
+class KernelSDCARegressor(KernelSDCA, StreamRegressor):
     r"""Kernel regression on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i - ybar, f(x_i))`` by dual ascent.
 
     The squared loss gives kernel ridge regression with ``alpha = lam n``, the epsilon-insensitive loss a support vector
@@ -307,23 +236,10 @@ class KernelSDCARegressor(StreamRegressor, KernelSDCA):
         self.engine = engine
         self.random_state = random_state
 
-    @available_if(_never)
-    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Not there: all rows are needed at once."""
-        raise NotImplementedError
-
-    @available_if(_never)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSDCARegressor:
-        """Not there: all rows are needed at once."""
-        raise NotImplementedError
-
     def _row_loss(self) -> losses.Loss:
         return losses.get(self.loss, task="regression")
 
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._row_loss()
-
-    def _targets(self, state, y, weight):
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         mean = float(np.average(y, weights=weight)) if self.center else 0.0
         if self.center:
             state["center"] = np.array([float(len(y)), mean])

@@ -55,9 +55,6 @@ class RRFEstimator(StreamEstimator):
     def _update(self) -> AdaGrad:
         return self._cached("update", lambda: AdaGrad(self.eta))
 
-    def _loss_now(self, state: State) -> losses.Loss:
-        raise NotImplementedError
-
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
         make = self._spectrum.draw
@@ -282,9 +279,6 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
 
     def _reset(self, state: State) -> None:
         super()._reset(state)

@@ -360,9 +360,6 @@ class NystroemRegressor(StreamRegressor, NystroemEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
-
     def _reset(self, state: State) -> None:
         super()._reset(state)
         if self.center:
