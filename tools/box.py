@@ -40,7 +40,7 @@ def results() -> str:
     for name in SHOWN:
         experiment = reproduce.load(name)
         cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
-        title, *rest = markdown_table(experiment, cells)
+        rest = markdown_table(experiment, cells)[1:]  # without its heading
         lines += [f"**{experiment.title}.** {' '.join(experiment.text.split())}", *rest]
     return "\n".join(lines).rstrip()
 
