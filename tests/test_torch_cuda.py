@@ -134,10 +134,12 @@ def test_ridge_binning_nystroem():
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["rbp", "forgetron", "bogd", "bpas"])
+@pytest.mark.parametrize("name", ["rbp", "forgetron", "bogd", "bpas", "bsgd_remove"])
 def test_budget_learners(name):
     pytest.importorskip("kernelstream._core")
     X, y, _ = rows(400)
     y = task("binary", y)
     want, got = (zoo.make(name, gamma=0.5, budget=30, random_state=0, engine=engine) for engine in ("native", GPU))
     np.testing.assert_allclose(got.learn(X, y), want.learn(X, y), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(got.dual_coef_, want.dual_coef_, rtol=1e-7, atol=1e-8)

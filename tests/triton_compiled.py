@@ -43,6 +43,26 @@ def recursion_program(name, update, wide):
     return compiled(recursion._kernel, signature, constants, num_warps=recursion.WARPS)
 
 
+def removal_programs():
+    from kernelstream import losses
+    from kernelstream.engine.torch import recursion, removal
+    from kernelstream.updates import Pegasos
+
+    program = recursion.program(losses.get("hinge"), Pegasos())
+    for strategy in removal.STRATEGIES:
+        for number, acc in (("*fp32", tl.float32), ("*fp64", tl.float64)):
+            signature = dict.fromkeys(("F", "A", "y", "weight", "alpha"), number)
+            signature |= dict.fromkeys(("numbers", "memory", "book", "kept"), "*fp64")
+            signature |= dict.fromkeys(("chosen", "members"), "*i32") | {"m": "i32", "stride": "i32"}
+            constants = {
+                "B": 1000, "BP": 1024, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
+                "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "CENTER": False,
+                "STRATEGY": strategy.name, "LIMITED": strategy.name == "bogd", "ACC": acc,
+                "GROUP": recursion.GROUP, "TILE": removal.TILE,
+            }  # fmt: skip
+            yield compiled(removal._removal, signature, constants, num_warps=recursion.WARPS)
+
+
 def other_programs():
     from kernelstream.engine.torch import philox, products
 
@@ -76,5 +96,6 @@ if __name__ == "__main__":
     for number in map(int, sys.argv[1:]) if sys.argv[1:] else range(len(pairs)):
         for wide in (False, True):
             assert recursion_program(*pairs[number], wide)
+    assert all(removal_programs())
     assert all(other_programs())
     print("compiled")

@@ -3,6 +3,7 @@
 A program of its own, started by test_torch_engine.py: the interpreter is chosen before Triton is imported.
 """
 
+import copy
 import math
 import os
 
@@ -12,12 +13,20 @@ import numpy as np
 import torch
 from triton_interpreted_pairs import PAIRS
 
-from kernelstream import engine, losses
+from kernelstream import BudgetClassifier, BudgetRegressor, budgets, engine, losses
 from kernelstream.engine import philox
+from kernelstream.engine.torch import Ops, products, recursion, removal
 from kernelstream.engine.torch import philox as device_philox
-from kernelstream.engine.torch import products, recursion
+from kernelstream.updates import OGD, NormAdaGrad, Pegasos, Perceptron
 
 EXACT = engine.get("python")
+REMOVALS = [
+    (BudgetClassifier, budgets.RemoveRandom(), "hinge", Perceptron(0.7)),
+    (BudgetClassifier, budgets.RemoveSmallest(), "hinge", Pegasos(0.05)),
+    (BudgetClassifier, budgets.RemoveSmallest(), "logistic", NormAdaGrad()),
+    (BudgetClassifier, budgets.BOGD(limit=0.3), "hinge", OGD(0.5, lam=0.1)),
+    (BudgetRegressor, budgets.BOGD(), "squared", NormAdaGrad()),
+]
 
 
 def check_recursion(name, update, m=37, d=7):
@@ -87,6 +96,37 @@ def check_normals(D=70, d=33):
         assert (philox.normals(seed, 3, np.arange(d), D, 2, 0.37) == out.numpy().T).all()
 
 
+def check_removal(kind, strategy, loss, update, B=7, m=40):
+    """Blocks of a budget learner that fills up on the way, against the specification."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2 * m, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1]
+    y = y if kind is BudgetRegressor else np.where(y > 0.2, 1.0, -1.0)
+    weight = rng.uniform(0.5, 1.5, 2 * m) * (rng.random(2 * m) < 0.9)
+    est = kind("gaussian", gamma=0.5, budget=B, strategy=strategy, loss=loss, update=update, engine="python")
+    est.partial_fit(X[:4], y[:4])
+    theirs, rule = est.state_, est._rule(est._state)
+    ours = copy.deepcopy(theirs)
+    kernel = est._kernel(theirs)
+    pass_ = removal.device_removal(Ops("cpu", "tf32", m), kernel, rule, 1)
+    for rows in (slice(0, m), slice(m, 2 * m)):
+        u = rng.random(m)
+        expected = EXACT.budget_pass(
+            EXACT.Expansion(kernel, theirs), X[rows], None, y[rows], weight[rows], u, theirs, rule
+        )
+        got, slots, joined = pass_(X[rows], torch.tensor(ours["support"]), y[rows], weight[rows], u, ours)
+        ours["support"][slots] = X[rows][joined]
+        np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9, err_msg=str(strategy))
+        for name in ("support", "diag", "memory", "center"):
+            if name in theirs:
+                np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-8, atol=1e-9, err_msg=name)
+        for name in ("n_support", "t"):
+            assert ours[name] == theirs[name]
+        a, b = (state["alpha"] * state["scale"][:, None] for state in (ours, theirs))
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+    assert ours["n_support"] == B
+
+
 def close(got, expected, tolerance):
     assert float((got.double() - expected).abs().max()) < tolerance
 
@@ -96,4 +136,6 @@ if __name__ == "__main__":
     check_normals()
     for pair in PAIRS:
         check_recursion(*pair)
+    for case in REMOVALS:
+        check_removal(*case)
     print("equal")

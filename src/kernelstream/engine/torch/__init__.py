@@ -118,6 +118,17 @@ class Ops:
 
         return expansion(self, kernel, state)
 
+    def budget_pass(self, expansion: Any, X: Any, Z: Any, y: Any, weight: Any, u: Any, state: Any, rule: Any) -> Any:
+        """Kernel expansion under a budget; on a GPU, where it is known there, the removals too."""
+        if self.cuda and self.triton and hasattr(expansion, "removal"):
+            removal = expansion.removal(rule, len(state["alpha"]))
+            if removal is not None:
+                scores, slots, rows = removal(X, expansion.values.support(state), y, weight, u, state)
+                if len(slots):
+                    expansion.replace(X, rows, state, slots)
+                return scores
+        return self.host.budget_pass(expansion, X, Z, y, weight, u, state, rule)
+
     def least_squares(self, state: dict[str, Any], rule: Any, forgetting: float) -> Any:
         """The recursion of ridge regression."""
         from .ridge import DeviceRecursion

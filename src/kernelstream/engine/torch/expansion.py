@@ -1,4 +1,4 @@
-"""Kernel expansions under a budget: Gram blocks on the device, the pass over their numbers by the processor."""
+"""Kernel expansions under a budget: Gram blocks on the device; the pass over their numbers there or here."""
 
 from __future__ import annotations
 
@@ -63,6 +63,15 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
         def __init__(self) -> None:
             super().__init__(kernel, state)
             self.values = Gaussians(ops, float(kernel.gamma))  # type: ignore[attr-defined]
+            self.passes: tuple[Any, Any] | None = None
+
+        def removal(self, rule: Any, outputs: int) -> Any:
+            """The device's pass for a rule, or None; made once."""
+            from .removal import device_removal
+
+            if self.passes is None or self.passes[0] is not rule:
+                self.passes = rule, device_removal(ops, kernel, rule, outputs)
+            return self.passes[1]
 
         def cut(self, X: Any, rows: slice) -> Any:
             return np.ascontiguousarray(dense(X[rows]))

@@ -34,12 +34,12 @@ class CudaPass(FeaturePass):
         self.memory = ops.tensor(state["memory"])
         self.book = new_book(state, ops.device)
         self.program, self.width = program, state["n_features"]
+        self.rounds = isinstance(self.map, Fourier) and rounded(ops, self.w.dtype)
         if isinstance(self.map, Fourier):
             self.width = -(-self.width // PAD) * PAD
             self.map.Wt = torch.nn.functional.pad(self.map.Wt, (0, self.width - state["n_features"]))
-        self.rounds = isinstance(self.map, Fourier) and rounded(ops, self.w.dtype)
-        if self.rounds:
-            round_(self.map.Wt)
+            if self.rounds:
+                round_(self.map.Wt)
         self.ready = False
 
     def _prepare(self) -> None:
