@@ -105,7 +105,7 @@ class Bench:
     def model(self, D: int, precision: str = "tf32", loss: str = "hinge", **rest) -> FeatureClassifier:
         features = RandomFourier(gamma=rest.pop("gamma", 1 / (2 * WIDTH)), n_components=D, random_state=0)
         engine = TorchEngine(self.device, precision, rest.pop("block", BLOCK))
-        return FeatureClassifier(features, loss, "norm_ada_grad", engine=engine, random_state=0, **rest)
+        return FeatureClassifier(features, loss, "norm_adagrad", engine=engine, random_state=0, **rest)
 
     def rows(self, n: int):
         rng = self.torch.Generator(self.device).manual_seed(0)
@@ -211,14 +211,14 @@ class Bench:
         exact = {}
         for loss, y in tasks.items():
             features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
-            est = FeatureClassifier(features, loss, "norm_ada_grad", engine="python", random_state=0)
+            est = FeatureClassifier(features, loss, "norm_adagrad", engine="python", random_state=0)
             exact[loss] = est.learn(X, y.astype(int))
         for name in ("float64", "float32", "tf32", "fp16", "bf16"):
             row: list[object] = [name]
             for loss, y in tasks.items():
                 features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
                 engine = TorchEngine(self.device, "float32" if name == "float64" else name, BLOCK)
-                est = FeatureClassifier(features, loss, "norm_ada_grad", engine=engine, random_state=0)
+                est = FeatureClassifier(features, loss, "norm_adagrad", engine=engine, random_state=0)
                 F = est.learn(X if name == "float64" else X.astype(np.float32), y.astype(int))
                 known = np.isfinite(exact[loss])  # a label that has not appeared has a score of -inf
                 row.append(float(np.abs(F[known] - exact[loss][known]).max()))

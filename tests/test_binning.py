@@ -147,7 +147,7 @@ class OneHot(FeatureMap):
 
 
 @pytest.mark.parametrize(
-    "update", [updates.AdaGrad(0.3), updates.OGD(0.5, "sqrt", 0.01), "norm_ada_grad", "coin_betting"], ids=str
+    "update", [updates.AdaGrad(0.3), updates.OGD(0.5, "sqrt", 0.01), "norm_adagrad", "coin_betting"], ids=str
 )
 @pytest.mark.parametrize("data", [(X2, y2), (X4, y4)], ids=["binary", "multiclass"])
 def test_online_is_the_dense_learner(update, data):
@@ -166,7 +166,7 @@ def online(update="auto", columns=600, **more):
 
 
 @pytest.mark.parametrize(
-    "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_ada_grad", "coin_betting", "perceptron"]
+    "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_adagrad", "coin_betting", "perceptron"]
 )
 def test_streaming_updates(update):
     check_streaming(BinningClassifier(**online(update)), X2[:200], y2[:200])

@@ -361,7 +361,7 @@ def test_kernel_of_nonnegative_rows(make):
         (lambda: FeatureClassifier("forier"), "fourier"),
         (lambda: FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
         (lambda: FeatureClassifier(loss="squared"), "squared"),
-        (lambda: FeatureClassifier(update="adagrad"), "did you mean 'ada_grad'"),
+        (lambda: FeatureClassifier(update="adgrad"), "did you mean 'adagrad'"),
         (lambda: FeatureClassifier(update=updates.OGD(-1.0)), "eta"),
         (lambda: FeatureClassifier(engine="fast"), "engine"),
         (lambda: FeatureClassifier(standardize="yes"), "standardize"),

@@ -18,8 +18,8 @@ small = RandomFourier(n_components=30)
 
 @pytest.mark.parametrize(
     "update",
-    ["auto", "ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_ada_grad", "coin_betting",
-     updates.Averaged(updates.OGD(0.5, "sqrt")), updates.Averaged("ada_grad"), updates.OGD(1.0, "inverse", 0.01)],
+    ["auto", "ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting",
+     updates.Averaged(updates.OGD(0.5, "sqrt")), updates.Averaged("adagrad"), updates.OGD(1.0, "inverse", 0.01)],
     ids=str,
 )  # fmt: skip
 def test_updates_binary(update):
@@ -32,7 +32,7 @@ def test_losses_multiclass(loss):
 
 
 @pytest.mark.parametrize(
-    "update", ["auto", "ogd", "norm_ada_grad", "coin_betting", updates.Averaged(updates.OGD(0.5))], ids=str
+    "update", ["auto", "ogd", "norm_adagrad", "coin_betting", updates.Averaged(updates.OGD(0.5))], ids=str
 )
 def test_updates_multiclass(update):
     check_streaming(FeatureClassifier(small, "hinge", update, random_state=0), X4, y4)

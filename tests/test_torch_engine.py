@@ -127,7 +127,7 @@ def test_maps_and_forms_of_rows(features, form):
     y = task("binary", y)
     X = X.astype(np.float32) if form == "float32" else X
     given = {"csr": sp.csr_matrix, "tensor": torch.from_numpy}.get(form, lambda X: X)(X)
-    want = model("binary", "logistic", "norm_ada_grad", "python", features)
+    want = model("binary", "logistic", "norm_adagrad", "python", features)
     got = model("binary", "logistic", "auto", CPU, features)
     tolerance = 2e-4 if form == "float32" else 1e-8
     np.testing.assert_allclose(got.learn(given, y), want.learn(X, y), rtol=tolerance, atol=tolerance)
@@ -148,7 +148,7 @@ def test_nogd(refresh):
     X, y, _ = rows(300)
     for cls, target in ((NystroemRegressor, y), (NystroemClassifier, task("multiclass", y))):
         args = {"gamma": 0.5, "budget": 20, "rank": 8, "refresh": refresh, "random_state": 0}
-        want = cls(**args, update="norm_ada_grad", engine="python").fit(X, target)
+        want = cls(**args, update="norm_adagrad", engine="python").fit(X, target)
         got = cls(**args, engine=CPU)
         for part in np.array_split(np.arange(300), 7):
             got.partial_fit(X[part], target[part])
@@ -235,7 +235,7 @@ def test_bad_tensors_leave_the_model_alone():
 
 def test_every_update_is_covered():
     ours = {update.name for update in UPDATES}
-    assert ours == {name for name in updates.names() if name not in ("ada_grad", "averaged")}
+    assert ours == {name for name in updates.names() if name not in ("adagrad", "averaged")}
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,9 @@ def test_budget_learners(name):
 @pytest.mark.parametrize(
     "estimator",
     [
-        FeatureClassifier(RandomFourier(n_components=8), update="norm_ada_grad", random_state=0),
-        FeatureRegressor(RandomFourier(n_components=8), update="norm_ada_grad", standardize=True, random_state=0),
-        NystroemClassifier(budget=20, update="norm_ada_grad", random_state=0),
+        FeatureClassifier(RandomFourier(n_components=8), update="norm_adagrad", random_state=0),
+        FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
+        NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
         OnlineRidge(RandomFourier(n_components=8), random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -399,7 +399,7 @@ def test_rows_far_from_zero():
     """Distances in float32 do not cancel where all rows are far away from 0."""
     X, y, _ = rows(200)
     X = (X + 300).astype(np.float32)
-    for make in (lambda engine: NystroemRegressor(gamma=0.5, budget=20, update="norm_ada_grad", engine=engine),
+    for make in (lambda engine: NystroemRegressor(gamma=0.5, budget=20, update="norm_adagrad", engine=engine),
                  lambda engine: BudgetRegressor(gamma=0.5, budget=20, engine=engine)):  # fmt: skip
         got, want = make(CPU).fit(X, y), make("python").fit(X.astype(np.float64), y)
         np.testing.assert_allclose(got.predict(X), want.predict(X.astype(np.float64)), atol=2e-3)

@@ -79,7 +79,7 @@ def test_norma_tube():
     assert memory[0, 0] == 0.0
 
 
-def test_norm_ada_grad_sums_squares():
+def test_norm_adagrad_sums_squares():
     update = updates.NormAdaGrad(eta=2.0)
     memory = update.memory(1)
     k = [0.5, 1.0, 2.0]
@@ -106,7 +106,7 @@ def test_auto_rate_follows_the_units():
         assert rate_many == pytest.approx(factor / math.sqrt(k.mean()), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["ada_grad", "norm_ada_grad"])
+@pytest.mark.parametrize("name", ["adagrad", "norm_adagrad"])
 def test_memory_follows_the_outputs(name):
     """What all outputs share survives when a new class takes column 0."""
     update = updates.get(name)
@@ -115,7 +115,7 @@ def test_memory_follows_the_outputs(name):
         update.step(losses.get("crammer_singer"), 0, np.zeros(2), k_xx, 1, memory)
     carried = update.carry(memory, np.array([[0, 0], [1, 0], [0, 1.0]]))
     assert carried[0, 0] == 3 and carried[3, 0] == pytest.approx(3.0)
-    if name == "ada_grad":
+    if name == "adagrad":
         assert carried[4, 0] == 49
     else:
         np.testing.assert_allclose(carried[4], [0.0, 9.0, 9.0])
@@ -168,5 +168,6 @@ def test_bad_parameters(update, message):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="did you mean 'ada_grad'"):
-        updates.get("adagrad")
+    with pytest.raises(ValueError, match="did you mean 'adagrad'"):
+        updates.get("ada_gard")
+    assert updates.get("ada_grad").name == "adagrad"

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from .losses import Loss
 
 _REGISTRY: dict[str, type[Update]] = {}
+_FORMER = {"ada_grad": "adagrad", "norm_ada_grad": "norm_adagrad"}  # names that model files may still carry
 
 TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
 
@@ -41,15 +42,16 @@ def get(spec: str | Update) -> Update:
 
     Examples
     --------
-    >>> get("ada_grad")
+    >>> get("adagrad")
     AdaGrad()
     """
     if isinstance(spec, Update):
         return spec
-    if isinstance(spec, str) and spec in _REGISTRY:
-        return _REGISTRY[spec]()
     if not isinstance(spec, str):
         raise ValueError(f"update must be a name or an Update object, got {spec!r}")
+    name = _FORMER.get(spec, spec)
+    if name in _REGISTRY:
+        return _REGISTRY[name]()
     close = difflib.get_close_matches(spec, _REGISTRY, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise ValueError(f"unknown update {spec!r}{hint} Known: {', '.join(names())}")
@@ -362,7 +364,7 @@ class NormAdaGrad(Update):
         deviation of the target (``docs/default_update.md`` has the measurements).
     """
 
-    name = "norm_ada_grad"
+    name = "norm_adagrad"
     n_memory = 5  # what auto_rate remembers; sum of squared gradients
     n_shared = 4
     AUTO: ClassVar[float] = 8.0
@@ -398,7 +400,7 @@ class AdaGrad(Update):
         the running standard deviation of the target (``docs/default_update.md`` has the measurements).
     """
 
-    name = "ada_grad"
+    name = "adagrad"
     n_memory = 5  # what auto_rate remembers; number of weights
     n_shared = 5
     diagonal = True
