@@ -307,16 +307,22 @@ def bogd(
     budget: int = 100,
     eta: float = 0.2,
     lam: float = 1e-6,
-    gamma_max: float = 10.0,
+    gamma_max: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max."""
+    """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
+
+    ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
+    is learned can grow without end.
+    """
     loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
         task, epsilon
     )
     if task != "regression" and epsilon is not None:
         raise ValueError("epsilon is the dead zone of regression; classification has none")
+    if gamma_max is None:
+        gamma_max = 1.0 if task == "regression" else 10.0
     strategy = budgets.BOGD(limit=eta * gamma_max)
     return _build(task, kernel, gamma, budget, strategy, loss, updates.OGD(eta, lam=lam), common)
 
