@@ -28,6 +28,12 @@ WARM = 2000
 SETS = {"cod-rna": "standard", "ijcnn1": None, "a9a": None}
 LEARNERS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
     "FOGD, D = 100": ("fogd", {"n_components": 100}, "omkl_fogd", {"n_components": 100}),
+    "FOGD, D = 100, constant step": (
+        "fogd",
+        {"n_components": 100, "eta": 1.0},
+        "omkl_fogd",
+        {"n_components": 100, "eta": 1.0},
+    ),  # fmt: skip
     "RBP, budget 100": ("rbp", {"budget": 100}, "omkl_rbp_dd", {"budget": 1600}),
     "BOGD, budget 100": ("bogd", {"budget": 100}, "omkl_bogd_dd", {"budget": 1600}),
     "BPA-S, budget 100": ("bpas", {"budget": 100}, "omkl_bpas_dd", {"budget": 1600}),

@@ -1,7 +1,10 @@
 // Learners on Fourier features whose frequencies are multiples of the same ones: one product P = X W for all of them, and
 //   z_i = [cos(s_i P), sin(s_i P)] / sqrt(D)
-// for learner i. Where s_i is twice the one before, the angles double and (cos + i sin)^2 replaces the cosines: three
-// operations instead of twenty. Every doubling doubles the rounding error, so after a few the cosines are made anew.
+// for learner i. Where s_i is twice the one before, the angles double, and with v = 1 - cos
+//   v(2a) = 2 sin(a)^2,   sin(2a) = 2 sin(a) (1 - v(a))
+// replace the cosines: four operations instead of twenty. Small angles keep their relative precision that way (1 - v would
+// not), and large ones lose about as many digits as the rounding of P has cost them, which s_i enlarges too. The modulus
+// drifts a little faster, so after some doublings the cosines are made anew.
 #pragma once
 
 #include <vector>
@@ -23,31 +26,42 @@ struct FamilyMember {
     double* F;             // (n, C)
 };
 
-constexpr int most_doublings = 3;
+constexpr int most_doublings = 8;
 constexpr std::size_t tile_bytes = 48 * 1024;  // features of a tile of rows: with a learner's weights, about a second-level cache
 
-// Features of angles twice as large, both scaled by s: (c, s) <- ((c^2 - s^2), 2 c s) / scale.
+// Features of angles twice as large. V (rows, D) is scale v, Z (rows, 2 D) has the scaled cosines and sines.
 template <class T>
-KS_CLONES void double_angles(std::size_t rows, std::size_t D, T scale, T* Z) {
-    const T inverse = T(1) / scale, twice = T(2) / scale;
+KS_CLONES void double_angles(std::size_t rows, std::size_t D, T scale, T* V, T* Z) {
+    const T twice = T(2) / scale;
     for (std::size_t i = 0; i < rows; ++i) {
-        T *KS_RESTRICT c = Z + 2 * D * i, *KS_RESTRICT s = c + D;
+        T *KS_RESTRICT v = V + D * i, *KS_RESTRICT c = Z + 2 * D * i, *KS_RESTRICT s = c + D;
 #pragma omp simd
         for (std::size_t j = 0; j < D; ++j) {
-            const T a = c[j], b = s[j];
-            c[j] = (a * a - b * b) * inverse;
-            s[j] = a * b * twice;
+            const T sine = s[j], ratio = twice * sine;
+            s[j] = T(2) * sine - ratio * v[j];
+            v[j] = ratio * sine;
+            c[j] = scale - v[j];
         }
     }
 }
 
+// Features of the angles stretch * P, by way of half of them, whose sines have all digits of v.
 template <class T>
-KS_CLONES void stretched(std::size_t rows, std::size_t D, std::size_t stride, const T* P, T stretch, T scale, T* p, T* Z) {
+KS_CLONES void stretched(std::size_t rows, std::size_t D, std::size_t stride, const T* P, T stretch, T scale, T* V, T* Z) {
+    const T half = stretch / 2, twice = T(2) / scale;
     for (std::size_t i = 0; i < rows; ++i) {
         const T* KS_RESTRICT from = P + i * stride;
+        T *KS_RESTRICT v = V + D * i, *KS_RESTRICT c = Z + 2 * D * i, *KS_RESTRICT s = c + D;
 #pragma omp simd
-        for (std::size_t j = 0; j < D; ++j) p[j] = from[j] * stretch;
-        cos_sin(D, p, scale, Z + 2 * D * i, Z + 2 * D * i + D);
+        for (std::size_t j = 0; j < D; ++j) v[j] = from[j] * half;
+        cos_sin(D, v, scale, c, s);
+#pragma omp simd
+        for (std::size_t j = 0; j < D; ++j) {
+            const T ratio = twice * s[j];
+            v[j] = ratio * s[j];
+            s[j] = ratio * c[j];
+            c[j] = scale - v[j];
+        }
     }
 }
 
@@ -68,8 +82,8 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
                   const std::vector<int>& links, const Share& share) {
     std::size_t widest = 1;
     for (std::size_t k = share.begin; k < share.end; ++k) widest = std::max(widest, members[k].D);
-    const std::size_t tile = std::max<std::size_t>(4, std::min<std::size_t>(n, tile_bytes / (2 * widest * sizeof(T))));
-    std::vector<T> Z(tile * 2 * widest), p(widest);
+    const std::size_t tile = std::max<std::size_t>(4, std::min<std::size_t>(n, tile_bytes / (3 * widest * sizeof(T))));
+    std::vector<T> Z(tile * 2 * widest), V(tile * widest);
     std::vector<double> scratch(3 * C);
     for (std::size_t start = 0; start < n; start += tile) {
         const std::size_t rows = std::min(tile, n - start);
@@ -78,9 +92,9 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
             const T scale = T(1 / std::sqrt(double(member.D)));
             const bool anew = links[k] == 0 || k == share.begin;
             if (anew)
-                stretched(rows, member.D, stride, P + start * stride, members[k - links[k]].stretch, scale, p.data(), Z.data());
+                stretched(rows, member.D, stride, P + start * stride, members[k - links[k]].stretch, scale, V.data(), Z.data());
             for (int doubled = anew ? 0 : links[k] - 1; doubled < links[k]; ++doubled)
-                double_angles(rows, member.D, scale, Z.data());
+                double_angles(rows, member.D, scale, V.data(), Z.data());
             member.t = linear_pass<T>(rows, 2 * member.D, C, Source<T>{Z.data(), nullptr, scale}, y + start,
                                       member.weight ? member.weight + start : nullptr, member.model, member.t, *member.loss,
                                       *member.update, true, member.F + start * C, scratch.data());

@@ -122,8 +122,8 @@ struct PassiveAggressive : Update {
 inline double auto_rate(double factor, const Loss& loss, const Row& row, double* memory) {
     double &count = memory[0], &mean = memory[row.C], &m2 = memory[2 * row.C], &k_mean = memory[3 * row.C];
     count += 1.0;
-    k_mean += (row.k_xx - k_mean) / count;
-    const double rate = k_mean > 0 ? factor / std::sqrt(k_mean) : 0.0;
+    if (row.k_xx != k_mean) k_mean += (row.k_xx - k_mean) / count;  // unit features: no division, no root
+    const double rate = k_mean == 1.0 ? factor : k_mean > 0 ? factor / std::sqrt(k_mean) : 0.0;
     if (loss.kind != Kind::regression) return rate;
     const double delta = row.y - mean;
     mean += delta / count;
@@ -152,10 +152,13 @@ struct AdaGrad : Update {
     double eta;  // negative: "auto"
     explicit AdaGrad(double e) : eta(e) { n_memory = 5, diagonal = true; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
-        const double weights = memory[4 * row.C];
-        decay[0] = eta > 0 ? eta : auto_rate(14.0 / std::sqrt(weights), loss, row, memory);
+        if (memory[4 * row.C] != weights) weights = memory[4 * row.C], factor = 14.0 / std::sqrt(weights);
+        decay[0] = eta > 0 ? eta : auto_rate(factor, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
     }
+
+  private:
+    mutable double weights = 0.0, factor = 0.0;  // of the pass: a root and a quotient that no row changes
 };
 
 struct CoinBetting : Update {

@@ -350,8 +350,10 @@ KS_INLINE void scale(std::size_t n, T a, T* x) {
     for (std::size_t i = 0; i < n; ++i) x[i] *= a;
 }
 
-// 1 / sqrt(x) of a vector. ARM's square roots and divisions hardly pipeline, its estimate and Newton steps do; x86 has fast
-// ones of both, and there the compiler's own vectors are best.
+// AdaGrad on one output: the gradient is g z.   G += (g z)^2;  w -= eta g z / sqrt(G + 1e-12)
+//
+// ARM's square roots and divisions hardly pipeline; its estimate of 1/sqrt and a correction do. x86 has fast ones of both, and
+// there the compiler's own vectors are best.
 #if defined(__ARM_NEON) && defined(__aarch64__)
 struct VectorOf {
     static float32x4_t load(const float* p) { return vld1q_f32(p); }
@@ -360,42 +362,56 @@ struct VectorOf {
     static void store(double* p, float64x2_t x) { vst1q_f64(p, x); }
     static float32x4_t all(float x) { return vdupq_n_f32(x); }
     static float64x2_t all(double x) { return vdupq_n_f64(x); }
-    static float32x4_t inverse_sqrt(float32x4_t x) {  // 8 bits, 16, 24
-        float32x4_t y = vrsqrteq_f32(x);
-        for (int step = 0; step < 2; ++step) y = vmulq_f32(y, vrsqrtsq_f32(vmulq_f32(x, y), y));
-        return y;
-    }
-    static float64x2_t inverse_sqrt(float64x2_t x) {  // 8 bits, 16, 32, 53
-        float64x2_t y = vrsqrteq_f64(x);
-        for (int step = 0; step < 3; ++step) y = vmulq_f64(y, vrsqrtsq_f64(vmulq_f64(x, y), y));
-        return y;
-    }
+    static float32x4_t add(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(a, b, c); }  // a + b c
+    static float64x2_t add(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(a, b, c); }
+    static float32x4_t subtract(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmsq_f32(a, b, c); }  // a - b c
+    static float64x2_t subtract(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmsq_f64(a, b, c); }
+    static float32x4_t estimate(float32x4_t x) { return vrsqrteq_f32(x); }  // of 1/sqrt(x), 8 bits
+    static float64x2_t estimate(float64x2_t x) { return vrsqrteq_f64(x); }
+    static float32x4_t newton(float32x4_t x, float32x4_t y) { return vrsqrtsq_f32(x * y, y); }  // y newton(x, y): twice the bits
+    static float64x2_t newton(float64x2_t x, float64x2_t y) { return vrsqrtsq_f64(x * y, y); }
 };
+
+// `count` vectors of weights from i on. `one` says that g is 1 or -1, which saves a product and changes nothing.
+template <std::size_t count, bool one, class T>
+KS_INLINE void adagrad_vectors(std::size_t i, T g, T rate, const T* z, T* G, T* w) {
+    constexpr std::size_t lane = 16 / sizeof(T);
+    constexpr int steps = sizeof(T) == 4 ? 2 : 3;  // 8 bits, 16, 32, 64
+    KS_UNROLL
+    for (std::size_t at = i; at < i + count * lane; at += lane) {
+        const auto feature = VectorOf::load(z + at), gradient = one ? feature : VectorOf::all(g) * feature;
+        const auto squares = VectorOf::add(VectorOf::load(G + at), gradient, gradient);
+        VectorOf::store(G + at, squares);
+        const auto x = squares + VectorOf::all(T(1e-12));
+        auto y = VectorOf::estimate(x);
+        for (int step = 1; step < steps; ++step) y = y * VectorOf::newton(x, y);
+        const auto most = VectorOf::all(rate) * feature * y;  // the last step of Newton's is made where w is
+        VectorOf::store(w + at, VectorOf::subtract(VectorOf::load(w + at), most, VectorOf::newton(x, y)));
+    }
+}
+
+template <bool one, class T>
+KS_INLINE std::size_t adagrad_neon(std::size_t n, T g, T rate, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
+    constexpr std::size_t lane = 16 / sizeof(T);
+    std::size_t i = 0;
+    for (; i + 8 * lane <= n; i += 8 * lane) adagrad_vectors<8, one>(i, g, rate, z, G, w);
+    for (; i + lane <= n; i += lane) adagrad_vectors<1, one>(i, g, rate, z, G, w);
+    return i;
+}
 #endif
 
-// AdaGrad on one output: the gradient is g z.   G += (g z)^2;  w -= eta g z / sqrt(G + 1e-12)
 template <class T>
 KS_INLINE void adagrad_step(std::size_t n, T g, T eta, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
-    std::size_t i = 0;
+    const T rate = eta * g;
+    std::size_t done = 0;
 #if defined(__ARM_NEON) && defined(__aarch64__)
-    using V = VectorOf;
-    constexpr std::size_t lane = 16 / sizeof(T);
-    const auto gs = V::all(g), etas = V::all(eta), tiny = V::all(T(1e-12));
-    for (; i + 4 * lane <= n; i += 4 * lane) {
-        KS_UNROLL
-        for (std::size_t k = i; k < i + 4 * lane; k += lane) {
-            const auto step = gs * V::load(z + k);
-            const auto sum = V::load(G + k) + step * step;
-            V::store(G + k, sum);
-            V::store(w + k, V::load(w + k) - etas * step * V::inverse_sqrt(sum + tiny));
-        }
-    }
+    done = std::abs(g) == T(1) ? adagrad_neon<true>(n, g, rate, z, G, w) : adagrad_neon<false>(n, g, rate, z, G, w);
 #endif
 #pragma omp simd
-    for (std::size_t k = i; k < n; ++k) {
-        const T gi = g * z[k];
-        G[k] += gi * gi;
-        w[k] -= eta * gi / std::sqrt(G[k] + T(1e-12));
+    for (std::size_t k = done; k < n; ++k) {
+        const T gradient = g * z[k];
+        G[k] += gradient * gradient;
+        w[k] -= rate * z[k] / std::sqrt(G[k] + T(1e-12));
     }
 }
 

@@ -12,9 +12,11 @@ from kernelstream import (
     updates,
 )
 from kernelstream import engine as engines
+from kernelstream.engine import threads
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators._hedge import STREAM
 from kernelstream.features import RandomFourier
+from kernelstream.kernels import Gaussian
 from kernelstream.random import uniforms
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
@@ -216,3 +218,28 @@ def test_picture_of_the_weights(tmp_path):
             plots.kernel_weights(wrong)
     with pytest.raises(ValueError, match="least"):
         plots.kernel_weights(est, least=1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_angles_that_were_doubled(dtype):
+    """After one row x and a step of 1, a learner's score of z is its kernel estimate: the mean of cos(s (Px - Pz))."""
+    sigmas = 2.0 ** np.arange(7, -9, -1)
+    learners = [FeatureClassifier(RandomFourier(Gaussian(0.5 / s**2), 50), update=updates.OGD(1.0)) for s in sigmas]
+    X = np.random.default_rng(0).normal(size=(200, 4)).astype(dtype)
+    first = np.arange(200) == 0
+    found = []
+    for count in (1, 2):
+        threads.set_num_threads(count)
+        try:
+            est = MultiKernelClassifier(learners, random_state=0, engine="native")
+            est.learn(X, np.ones(200), sample_weight=first.astype(float), classes=[-1, 1])
+            found.append([member.state_["w"].copy() for member in est.learners_])
+            F = est._member_scores(est._state, X, slice(0, 200), est._family().project(X, "test"))[:, :, 0]
+        finally:
+            threads.set_num_threads(None)
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))  # however the learners are shared out
+    P = X.astype(float) @ est._family().W.astype(float)
+    for f, sigma in zip(F, sigmas, strict=True):
+        truth = np.cos((P - P[0]) / sigma).mean(axis=1)
+        rounding = np.finfo(dtype).eps * np.abs(P).mean() / sigma  # of the product alone
+        np.testing.assert_allclose(f, truth, rtol=0, atol=4 * np.finfo(dtype).eps + 2 * rounding)
