@@ -33,7 +33,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
         {"n_components": 100, "eta": 1.0},
         "omkl_fogd",
         {"n_components": 100, "eta": 1.0},
-    ),  # fmt: skip
+    ),
     "RBP, budget 100": ("rbp", {"budget": 100}, "omkl_rbp_dd", {"budget": 1600}),
     "BOGD, budget 100": ("bogd", {"budget": 100}, "omkl_bogd_dd", {"budget": 1600}),
     "BPA-S, budget 100": ("bpas", {"budget": 100}, "omkl_bpas_dd", {"budget": 1600}),
