@@ -36,7 +36,7 @@ def expected_failures(estimator):
 
 
 # Two of the checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both, and a budget
-# of 20 is too small for learners that remove at random, alone or together (replacing the best vector to lose is better).
+# of 20 is too small for learners that remove at random, alone or together (replacing is better).
 SPREAD = (0.0005, 0.02, 0.5)
 SMALL = [
     [BudgetClassifier(gamma=g, budget=50, strategy="remove_random") for g in SPREAD],

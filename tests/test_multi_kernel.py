@@ -10,13 +10,14 @@ from kernelstream import (
     MultiKernelClassifier,
     MultiKernelRegressor,
     updates,
+    zoo,
 )
 from kernelstream import engine as engines
 from kernelstream.engine import threads
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators._hedge import STREAM
 from kernelstream.features import RandomFourier
-from kernelstream.kernels import Gaussian
+from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.random import uniforms
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
@@ -143,6 +144,37 @@ def test_a_silent_learner_has_no_vote_and_no_excuse(engine):
     theta = np.array([0.99**t for t in range(1, 50)])  # of the silent one; the other was wrong in the first row only
     np.testing.assert_allclose(scores[1:], 1 / (1 + theta / theta[0]), rtol=1e-9)
     np.testing.assert_allclose(est.weights_[0] / est.weights_[1], 0.99**49, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_whose_sign_is_rounding_say_nothing(engine, classes):
+    """Kernel values below the smallest normal number: what is left of them depends on the order of the products."""
+    ops, hedge = engines.get(engine), Hedge(0.1, 0.0, True, False)
+    tiny, y = np.array([1e-320, -1e-310, 0.0, 1e-29]), np.ones(4)
+    F = np.zeros((2, 4, classes if classes > 2 else 1))
+    F[0, :, -1 if classes == 2 else 1] = tiny
+    F[1, :, -1 if classes == 2 else 2] = -1.0 if classes == 2 else 1.0
+    state = {"t": 0} | ops.start_hedge(2, hedge)
+    scores = ops.hedge_pass(F, y, None, state, hedge)
+    against = scores[:, 0] if classes == 2 else -scores[:, 2]
+    np.testing.assert_allclose(against[:3], -0.5)  # of equal weights, since both are wrong
+    np.testing.assert_allclose(scores[3], [0.0] if classes == 2 else [0.0, 0.5, 0.5], atol=1e-12)
+    np.testing.assert_allclose(np.diff(state["log_theta"]), -0.1)
+
+
+def test_engines_agree_where_kernel_values_are_subnormal():
+    """A coefficient times a kernel value can be 0 before the common factor of all coefficients is applied."""
+    X, y = make_moons(240, noise=0.2, random_state=3)
+    kernels = [Gaussian(0.5 / s**2) for s in 2.0 ** np.arange(-6, 7, 2)]
+    found = []
+    for engine in ENGINES:
+        est = zoo.make("omkl_bogd_dd", kernels=[*kernels, Polynomial(2, c=0.0, gamma=1.0)], budget=40, random_state=3)
+        found.append(est.set_params(engine=engine).fit(X, y))
+    scores = [est.decision_function(X) for est in found]
+    np.testing.assert_allclose(*scores, atol=1e-9)
+    narrow = [est.learners_[0].decision_function(X) for est in found]
+    assert any(((np.abs(f) < 1e-307) & (f != 0)).any() for f in narrow)  # which this is about
 
 
 @pytest.mark.parametrize("engine", ENGINES)

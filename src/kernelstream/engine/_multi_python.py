@@ -12,6 +12,7 @@ State = dict[str, Any]
 Pool: Any = None  # of vectors that learners have in common: the specification lets each have its own
 
 GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that what is a tie on paper is one here
+SILENCE = 1e-30  # scores up to here say nothing: of numbers that small, rounding decides the sign
 HISTORY = 256  # remembered weights; when there is no room left, every second one goes
 
 
@@ -71,11 +72,11 @@ def ballots(F: np.ndarray) -> np.ndarray:
     """Votes of learners with scores (m, n, C).
 
     The sign of a single score, so that 0 votes for neither class; otherwise 1 for the class with the highest score, and
-    nothing where two share it.
+    nothing where two share it. What differs by no more than ``SILENCE`` is the same.
     """
     if F.shape[2] == 1:
-        return np.sign(F)
-    top = F.max(axis=2, keepdims=True) == F
+        return np.where(np.abs(F) > SILENCE, np.sign(F), 0.0)
+    top = F.max(axis=2, keepdims=True) - F <= SILENCE
     return np.where(top.sum(axis=2, keepdims=True) == 1, top, 0.0)
 
 
@@ -89,9 +90,9 @@ def losses(F: np.ndarray, y: float, hedge: Hedge, state: State) -> np.ndarray:
         low, high = state["range"]
         return ((F[:, 0] - y) / (high - low)) ** 2 if high > low else np.zeros(len(F))
     if F.shape[1] == 1:
-        return (y * F[:, 0] <= 0).astype(float)
+        return (y * F[:, 0] <= SILENCE).astype(float)
     others = np.delete(F, int(y), axis=1).max(axis=1)
-    return (F[:, int(y)] <= others).astype(float)
+    return (F[:, int(y)] - others <= SILENCE).astype(float)
 
 
 def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, hedge: Hedge) -> np.ndarray:
