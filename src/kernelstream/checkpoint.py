@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from .evaluate._students import Learner
 from .model_io import ModelFileError, read, save, to_bytes
@@ -95,7 +95,8 @@ class Run:
         Time of this run.
     metric : str
         "mistake_rate" or "mse", of the predictions made before each row was learned; "training_mistake_rate" or
-        "training_mse" of a model that learns all rows at once.
+        "training_mse" of a model that learns all rows at once; "novelty_rate", the share of rows that a detector of
+        novelties called novel before it learned them.
     value : float
     finished : bool
         False when it was asked to stop before the end of the stream.
@@ -132,6 +133,7 @@ def train(
         It is trained in place. Where the stream's rows get wider, the model does too. One without ``learn`` is fitted
         to all rows at once, which are collected in memory; it cannot have checkpoints.
     stream : Stream
+        A detector of novelties needs no target, and looks at none.
     folder : path, optional
         Where checkpoints go. Without it none are written.
     every : int, default=100,000
@@ -174,8 +176,8 @@ def train(
         to_bytes(est)  # what cannot be saved should say so now, not hours later
     if resume and kept is None:
         raise ValueError("resume=True needs the folder of the checkpoints")
-    task = "classification" if is_classifier(est) else "regression"
-    run = Run(est, metric="mistake_rate" if task == "classification" else "mse")
+    task = "classification" if is_classifier(est) else "novelty" if is_outlier_detector(est) else "regression"
+    run = Run(est, metric={"classification": "mistake_rate", "novelty": "novelty_rate", "regression": "mse"}[task])
     total = 0.0
     found = kept.latest() if kept is not None and resume else None
     if found is not None:
@@ -222,7 +224,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
     return run
 
 
-def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Iterator[tuple[Any, np.ndarray]]:
+def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Iterator[tuple[Any, Any]]:
     """Blocks up to the end of the stream, or until asked to stop; a block counts once the next one is asked for."""
     started = time.perf_counter()
     while stop is None or not stop():
@@ -231,9 +233,11 @@ def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Ite
             run.finished = True
             break
         X, y = block
-        if y is None:
+        if is_outlier_detector(run.model):
+            y = None
+        elif y is None:
             raise ValueError(f"{stream.name} has no target to learn: say which column it is")
-        yield X, y if labels is None else labels(y)
+        yield X, y if labels is None or y is None else labels(y)
         run.rows, run.skipped, run.seconds = stream.rows, stream.skipped, time.perf_counter() - started
         if progress is not None:
             progress(run)
@@ -250,10 +254,12 @@ def _padded(X: Any, width: int) -> Any:
 
 
 def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> float:
-    """Learn a block; returns the sum of the errors made on it beforehand."""
+    """Learn a block; returns the sum of the errors made on it beforehand, or the number of novelties."""
     width = getattr(est, "n_features_in_", None)
     if width is not None and X.shape[1] > width:
         est.widen(X.shape[1])
+    if task == "novelty":
+        return float(np.count_nonzero(est.learn(X) < 0))
     answer = student.answer_then_learn(X, y)[0]
     if task == "classification":
         return float(np.count_nonzero(answer != y))

@@ -11,6 +11,7 @@ from ._base import UsageError
 from ._values import pair, parameter
 
 DEFAULT = "fogd"
+DEFAULT_NOVELTY = "norma_novelty"
 SEED = 0  # two runs of the same command give the same model
 
 
@@ -18,16 +19,18 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     """Add ``--algorithm`` and the options of the algorithm that ``argv`` names."""
     from .. import zoo
 
+    name = _named(argv)
     group = parser.add_argument_group("learning")
     group.add_argument(
-        "--algorithm", "-a", default=DEFAULT, metavar="NAME", help=f"one of 'kernelstream list algorithms' ({DEFAULT})"
-    )
+        "--algorithm", "-a", default=name, metavar="NAME",
+        help=f"one of 'kernelstream list algorithms' ({DEFAULT}; for novelties {DEFAULT_NOVELTY})",
+    )  # fmt: skip
     group.add_argument(
-        "--task", choices=("auto", *zoo.TASKS), default="auto", help="what is learned (default: look at the first rows)"
-    )
+        "--task", choices=("auto", *zoo.TASKS, zoo.NOVELTY), default="auto",
+        help="what is learned (default: look at the first rows); novelty needs no target",
+    )  # fmt: skip
     group.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                        help="any other parameter, nested ones as features__sampling=orthogonal")  # fmt: skip
-    name = _named(argv)
     try:
         recipe = zoo.get(name)
     except ValueError as error:
@@ -51,9 +54,10 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
 def _named(argv: Sequence[str]) -> str:
     """The algorithm on a command line that has not been parsed yet."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=True)
-    early.add_argument("--algorithm", "-a", default=DEFAULT)
+    early.add_argument("--algorithm", "-a")
+    early.add_argument("--task")
     known, _ = early.parse_known_args([word for word in argv if word not in ("-h", "--help")])
-    return known.algorithm
+    return known.algorithm or (DEFAULT_NOVELTY if known.task == "novelty" else DEFAULT)
 
 
 def options_of(recipe: Any) -> dict[str, Any]:
@@ -72,6 +76,15 @@ def options_of(recipe: Any) -> dict[str, Any]:
             continue
         options[name] = default
     return options
+
+
+def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
+    """Whether the rows need no target: by the task given, that of the model to go on with, or the algorithm."""
+    from .. import zoo
+
+    if args.task != "auto" or "task" in notes:
+        return zoo.NOVELTY in (args.task, notes.get("task"))
+    return zoo.get(args.algorithm).tasks == (zoo.NOVELTY,)
 
 
 def build(args: argparse.Namespace, task: str) -> Any:

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from ._algorithms import build
+from ._algorithms import build, finds_novelties
 from ._base import UsageError, print_json, size_text
 from ._reading import fingerprint, open_data, reading
 from ._targets import Peeked, targets_for
@@ -24,6 +24,8 @@ def train_on_workers(args: argparse.Namespace) -> None:
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
             raise UsageError(f"--{'from' if name == 'start' else name} does not go with --dask")
+    if finds_novelties(args, {}):
+        raise UsageError("--dask: detectors of novelties are trained here, without workers")
     args.data = _expanded(args.data)
     options = reading(args)
     stream = Peeked(open_data(args, options))

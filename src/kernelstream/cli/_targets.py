@@ -66,5 +66,5 @@ def as_numbers(y: np.ndarray) -> np.ndarray:
 
 
 def targets_for(task: str) -> Any:
-    """How the targets of a task are read."""
-    return as_numbers if task == "regression" else as_labels
+    """How the targets of a task are read; None where there is none."""
+    return {"regression": as_numbers, "novelty": None}.get(task, as_labels)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ._algorithms import add_algorithm, build
+from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
 from ._reading import add_reading, open_data, reading
-from ._targets import Peeked, find_task, targets_for
+from ._targets import Peeked, as_labels, find_task, targets_for
 from ._values import listed
 
 EXAMPLES = """examples:
@@ -40,7 +40,7 @@ def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 
 def _held_out(args: argparse.Namespace) -> None:
-    from sklearn.base import is_classifier
+    from sklearn.base import is_classifier, is_outlier_detector
 
     from .. import model_io
     from .predict import fitted, open_model_data
@@ -48,13 +48,14 @@ def _held_out(args: argparse.Namespace) -> None:
     if args.curve:
         raise UsageError("--curve is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
-    stream = open_model_data(args, notes, needs_target=True)
-    tally = _Labels(est) if is_classifier(est) else _Numbers(est)
+    novelty = is_outlier_detector(est)
+    stream = open_model_data(args, notes, needs_target=not novelty)
+    tally: Any = _Novelties(est) if novelty else _Labels(est) if is_classifier(est) else _Numbers(est)
     read = targets_for("multiclass" if is_classifier(est) else "regression")
     for X, y in stream:
-        if y is None:
+        if y is None and not novelty:
             raise UsageError(f"--target: {stream.name} has no column to compare with")
-        tally.add(fitted(est, X), read(y))
+        tally.add(fitted(est, X), y if novelty else read(y))
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
     _show(
@@ -81,6 +82,30 @@ class _Labels:
         rate = self.wrong / self.n
         more = {"log_loss": self.log / self.n} if hasattr(self.est, "predict_proba") else {}
         return {"mistake_rate": rate, "accuracy": 1 - rate, **more}
+
+
+class _Novelties:
+    """The share of rows called novel: of all, and of every label where there are some."""
+
+    def __init__(self, est: Any):
+        self.est = est
+        self.counts: dict[str, tuple[int, int]] = {}
+        self.by_label: bool | None = None
+
+    def add(self, X: Any, y: np.ndarray | None) -> None:
+        novel = self.est.predict(X) < 0
+        groups = {}
+        if y is not None and self.by_label is None:
+            self.by_label = find_task(y) != "regression"
+        if y is not None and self.by_label:
+            y = as_labels(y)
+            groups = {f"novelty_rate of {label}": y == label for label in np.unique(y)}
+        for name, rows in {"novelty_rate": np.ones(len(novel), bool), **groups}.items():
+            seen, found = self.counts.get(name, (0, 0))
+            self.counts[name] = (seen + int(np.count_nonzero(rows)), found + int(np.count_nonzero(novel[rows])))
+
+    def result(self) -> dict[str, float]:
+        return {name: found / seen for name, (seen, found) in self.counts.items()}
 
 
 class _Numbers:
@@ -110,6 +135,8 @@ class _Numbers:
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
 
+    if finds_novelties(args, {}):
+        raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
     stream = Peeked(open_data(args, reading(args)))
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")

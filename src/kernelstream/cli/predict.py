@@ -30,7 +30,7 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", "-o", metavar="FILE", help="where predictions go (standard output)")
     parser.add_argument(
         "--what", choices=("label", "score", "probability"), default="label",
-        help="labels or predicted numbers; scores; or probabilities, with the labels in the first line (label)",
+        help="labels (-1: a novelty) or predicted numbers; scores; or probabilities, labels in the first line (label)",
     )  # fmt: skip
     parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
     add_reading(parser)
@@ -47,7 +47,8 @@ def _run(args: argparse.Namespace) -> None:
     est, notes = model_io.read(args.model)
     stream = open_model_data(args, notes, needs_target=False)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
-        raise UsageError(f"--what probability: {args.model} has none (train with --loss logistic)")
+        hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""
+        raise UsageError(f"--what probability: {args.model} has none{hint}")
     if args.what == "score" and not hasattr(est, "decision_function"):
         raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave --what out")
     with contextlib.ExitStack() as stack:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._progress import RowsBar
-from ._algorithms import add_algorithm, build
+from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._targets import Peeked, find_task, targets_for
@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   kernelstream train prices.csv --target price --drop id --model prices.ks
   zcat clicks.gz | kernelstream train - --algorithm fogd --gamma 0.1 --model clicks.ks
   kernelstream train big.svm --model big.ks --checkpoint big.run --every 1_000_000 --resume
+  kernelstream train sensors.csv --task novelty --drop time --model sensors.ks
   kernelstream train 'part-*.svm' --dask tcp://host:8786 --algorithm ridge --model big.ks
 """
 
@@ -71,11 +72,12 @@ def _run(args: argparse.Namespace) -> None:
         return
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
     options = {**notes.get("reader", {}), **reading(args)}
-    stream = Peeked(open_data(args, options))
+    novelty = finds_novelties(args, notes)
+    stream = Peeked(open_data(args, options, needs_target=not novelty))
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
-    task = the_task(args, stream, found, notes)
+    task = "novelty" if novelty else the_task(args, stream, found, notes)
     est = build(args, task) if started is None else started
     args.algorithm = notes.get("algorithm", args.algorithm)
     model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
@@ -87,7 +89,7 @@ def _run(args: argparse.Namespace) -> None:
     }
     if found is not None and not args.quiet:
         print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
-    metric = "mistakes" if task != "regression" else "mse"
+    metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
     with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
         run = checkpoint.train(
             est,
