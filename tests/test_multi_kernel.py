@@ -194,6 +194,26 @@ def test_nothing_underflows(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_ten_million_rows_in_closed_form(engine):
+    """Learners that are right always, every second time and never; then the first and the last change places."""
+    ops, hedge = engines.get(engine), Hedge(-np.log(0.99), 0.0, True, False)
+    rows, repeats, weight = (100_000, 100, 1.0) if engine == "native" else (100, 100, 1000.0)  # weights add up alike
+    F = np.array([np.ones(rows), np.where(np.arange(rows) % 2, -1.0, 1.0), -np.ones(rows)])[:, :, None]
+    y, weights = np.ones(rows), np.full(rows, weight)
+    state = {"t": 0} | ops.start_hedge(3, hedge)
+    for _ in range(repeats):
+        ops.hedge_pass(F, y, weights, state, hedge)
+    np.testing.assert_allclose(state["log_theta"], np.log(0.99) * np.array([0, 5e6, 1e7]), rtol=1e-9, atol=0)
+    assert ops.theta(state["log_theta"]).tolist() == [1.0, 0.0, 0.0]
+    for _ in range(repeats):
+        ops.hedge_pass(F[::-1].copy(), y, weights, state, hedge)
+    # every learner has now made ten million mistakes, give or take nothing
+    np.testing.assert_allclose(state["log_theta"], 0.0, atol=1e-4)
+    np.testing.assert_allclose(ops.theta(state["log_theta"]), 1 / 3, rtol=1e-4)
+    assert state["t"] == 2 * rows * repeats and np.isfinite(state["history"]).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_history_is_thinned(engine):
     X, y = np.tile(X2, (10, 1)), np.tile(y2, 10)
     est = MultiKernelClassifier(fogd(), engine=engine, random_state=0)
