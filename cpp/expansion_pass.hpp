@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "budgets.hpp"
+#include "growing.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
 
