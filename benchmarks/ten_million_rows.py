@@ -4,8 +4,8 @@
 
 Four small FOGD learners of different widths on a synthetic stream: labels by the sign of a sine, one in ten of them
 wrong. Two of the widths are hopeless and lose weight for ever. With plain Hedge the logarithm of every weight must be
-log(discount) times the mistakes of a learner of the same width that learns alone; fixed share keeps all weights above its
-floor. Writes results/ten_million_rows.md.
+log(discount) times the mistakes of a learner of the same width that learns alone; fixed share keeps all weights above
+its floor. Writes results/ten_million_rows.md.
 """
 
 from __future__ import annotations
