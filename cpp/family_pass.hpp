@@ -3,8 +3,8 @@
 // for learner i. Where s_i is twice the one before, the angles double, and with v = 1 - cos
 //   v(2a) = 2 sin(a)^2,   sin(2a) = 2 sin(a) (1 - v(a))
 // replace the cosines: four operations instead of twenty. Small angles keep their relative precision that way (1 - v would
-// not), and large ones lose about as many digits as the rounding of P has cost them, which s_i enlarges too. The modulus
-// drifts a little faster, so after some doublings the cosines are made anew.
+// not), and large ones lose about as many digits as the rounding of P has cost them, which s_i enlarges too. Only the modulus
+// would drift faster; it is brought back to 1 now and then.
 #pragma once
 
 #include <vector>
@@ -26,23 +26,38 @@ struct FamilyMember {
     double* F;             // (n, C)
 };
 
-constexpr int most_doublings = 8;
+constexpr int checks = 6;  // doublings from one look at the modulus to the next
 constexpr std::size_t tile_bytes = 48 * 1024;  // features of a tile of rows: with a learner's weights, about a second-level cache
 
-// Features of angles twice as large. V (rows, D) is scale v, Z (rows, 2 D) has the scaled cosines and sines.
-template <class T>
-KS_CLONES void double_angles(std::size_t rows, std::size_t D, T scale, T* V, T* Z) {
-    const T twice = T(2) / scale;
+// Features of angles twice as large. V (rows, D) is scale v, Z (rows, 2 D) has the scaled cosines and sines. With `checked`
+// cos^2 + sin^2 = 1 once more: both are multiplied by 1 + h, h = (1 - cos^2 - sin^2) / 2.
+template <bool checked, class T>
+KS_INLINE void double_rows(std::size_t rows, std::size_t D, T scale, T* V, T* Z) {
+    const T inverse = T(1) / scale, half = T(0.5) * inverse, twice = T(2) * inverse;
     for (std::size_t i = 0; i < rows; ++i) {
         T *KS_RESTRICT v = V + D * i, *KS_RESTRICT c = Z + 2 * D * i, *KS_RESTRICT s = c + D;
 #pragma omp simd
         for (std::size_t j = 0; j < D; ++j) {
             const T sine = s[j], ratio = twice * sine;
-            s[j] = T(2) * sine - ratio * v[j];
-            v[j] = ratio * sine;
-            c[j] = scale - v[j];
+            T next = T(2) * sine - ratio * v[j], away = ratio * sine;
+            if (checked) {
+                const T h = (away - half * (away * away + next * next)) * inverse;
+                away -= h * (scale - away);
+                next += h * next;
+            }
+            s[j] = next;
+            v[j] = away;
+            c[j] = scale - away;
         }
     }
+}
+
+template <class T>
+KS_CLONES void double_angles(std::size_t rows, std::size_t D, T scale, bool checked, T* V, T* Z) {
+    if (checked)
+        double_rows<true>(rows, D, scale, V, Z);
+    else
+        double_rows<false>(rows, D, scale, V, Z);
 }
 
 // Features of the angles stretch * P, by way of half of them, whose sines have all digits of v.
@@ -69,10 +84,8 @@ KS_CLONES void stretched(std::size_t rows, std::size_t D, std::size_t stride, co
 template <class T>
 std::vector<int> doublings(const std::vector<FamilyMember<T>>& members) {
     std::vector<int> links(members.size(), 0);
-    for (std::size_t k = 1; k < members.size(); ++k) {
-        const bool doubles = members[k].D == members[k - 1].D && members[k].stretch == 2 * members[k - 1].stretch;
-        if (doubles && links[k - 1] < most_doublings) links[k] = links[k - 1] + 1;
-    }
+    for (std::size_t k = 1; k < members.size(); ++k)
+        if (members[k].D == members[k - 1].D && members[k].stretch == 2 * members[k - 1].stretch) links[k] = links[k - 1] + 1;
     return links;
 }
 
@@ -93,8 +106,8 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
             const bool anew = links[k] == 0 || k == share.begin;
             if (anew)
                 stretched(rows, member.D, stride, P + start * stride, members[k - links[k]].stretch, scale, V.data(), Z.data());
-            for (int doubled = anew ? 0 : links[k] - 1; doubled < links[k]; ++doubled)
-                double_angles(rows, member.D, scale, V.data(), Z.data());
+            for (int link = anew ? 1 : links[k]; link <= links[k]; ++link)
+                double_angles(rows, member.D, scale, link % checks == 0, V.data(), Z.data());
             member.t = linear_pass<T>(rows, 2 * member.D, C, Source<T>{Z.data(), nullptr, scale}, y + start,
                                       member.weight ? member.weight + start : nullptr, member.model, member.t, *member.loss,
                                       *member.update, true, member.F + start * C, scratch.data());
