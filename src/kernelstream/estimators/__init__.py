@@ -1,6 +1,6 @@
 """Estimators: scikit-learn's contract, plus ``learn``."""
 
-from ._doubly import DoublyStep
+from ._doubly_step import DoublyStep
 from .arow import AROWClassifier, NewtonClassifier
 from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor

@@ -1,7 +1,7 @@
 """The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state (hooks of :class:`StreamEstimator`);
-labels are added by :mod:`._classifier`, targets by :mod:`._regressor`.
+A family of learners supplies a few pure functions of its parameters and a state (:mod:`._hooks`); labels are added by
+:mod:`._classifier`, targets by :mod:`._regressor`.
 """
 
 from __future__ import annotations
@@ -20,111 +20,18 @@ from .. import engine as engines
 from ..random import seed_from
 from ..rows import Rows, concat, drop, host, is_tensor, pack, unpack
 from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
+from ._hooks import Hooks, State
 from ._state import check_state, check_tensor, widen_rows
-
-State = dict[str, Any]
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
 
-class StreamEstimator(CallbackSupportMixin, BaseEstimator):
+class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
     derived from it.
     """
-
-    engine: Any
-    random_state: Any
-    standardize: bool = False
-
-    on_device: bool = False  # whether the family has a torch engine
-    _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
-
-    # ---------------------------------------------------------------- hooks of a family
-    def _sync(self) -> None:
-        """Bring ``_state`` up to date with whatever a device holds of it."""
-
-    def _begin(self, state: State) -> None:
-        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
-
-    def _warm_up_rows(self) -> int:
-        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
-        return 0
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        """Set the data-driven entries from the first rows X (n, d)."""
-
-    def _reset(self, state: State) -> None:
-        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
-        raise NotImplementedError
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
-        raise NotImplementedError
-
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        """Scores of rows, (n, n_outputs); changes nothing."""
-        raise NotImplementedError
-
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
-        """Replace the outputs f (C_old,) by T f, T (C_new, C_old); every row of T has at most one nonzero."""
-        raise NotImplementedError
-
-    def _widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d; the columns that are new were zero in all rows so far."""
-        raise ValueError(
-            f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
-        )
-
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        """Shape and type of entries that must be there, for :meth:`_check_state`."""
-        return {}
-
-    def _check_parameters(self) -> None:
-        """Raise ValueError for parameters out of range or contradicting each other."""
-
-    def _check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that the kernel cannot take."""
-
-    # ---------------------------------------------------------------- targets, by task
-    def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
-        """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
-        raise NotImplementedError
-
-    def _declare(self, state: State, declared: Any) -> None:
-        """Enter what is known about the target before the first row is learned."""
-
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Learn validated rows; returns the scores in public form."""
-        raise NotImplementedError
-
-    def _loss_now(self, state: State) -> Any:
-        """The loss in use."""
-        raise NotImplementedError
-
-    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        """Target as the passes take it, (n,) float64."""
-        raise NotImplementedError
-
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
-        """Target of all rows as batch solvers take it, (n, outputs), and the weights of the rows or None.
-
-        Enters what the state must know of the target.
-        """
-        raise NotImplementedError
-
-    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Sample weights times whatever else weighs a row."""
-        return weight
-
-    def _hot_row(self, y: Any) -> np.ndarray | None:
-        """Encoded target (1,) of a single row, or None when it needs a closer look."""
-        return None
-
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        """Encoded target of a plain call, or None when it needs a closer look."""
-        raise NotImplementedError
 
     # ---------------------------------------------------------------- public
     @property

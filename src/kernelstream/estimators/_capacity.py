@@ -10,7 +10,7 @@ import numpy as np
 from .. import budgets
 from ..features import RandomFourier
 from ._base import State
-from .budget import BudgetEstimator
+from ._budget import BudgetEstimator
 from .feature import FeatureEstimator
 
 # Strategies that remember nothing of their vectors but what can be cut and padded slot by slot.

@@ -11,7 +11,7 @@ from ..engine.python import Hedge
 from ..random import uniforms
 from ..rows import Rows
 from ._base import State
-from .budget import STREAM, BudgetEstimator
+from ._budget import STREAM, BudgetEstimator
 
 # Strategies that need nothing but numbers about their vectors, and no care between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)

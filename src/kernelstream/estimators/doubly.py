@@ -10,7 +10,8 @@ from ..kernels import Kernel
 from ..losses import Loss
 from ._base import State
 from ._classifier import StreamClassifier
-from ._doubly import DoublyEstimator, DoublyStep
+from ._doubly import DoublyEstimator
+from ._doubly_step import DoublyStep
 from ._regressor import StreamRegressor
 
 CACHE_BYTES = 1 << 26

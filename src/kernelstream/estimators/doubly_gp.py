@@ -14,11 +14,12 @@ from ..losses import Loss
 from ..rows import Rows, dense
 from ..updates import positive
 from ._base import State
-from ._doubly import DoublyEstimator, DoublyStep
+from ._doubly import DoublyEstimator
 from ._doubly_blocks import FeatureBlocks
 from ._doubly_choice import CHOICE_ROWS
 from ._doubly_descent import Descent
 from ._doubly_gp import GPDescent
+from ._doubly_step import DoublyStep
 from ._regressor import StreamRegressor
 from .doubly import CACHE_BYTES
 

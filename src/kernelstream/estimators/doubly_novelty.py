@@ -11,11 +11,12 @@ from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, unpack
 from ._base import State
-from ._doubly import DoublyEstimator, DoublyStep
+from ._doubly import DoublyEstimator
 from ._doubly_blocks import FeatureBlocks
 from ._doubly_choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
 from ._doubly_descent import Descent
 from ._doubly_novelty import NoveltyDescent
+from ._doubly_step import DoublyStep
 from ._outlier import StreamOutlier
 from .doubly import CACHE_BYTES
 

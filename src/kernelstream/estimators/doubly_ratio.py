@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..losses import Loss
-from ._doubly import DoublyStep
 from ._doubly_novelty import RatioLoss
+from ._doubly_step import DoublyStep
 from .doubly import CACHE_BYTES, DoublyStochasticClassifier
 
 

@@ -19,9 +19,9 @@ from ..solvers.kernel_sdca import kernel_sdca
 from ..updates import positive
 from ._base import State
 from ._batch import CALLER, BatchEstimator
+from ._budget import BudgetEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
-from .budget import BudgetEstimator
 
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
 

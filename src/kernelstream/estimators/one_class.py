@@ -10,8 +10,8 @@ from .. import budgets, losses
 from ..budgets import Budget
 from ..updates import Novelty, Update
 from ._base import State
+from ._budget import BudgetEstimator
 from ._outlier import StreamOutlier
-from .budget import BudgetEstimator
 
 
 class BudgetOneClass(StreamOutlier, BudgetEstimator):

@@ -1,0 +1,290 @@
+"""What the learners in the kernel expansion share: the support set, its budget, the pass over blocks of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import budgets, losses, updates
+from ..budgets import Budget
+from ..engine import threads
+from ..features import Mapping
+from ..features._base import KernelMap
+from ..kernels import Kernel
+from ..random import uniforms
+from ..rows import Rows, host
+from ..updates import NormAdaGrad, Update
+from ._base import WARM_UP, State, StreamEstimator
+
+KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
+STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs from 0
+SMALLEST = 64  # vectors for which an unbounded support set has room at first
+
+
+class _Bandwidth(KernelMap):
+    """The part of a kernel map that turns ``kernel`` and ``gamma`` into a kernel with numbers."""
+
+    def __init__(self, kernel: Any, gamma: Any):
+        self.kernel = kernel
+        self.gamma = gamma
+
+
+class BudgetEstimator(StreamEstimator):
+    """What the learners of this module share: everything but the target."""
+
+    kernel: Any
+    gamma: Any
+    budget: int | None
+    strategy: Any
+    update: Any
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _bandwidth(self) -> _Bandwidth:
+        return self._cached("bandwidth", lambda: _Bandwidth(self.kernel, self.gamma))
+
+    @property
+    def _strategy(self) -> Budget:
+        return self._cached("strategy", self._pick_strategy)
+
+    def _pick_strategy(self) -> Budget:
+        if isinstance(self.strategy, str) and self.strategy == "auto":
+            return budgets.Stop() if self.budget is None else budgets.Replace()
+        return budgets.get(self.strategy)
+
+    @property
+    def _update(self) -> Update:
+        return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
+
+    def _kernel(self, state: State) -> Kernel:
+        def resolve() -> Kernel:
+            return self._bandwidth.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
+
+        return self._cached("kernel", resolve)
+
+    def _expansion(self, state: State) -> Any:
+        return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
+
+    def _features(self, state: State, X: Rows) -> np.ndarray:
+        """Random features of rows, for the strategies that keep some."""
+
+        def build() -> Mapping:
+            strategy: Any = self._strategy
+            return strategy.mapping(self._kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
+
+        return self._cached("mapping", build)(X, self._ops)
+
+    def _check_X(self, X: Any, reset: bool) -> Rows:
+        return host(super()._check_X(X, reset))  # rows may become support vectors, which are kept here
+
+    def _check_rows(self, X: Rows) -> None:
+        X = host(X)
+        if self._cached("restricted", lambda: self._bandwidth.restricted):
+            self._bandwidth.check(X)
+
+    def _check_together(self, loss: losses.Loss) -> None:
+        """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
+        update = self._update
+        if update.diagonal or isinstance(update, updates.Averaged):
+            raise ValueError(
+                f"{type(self).__name__} keeps a kernel expansion and needs an update of the form (decay, tau), such as "
+                f"OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
+            )
+        update.check(loss)
+        self._strategy.check(self.budget, self._bandwidth.kernel_object, loss, update)
+
+    # ---------------------------------------------------------------- what is public besides scikit-learn's contract
+    @property
+    def support_vectors_(self) -> np.ndarray:
+        """Support vectors, (n_support, d)."""
+        return self.state_["support"][: self.n_support_].copy()
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients in the decision function, (n_outputs, n_support)."""
+        return self._coefficients(self.state_)
+
+    @property
+    def n_support_(self) -> int:
+        """Number of support vectors."""
+        return int(self.state_.get("n_support", 0))
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        if not self._bandwidth.kernel_needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if self._bandwidth.kernel_needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        state |= {KERNEL + key: value for key, value in self._bandwidth.kernel_entries(X).items()}
+
+    def _reset(self, state: State) -> None:
+        strategy, outputs = self._strategy, state["n_outputs"]
+        capacity = SMALLEST if self.budget is None else self.budget
+        dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
+        state |= {
+            "support": np.zeros((capacity, state["n_features"]), dtype),
+            "alpha": np.zeros((outputs, capacity), dtype),
+            "scale": np.ones(outputs),
+            "diag": np.zeros(capacity, dtype),
+            "n_support": 0,
+            "memory": self._update.memory(outputs),
+        }
+        if getattr(strategy, "average", False):
+            state["born"] = np.zeros(capacity)
+        if self.budget is None:
+            state["warned"] = 0
+        state |= strategy.begin(state, capacity, self._kernel(state))
+        self._cache.pop("expansion", None)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X = X.astype(state["support"].dtype, copy=False)
+        expansion, strategy = self._expansion(state), self._strategy
+        n, first = X.shape[0], state["t"]
+        chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
+        scores = np.empty((n, state["n_outputs"]))
+        for rows in threads.cuts(n, expansion.block):
+            block = expansion.cut(X, rows)
+            part = None if weight is None else weight[rows]
+            u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
+            if strategy.grows:
+                scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
+            else:
+                Z = self._features(state, X[rows]) if "budget_w" in state else None
+                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
+        return scores
+
+    def _rule(self, state: State) -> Any:
+        make = self._ops.Rule.of
+        return self._cached(
+            ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
+        )
+
+    # ---------------------------------------------------------------- support sets that only grow
+    def _grow(
+        self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
+    ) -> np.ndarray:
+        n, t = state["n_support"], state["t"]
+        alpha = state["alpha"][:, :n]
+        M = None
+        if "born" in state:
+            F = expansion.scores(X, state, np.concatenate([alpha, alpha * state["born"][:n].astype(alpha.dtype)]))
+            F, M = np.split(F, 2, axis=1)
+            F, M = F * state["scale"], M * state["scale"]
+        else:
+            F = expansion.scores(X, state, alpha) * state["scale"]
+        room = len(y) if self.budget is None else self.budget - n
+        _, joined, coefficients, decay = self._ops.expansion_pass(
+            F,
+            expansion.among(X),
+            y,
+            weight,
+            self._rule(state),
+            state["memory"],
+            state.get("center"),
+            t,
+            room,
+            u=u,
+            M=M,
+            stop=False,
+        )
+        counted = np.ones(len(y), bool) if weight is None else weight > 0
+        state["t"] += int(np.count_nonzero(counted))
+        self._join(
+            state,
+            lambda start: expansion.put(X, joined, state, start),
+            coefficients,
+            decay,
+            t + np.cumsum(counted)[joined],
+        )
+        return F
+
+    def _join(
+        self, state: State, put: Callable[[int], None], coefficients: np.ndarray, decay: np.ndarray, born: np.ndarray
+    ) -> None:
+        """Rows join the set with coefficients (q, C); ``put(n)`` writes their vectors from slot n on.
+
+        The others shrink by decay (C,); born (q,) says when each row came.
+        """
+        shrink(state, decay)
+        if not len(coefficients):
+            return
+        n = state["n_support"]
+        new = n + len(coefficients)
+        self._make_room(state, new)
+        put(n)
+        state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
+        if "born" in state:
+            state["born"][n:new] = born
+        state["n_support"] = new
+        self._warn(state, self._strategy)
+
+    def _make_room(self, state: State, n: int) -> None:
+        """Double the support arrays until n vectors fit."""
+        held = capacity = state["alpha"].shape[1]
+        while capacity < n:
+            capacity *= 2
+        if capacity == held:
+            return
+        for name, axis in {"support": 0, "alpha": 1, "diag": 0, "born": 0}.items():
+            if name in state:
+                shape = list(state[name].shape)
+                shape[axis] = capacity - held
+                state[name] = np.concatenate([state[name], np.zeros(shape, state[name].dtype)], axis=axis)
+
+    def _warn(self, state: State, strategy: Any) -> None:
+        if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
+            if not state["warned"]:
+                warnings.warn(
+                    f"the support set of {type(self).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
+                    "row costs more than the one before. Give a budget, or raise warn_at of the strategy.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            state["warned"] = 1
+
+    # ---------------------------------------------------------------- scoring
+    def _coefficients(self, state: State) -> np.ndarray:
+        """Coefficients of the function that predicts, (C, n)."""
+        n = state.get("n_support", 0)
+        if n == 0:
+            return np.zeros((state["n_outputs"], 0))
+        alpha = state["alpha"][:, :n] * state["scale"][:, None].astype(state["alpha"].dtype)
+        if "born" in state:
+            alpha = alpha * (1.0 - state["born"][:n] / max(state["t"], 1)).astype(alpha.dtype)
+        return alpha
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        X = X.astype(state["support"].dtype, copy=False)
+        expansion, alpha = self._expansion(state), self._coefficients(state)
+        scores = np.empty((X.shape[0], len(alpha)))
+        for rows in threads.cuts(X.shape[0], 512):
+            part = expansion.cut(X, rows)
+            scores[rows] = expansion.scores(part, state, alpha)
+            if "budget_w" in state:
+                scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
+        return scores + state["center"][1] if "center" in state else scores
+
+    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+        for name in ("alpha", "budget_scores", "budget_w"):
+            if name in state:
+                state[name] = (T * state["scale"]).astype(state[name].dtype) @ state[name]
+        state["scale"] = np.ones(len(T))
+        source, fresh = np.abs(T).argmax(axis=1), ~T.any(axis=1)
+        memory = self._update.memory(len(T))
+        memory[:, ~fresh] = state["memory"][:, source[~fresh]]
+        state["memory"] = memory
+
+
+def shrink(state: State, decay: np.ndarray) -> None:
+    """Multiply the function by decay (C,); folded into the coefficients before it leaves a safe range."""
+    state["scale"] *= decay
+    for c, s in enumerate(state["scale"]):
+        if not 1e-6 < s < 1e6:
+            state["alpha"][c] *= s
+            state["scale"][c] = 1.0
