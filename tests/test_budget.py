@@ -27,6 +27,7 @@ GROWING = {
     "spa": budgets.SPA(1.0, 3.0),
     "spa_last": budgets.SPA(1.0, 3.0, average=False),
     "oskl": budgets.OSKL(3.0),
+    "oskl_mean": budgets.OSKL(3.0, average=True),
 }
 
 

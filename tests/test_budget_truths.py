@@ -1,6 +1,7 @@
 """Budget strategies against small dense truths, by distribution where they draw lots, and engine against engine."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -254,10 +255,11 @@ def test_spa_keeps_few(alpha, beta):
 
 @pytest.mark.parametrize("which", ["python", "native"])
 @pytest.mark.parametrize("budget", [None, 7])
-def test_spa_average_is_the_mean_of_functions(which, budget):
+@pytest.mark.parametrize("kind", [partial(budgets.SPA, 1.0, 2.0), partial(budgets.OSKL, 2.5)], ids=["spa", "oskl"])
+def test_the_average_is_the_mean_of_functions(which, budget, kind):
     X, y = rows(7, 60)
-    mean = model(budgets.SPA(1.0, 2.0, average=True), budget, engine=which, seed=2)
-    last = model(budgets.SPA(1.0, 2.0, average=False), budget, engine=which, seed=2)
+    mean = model(kind(average=True), budget, engine=which, seed=2)
+    last = model(kind(average=False), budget, engine=which, seed=2)
     held = [np.zeros(len(X))]
     for t in range(len(X)):
         mean.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])

@@ -56,13 +56,14 @@ class OSKL(Growing):
     """Online sparse kernel learning: a row joins with probability ``|l'|/G``, and its coefficient grows by ``G/|l'|``.
 
     Zhang, Yi, Zhang: Online kernel learning with a near optimal sparsity bound, ICML 2013. With the update OGD(eta)
-    the coefficient is
-    ``-eta G sign(l')``.
+    the coefficient is ``-eta G sign(l')``.
 
     Parameters
     ----------
     G : float
         Bound of ``|l'|``, or more: 1/G of the rows that act join.
+    average : bool
+        Predict with the mean of the functions so far, as :class:`SPA` does.
     warn_at : int or None
         Size of the support set at which a warning is given, once.
     """
@@ -70,8 +71,9 @@ class OSKL(Growing):
     name = "oskl"
     random = True
 
-    def __init__(self, G: float = 20.0, warn_at: int | None = 20_000):
+    def __init__(self, G: float = 20.0, average: bool = False, warn_at: int | None = 20_000):
         self.G = G
+        self.average = average
         self.warn_at = warn_at
 
     def check(self, budget, kernel, loss, update):
@@ -83,6 +85,8 @@ class OSKL(Growing):
             raise ValueError(
                 f"G must be at least the bound {loss.bound} of the derivative of {loss.name!r}, got {self.G}"
             )
+        if self.average:
+            refuse_decay(self, update)
 
     def admit(self, tau, value, gradient, k_xx, u):
         size = float(np.abs(gradient).max())
@@ -98,8 +102,7 @@ class SPA(Growing):
 
     ``rho = min(alpha, l)/beta`` is the probability, ``tau = min(eta/rho, l/k(x, x))`` the coefficient, eta the size of
     the update's step. At most alpha/beta of the rows join, in expectation (algorithm 7 of Lu's thesis; Lu, Zhao, Hoi:
-    Online sparse
-    passive aggressive learning with kernels, SDM 2016).
+    Online sparse passive aggressive learning with kernels, SDM 2016).
 
     Parameters
     ----------
@@ -127,11 +130,7 @@ class SPA(Growing):
         positive("beta", self.beta)
         if self.alpha > self.beta:
             raise ValueError(f"SPA needs alpha <= beta, got alpha={self.alpha} and beta={self.beta}")
-        if decays(update):
-            raise ValueError(
-                f"SPA never changes a coefficient; {type(update).__name__} shrinks them: use OGD without lam, or another "  # noqa: E501
-                "update without decay"
-            )
+        refuse_decay(self, update)
 
     def admit(self, tau, value, gradient, k_xx, u):
         rho = min(self.alpha, value) / self.beta
@@ -145,6 +144,10 @@ class SPA(Growing):
         return self.name, [self.alpha, self.beta]
 
 
-def decays(update: Any) -> bool:
-    """Whether the update may shrink the function on its way."""
-    return isinstance(update, (Pegasos, CoinBetting)) or getattr(update, "lam", 0.0) != 0.0
+def refuse_decay(strategy: Growing, update: Any) -> None:
+    """The mean of the functions is known from the rows at which vectors joined only if coefficients stay."""
+    if isinstance(update, (Pegasos, CoinBetting)) or getattr(update, "lam", 0.0) != 0.0:
+        raise ValueError(
+            f"{type(strategy).__name__} never changes a coefficient; {type(update).__name__} shrinks them: use OGD "
+            "without lam, or another update without decay"
+        )

@@ -45,7 +45,9 @@ def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, An
     rng = np.random.default_rng(order)
     part = np.flatnonzero(~bunch.is_test) if bunch.is_test is not None else None
     if kind == "online":
-        train = part if data.split == "train" and part is not None else np.arange(len(y))
+        train = np.arange(len(y))
+        if part is not None and data.split != "all":
+            train = part if data.split == "train" else np.flatnonzero(bunch.is_test)
         test = None
     elif part is not None:
         train, test = part, np.flatnonzero(bunch.is_test)

@@ -32,8 +32,9 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: Canvas; }
 td small, .soft { color: var(--soft); } .behind { color: var(--mark); }
-figure { margin: 1rem 0; background: #fff; border-radius: .4rem; }
+figure { margin: 1rem 0; background: #fff; border-radius: .4rem; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; display: block; }
+@media (max-width: 44rem) { figure.wide svg { max-width: none; width: 44rem; } }
 code { font-size: .85rem; background: #8882; padding: .1rem .3rem; border-radius: .2rem; overflow-wrap: anywhere; }
 """
 
@@ -66,13 +67,13 @@ def write(folder: str | Path, quick: bool = False) -> Path:
 # ---------------------------------------------------------------------------------------------------- numbers
 
 
-def number(value: float, measure: str) -> str:
-    """As many digits as the papers print."""
+def number(value: float, measure: str, scale: float | None = None) -> str:
+    """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
     if measure in ("mistakes", "accuracy", "regret", "seconds"):
         return f"{value:.2f}"
     if measure == "relative":
         return f"{value:.3f}"
-    return f"{value:.1e}" if 0 < abs(value) < 1e-4 else f"{value:.5f}"
+    return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"
 
 
 def seconds(value: float) -> str:
@@ -82,14 +83,14 @@ def seconds(value: float) -> str:
 def _mean_std(cell: Cell, measure: str) -> str:
     if not cell.values:
         return "—"
-    spread = f" ± {number(cell.std, measure)}" if len(cell.values) > 1 else ""
+    spread = f" ± {number(cell.std, measure, cell.mean)}" if len(cell.values) > 1 else ""
     return number(cell.mean, measure) + spread
 
 
 def _paper(cell: Cell, measure: str) -> str:
     if cell.printed is None:
         return ""
-    spread = f" ± {number(cell.printed.std, measure)}" if cell.printed.std else ""
+    spread = f" ± {number(cell.printed.std, measure, cell.printed.value)}" if cell.printed.std else ""
     return number(cell.printed.value, measure) + spread
 
 
@@ -153,7 +154,8 @@ def _section(experiment: Experiment, cells: list[Cell]) -> str:
     if plain:
         parts.append(_html_table(experiment, plain))
     for picture in _pictures(experiment, plain, swept):
-        parts.append(f"<figure>{picture}</figure>")
+        sets = len({cell.data for cell in cells})
+        parts.append(f"<figure{' class=wide' if sets > 1 else ''}>{picture}</figure>")
     if swept:
         parts.append(_sweep_table(experiment, swept))
     return "\n".join(parts) + "</section>"

@@ -404,10 +404,15 @@ def oskl(
     budget: int | None = None,
     eta: float = 0.1,
     G: float = 20.0,
+    average: bool = True,
     **common: Any,
 ) -> Any:
-    """Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger."""
-    return _build(task, kernel, gamma, budget, budgets.OSKL(G), gradient_loss(task, None), updates.OGD(eta), common)
+    """Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger.
+
+    Predictions are those of the mean of all functions so far unless ``average`` is False.
+    """
+    strategy = budgets.OSKL(G, average)
+    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, None), updates.OGD(eta), common)
 
 
 @recipe("Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016")
