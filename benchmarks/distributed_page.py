@@ -7,7 +7,6 @@ Run after benchmarks/many_machines.py and benchmarks/parameter_mixing.py:
 
 import json
 import math
-import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -18,11 +17,15 @@ FEATURES, CELLS, GRIDS, ROUNDS = 2000, 10**6, 64, 50
 
 
 def insert(text: str, name: str, table: str) -> str:
-    """The page with the text after a marker replaced, up to the next empty comment."""
-    pattern = re.compile(rf"<!-- {name} -->\n(.*?<!-- -->\n)?", re.DOTALL)
-    if not pattern.search(text):
-        raise ValueError(f"the page has no place for {name!r}")
-    return pattern.sub(lambda _: f"<!-- {name} -->\n{table.strip()}\n<!-- -->\n", text, count=1)
+    """The page with the text between a marker and the empty comment that ends its place replaced."""
+    marker, end = f"<!-- {name} -->\n", "<!-- -->\n"
+    before, found, rest = text.partition(marker)
+    if not found:
+        raise ValueError(f"the page has no place for {name!r}: it lacks {marker.strip()!r}")
+    stop = rest.find("<!--")  # the next comment of any kind: another marker means that this one was never closed
+    if stop < 0 or not rest.startswith(end, stop):
+        raise ValueError(f"the place for {name!r} has no end: {end.strip()!r} must follow it before any other comment")
+    return f"{before}{marker}{table.strip()}\n{rest[stop:]}"
 
 
 def predictions(measured: dict[str, dict[str, float]], sizes: dict[str, int]) -> str:

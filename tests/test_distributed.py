@@ -1,21 +1,14 @@
 """Many machines: two worker processes of this one, compared with dense formulas and with one-machine fits."""
 
 import json
-import logging
-import os
-import signal
-import sys
-import threading
-import time
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 
 pytest.importorskip("distributed")
 import dask.array as da
-from distributed import Client, LocalCluster
+from two_workers import DLABELS, DX, DY, LABELS, N, X, Y, close
 
 import kernelstream
 from kernelstream import (
@@ -35,51 +28,7 @@ from kernelstream.estimators import DoublyStep
 from kernelstream.features import Nystroem, RandomBinning, RandomFourier, TaylorFeatures
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent
 
-rng = np.random.default_rng(0)
-N = 3000
-X = rng.normal(size=(N, 4))
-Y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
-LABELS = np.digitize(Y, [-0.7, 0.7]) + 5
-DX, DY, DLABELS = da.from_array(X, chunks=(700, 4)), da.from_array(Y, chunks=900), da.from_array(LABELS, chunks=500)
-
-
-@pytest.fixture(scope="module")
-def client():
-    """Two processes, for all tests of this file: starting them takes longer than most of the tests."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.fixture
-def clean(client):
-    """After the test the workers hold nothing of it."""
-    yield
-    for _ in range(200):
-        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
-        if not left and not sum(client.run(lambda dask_worker: len(dask_worker.data)).values()):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"left behind: {left}")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parts")
-    for i, rows in enumerate(np.array_split(np.arange(N), 5)):
-        dump_svmlight_file(X[rows], LABELS[rows], str(folder / f"part-{i}.svm"), zero_based=False)
-        lines = [",".join(map(repr, [*X[j].tolist(), float(Y[j])])) for j in rows]
-        (folder / f"part-{i}.csv").write_text("\n".join(["a,b,c,d,y", *lines]) + "\n")
-    return folder
-
-
-def close(a, b, tolerance=1e-8):
-    assert np.abs(np.asarray(a) - np.asarray(b)).max() <= tolerance * np.abs(b).max()
-
+pytest_plugins = "two_workers"  # client, clean, files
 
 # -------------------------------------------------------------------- ridge
 
@@ -357,127 +306,6 @@ def test_answers_partition_by_partition(client, files):
     alone = evaluate.prequential(clone(fresh), X[:600], Y[:600])
     assert len(results) == 5 and results[0].mse == pytest.approx(alone.mse, rel=1e-9)
     assert not hasattr(fresh, "state_")
-
-
-# -------------------------------------------------------------------- faults
-
-
-def slowly(folder, seconds):
-    """Targets as they are, after a while; says in which process."""
-
-    def labels(y):
-        (folder / f"pid-{os.getpid()}").touch()
-        time.sleep(seconds)
-        return y
-
-    return labels
-
-
-@pytest.mark.usefixtures("clean")
-def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
-    est = OnlineRidge(RandomFourier(n_components=40, gamma=0.3), random_state=1)
-
-    def kill():
-        for _ in range(600):
-            found = sorted(tmp_path.glob("pid-*"), key=os.path.getmtime)
-            if len(found) > 1:  # both have been at work, and the last one still is
-                os.kill(int(found[-1].name.removeprefix("pid-")), signal.SIGKILL)
-                (tmp_path / "killed").touch()
-                return
-            time.sleep(0.05)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
-        model = distributed.fit(
-            est, str(files / "part-*.csv"), target="y", client=client, block=100, labels=slowly(tmp_path, 0.1)
-        )
-    killer.join()
-    assert (tmp_path / "killed").exists()
-    assert any("was lost" in record.message for record in caplog.records)
-    Z = RandomFourier(n_components=40, gamma=0.3, random_state=1).fit_transform(X)
-    close(model.coef_, np.linalg.solve(Z.T @ Z + np.eye(80), Z.T @ Y))
-    assert model.state_["t"] == N
-    client.wait_for_workers(2, timeout=120)
-
-
-@pytest.mark.usefixtures("clean")
-def test_a_bad_partition_stops_the_job_and_is_named(client, files, tmp_path):
-    est = OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=1).fit(X, Y)
-    before = est.coef_.copy()
-    texts = [(files / f"part-{i}.csv").read_text() for i in range(3)]
-    for i, text in enumerate(texts):
-        (tmp_path / f"p{i}.csv").write_text(text)
-    lines = texts[1].split("\n")
-    for bad, words in (("1,2,nan,4,5", "line 301"), ("1,2,3,4", "line 301"), ("1,x,3,4,5", "line 301")):
-        (tmp_path / "p1.csv").write_text("\n".join([*lines[:300], bad, *lines[301:]]))
-        with pytest.raises(distributed.BadPartitionError, match=words) as caught:
-            distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
-        assert caught.value.partition == str(tmp_path / "p1.csv") and caught.value.row == 301
-    np.savez(tmp_path / "q0.npz", X=X[:50], y=Y[:50])
-    np.savez(tmp_path / "q1.npz", X=X[:50, :3], y=Y[:50])
-    with pytest.raises(ValueError, match=r"q1.npz, row 1: .*3 features"):
-        distributed.fit(est, str(tmp_path / "q*.npz"), client=client)
-    holes = X.copy()
-    holes[1234, 2] = np.nan
-    with pytest.raises(ValueError, match=r"X\[700:1400\], row 535: a value is NaN"):
-        distributed.fit(est, da.from_array(holes, chunks=(700, 4)), DY, client=client)
-    with pytest.raises(ValueError, match="no such file"):
-        distributed.fit(est, [str(tmp_path / "q0.npz"), str(tmp_path / "gone.npz")], client=client)
-    assert np.array_equal(est.coef_, before)
-
-
-@pytest.mark.parametrize(
-    "rows, target, words",
-    [
-        (X, Y, "dask array"),
-        (DX, None, "no target"),
-        (DX, DY[:-1], "3000 rows, y has 2999"),
-        (DX[0], DY, "two dimensions"),
-        ("nothing-*.csv", None, "no file matches"),
-    ],
-)
-def test_bad_input(client, rows, target, words):
-    with pytest.raises(ValueError, match=words):
-        distributed.fit(OnlineRidge(), rows, target, client=client)
-
-
-def test_clients():
-    with pytest.raises(ValueError, match="client must be"), distributed.connect(3):
-        pass
-
-
-def test_memory_is_asked_for_beforehand(client):
-    with pytest.raises(ValueError, match=r"features takes .* GB on worker"):
-        distributed.fit(OnlineRidge(RandomFourier(n_components=60_000, gamma=1.0)), DX, DY, client=client)
-
-
-@pytest.mark.usefixtures("clean")
-def test_memory_does_not_grow_with_the_rows(client, tmp_path):
-    """Twenty times the rows, 80 MB of them, read in blocks: the workers' peak moves by far less."""
-    rows = rng.normal(size=(4000, 50)).astype(np.float32)
-    for i in range(4):
-        np.savez(tmp_path / f"small-{i}.npz", X=rows[:1000], y=rows[:1000, 0])
-        np.savez(tmp_path / f"large-{i}.npz", X=np.tile(rows, (25, 1)), y=np.tile(rows[:, 0], 25))
-    est = OnlineRidge(RandomFourier(n_components=10, gamma=0.1), random_state=0)
-
-    def peak():
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-    distributed.fit(clone(est), str(tmp_path / "small-*.npz"), client=client)
-    before = client.run(peak)
-    model = distributed.fit(est, str(tmp_path / "large-*.npz"), client=client)
-    grown = max(after - before[worker] for worker, after in client.run(peak).items())
-    assert model.state_["t"] == 400_000
-    assert grown < 30e6
-
-
-def test_without_dask_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"kernelstream\[distributed\]"):
-        distributed.fit(OnlineRidge(), DX, DY)
 
 
 # -------------------------------------------------------------------- the command

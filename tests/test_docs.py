@@ -1,6 +1,7 @@
 """The Python of the task pages in docs/ runs as it stands."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,19 @@ def test_measured_tables_are_those_of_the_scripts():
     assert names
     for name in names:
         assert (DOCS.parent / "benchmarks" / "results" / name).read_text(encoding="utf-8").strip() in page, name
+
+
+def test_tables_go_between_their_markers_only():
+    """docs/distributed.md: a place that was never closed is an error, and nothing after it is eaten."""
+    insert = runpy.run_path(str(DOCS.parent / "benchmarks" / "distributed_page.py"))["insert"]
+    page = "a\n<!-- one -->\nold\n<!-- -->\nb\n<!-- two -->\n<!-- -->\nc\n"
+    assert insert(page, "one", "new\n") == page.replace("old", "new")
+    assert insert(page, "two", "new") == page.replace("<!-- two -->\n", "<!-- two -->\nnew\n")
+    for broken in (page.replace("old\n<!-- -->\n", "old\n"), page.split("<!-- -->")[0]):
+        with pytest.raises(ValueError, match="'one' has no end"):
+            insert(broken, "one", "new")
+    with pytest.raises(ValueError, match="no place for 'three'"):
+        insert(page, "three", "new")
+    text = (DOCS / "distributed.md").read_text(encoding="utf-8")
+    for name in ("many_machines", "parameter_mixing"):
+        assert (DOCS.parent / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8").strip() in text
