@@ -27,7 +27,6 @@ def fit(
     block: int = BLOCK,
     labels: Callable[[Any], Any] | None = None,
     sync_rows: int | None = None,
-    aggregate: str | None = None,
     **reader: Any,
 ) -> Any:
     """Fit an estimator to rows that are spread over the workers of a dask cluster.
@@ -62,11 +61,8 @@ def fit(
         Rows a worker handles at a time.
     labels : callable, optional
         Applied to the targets of files.
-    sync_rows : int, default=100
+    sync_rows : int, default=50
         Parameter mixing: rows that each worker learns before the models become one.
-    aggregate : {"auto", "average", "add"}, default="auto"
-        Parameter mixing: average the workers' weights, or add up their changes. "auto" adds where step sizes shrink
-        with the squares of gradients (AdaGrad), and averages otherwise.
     **reader
         How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
 
@@ -80,10 +76,9 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
-    mixing = {"sync_rows": sync_rows, "aggregate": aggregate}
-    mixing = {name: value for name, value in mixing.items() if value is not None}
+    mixing = {} if sync_rows is None else {"sync_rows": sync_rows}
     if mixing and solve is not fit_mixing:
-        raise ValueError(f"{type(est).__name__} is not learned by parameter mixing: leave out {', '.join(mixing)}")
+        raise ValueError(f"{type(est).__name__} is not learned by parameter mixing: leave out sync_rows")
     est._check_parameters()
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)

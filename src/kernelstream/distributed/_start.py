@@ -11,19 +11,24 @@ from ..estimators.feature import MAP
 from ..features import Nystroem
 from ..rows import concat
 from ._client import compute, need
-from ._data import Data, Piece
+from ._data import Data, Piece, tree
 from .landmarks import chosen
 
 Block = tuple[Any, Any]
 
 
-def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
+def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bool = False) -> Any:
     """A copy of an estimator on features that has no weights yet, its map settled as one machine would settle it.
 
     Whatever a map estimates from rows it takes from the first ones, as in ``est.fit``; only landmarks that a Nyström
     map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
-    worker makes the same random numbers from them.
+    worker makes the same random numbers from them. With ``all_labels`` a classifier knows the labels of all partitions
+    from the start, for one more pass over the rows if ``classes`` does not say them.
     """
+    if all_labels and is_classifier(est) and classes is None:
+        made = begin(est, data, client, known_labels(data, client))
+        made._state["classes_fixed"] = 0
+        return made
     features = getattr(est, "_map", None)
     wanted = 1 if features is None else max(1, est._warm_up_rows())
     seed, map_entries = None, None
@@ -40,6 +45,18 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
     if made is None:
         raise ValueError("there are no rows")
     return made
+
+
+def known_labels(data: Data, client: Any) -> np.ndarray:
+    """The labels of all partitions, sorted."""
+    return compute(client, tree(data.map(_labels), np.union1d))
+
+
+def _labels(piece: Piece) -> np.ndarray:
+    found = np.empty(0)
+    for labels in piece.blocks(lambda X, y: np.unique(y)):
+        found = labels if not len(found) else np.union1d(found, labels)
+    return found
 
 
 def _head(piece: Piece, n: int) -> list[Block]:

@@ -11,19 +11,15 @@ import uuid
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from ..estimators._doubly import CHOICE_ROWS, SHUFFLE, DoublyEstimator
 from ..estimators._doubly_descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat
 from ._client import check_memory, compute, need, slots, spread
-from ._data import Data, Piece, runs, tree
+from ._data import Data, Piece, runs
 from ._start import begin, refuse
 from .landmarks import AllRows
-from .mixing import _labels
-
-Message = tuple[int, Any]  # iterations that the receiver must have seen, and what is new since then
 
 _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job so far
 
@@ -34,12 +30,8 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     if est._the_step().precondition:
         raise ValueError("preconditioned steps need all rows of a batch in one place: set precondition to 0")
     delayed = need("dask").delayed
-    if is_classifier(est) and classes is None:
-        classes = compute(client, tree(data.map(_labels), np.union1d))
-    model = begin(est, data, client, classes)
+    model = begin(est, data, client, classes, all_labels=True)
     state = model._state
-    if is_classifier(est):
-        state["classes_fixed"] = 0
     rows = AllRows(data, client)
     n = rows.n
     if model._warm_up_rows():

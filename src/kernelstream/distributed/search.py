@@ -20,9 +20,9 @@ from sklearn.model_selection import ParameterGrid
 from .. import zoo
 from ..evaluate._metrics import choose
 from ..evaluate._students import Learner
-from ._client import compute, compute_each, connect, need, slots
-from ._data import BLOCK, Data, Piece, partitions, tree
-from .mixing import _labels
+from ._client import compute_each, connect, need, slots
+from ._data import BLOCK, Data, Piece, partitions
+from ._start import known_labels
 
 FIRST_RUNG = 2048
 
@@ -147,7 +147,7 @@ def search(
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
         if kind == "classification" and classes is None:
-            classes = compute(client, tree(data.map(_labels), np.union1d))
+            classes = known_labels(data, client)
         return _climb(pool, data, client, classes, chosen, kind, int(first_rung), eta)
 
 
