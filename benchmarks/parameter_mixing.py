@@ -10,6 +10,7 @@ benchmarks/results/parameter_mixing.md.
 """
 
 import argparse
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def row(name: str, orders: int) -> str:
         errors[seed] = [1 - model.score(X[test], y[test]) for model in models]
         print(name, seed, np.round(100 * errors[seed], 3), flush=True)
     worse = 100 * (errors[:, 1:] / errors[:, :1] - 1)
-    rounds = ["", *(f", {-(-n // workers) // rows:,} rounds" for workers, rows in SETTINGS)]
+    rounds = ["", *(f", {math.ceil(math.ceil(n / workers) / rows):,} rounds" for workers, rows in SETTINGS)]
     cells = [
         f"{100 * error:.2f} ({middle:+.1f} ± {spread:.1f} %{words})"
         for error, middle, spread, words in zip(

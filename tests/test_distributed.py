@@ -1,6 +1,7 @@
 """Many machines: two worker processes of this one, compared with dense formulas and with one-machine fits."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -92,6 +93,10 @@ def test_frames(client):
     again = distributed.fit(clone(est), parts[list("abcd")], parts["label"], client=client)
     assert np.array_equal(again.predict(frame[list("abcd")]), model.predict(frame[list("abcd")]))
     assert distributed.score(model, parts, "label", client=client) == est.score(frame[list("abcd")], frame["label"])
+    with pytest.raises(ValueError, match="the model has learned"):
+        distributed.predict(model, parts[list("dcba")])
+    with pytest.raises(ValueError, match="column 'label' holds no numbers"):
+        distributed.fit(clone(est), parts, client=client)
 
 
 @pytest.mark.parametrize(
@@ -266,14 +271,22 @@ def test_mixing_is_checked(client):
 
 
 @pytest.mark.usefixtures("clean")
-def test_the_winner_of_a_search_is_the_model_of_one_machine(client, files):
+def test_the_winner_of_a_search_is_the_model_of_one_machine(client, files, tmp_path):
     """Successive halving drops the worst of all; survivors go on where they were, across rungs, workers and files."""
+
+    def counted(y):  # once for all candidates of a worker
+        with open(tmp_path / str(os.getpid()), "a") as log:
+            log.write(f"{len(y)}\n")
+        return y
+
     gammas = [1e-3, 1e-2, 0.1, 0.5, 30.0]
     est = FeatureRegressor(RandomFourier(n_components=30), random_state=1)
-    found = distributed.search(
-        est, str(files / "part-*.csv"), target="y", grid={"features__gamma": gammas}, first_rung=500, client=client
-    )
+    grid = {"features__gamma": gammas}
+    rows = str(files / "part-*.csv")
+    found = distributed.search(est, rows, target="y", grid=grid, first_rung=500, client=client, labels=counted)
     assert found.rungs == [(500, 5), (1000, 3), (2000, 2), (N, 1)]
+    # two workers share the first three rungs, one candidate is alone in the last
+    assert sum(int(n) for path in tmp_path.iterdir() for n in path.read_text().split()) == 2 * 2000 + 1000
     results = {}
     for gamma in gammas:
         alone = clone(est).set_params(features__gamma=gamma)
@@ -284,7 +297,10 @@ def test_the_winner_of_a_search_is_the_model_of_one_machine(client, files):
     assert found.best.features.gamma == best and found.candidates[0].rows == N
     assert found.candidates[0].value == pytest.approx(results[best][1].mean(), rel=1e-9)
     close(found.best.predict(X), results[best][0].predict(X), 1e-9)
-    assert len(found.candidates) == 5 and "gamma" in str(found)
+    assert [one.rows for one in found.candidates] == [N, 2000, 1000, 500, 500] and "gamma" in str(found)
+    for one in found.candidates:  # the dropped ones stand where a sequential run of them stood then
+        errors = results[one.est.features.gamma][1][: one.rows]
+        assert one.value == pytest.approx(errors.mean(), rel=1e-9)
 
 
 @pytest.mark.usefixtures("clean")

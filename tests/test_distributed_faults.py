@@ -182,6 +182,9 @@ def test_a_bad_partition_stops_the_job_and_is_named(client, files, tmp_path):
     np.savez(tmp_path / "q1.npz", X=X[:50, :3], y=Y[:50])
     with pytest.raises(ValueError, match=r"q1.npz, row 1: .*3 features"):
         distributed.fit(est, str(tmp_path / "q*.npz"), client=client)
+    (tmp_path / "p1.csv").write_text(texts[1].replace("a,b,c,d,y", "b,a,c,d,y"))
+    with pytest.raises(ValueError, match=r"p1.csv, row 1: its columns are \['b', 'a'"):
+        distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
     holes = X.copy()
     holes[1234, 2] = np.nan
     with pytest.raises(ValueError, match=r"X\[700:1400\], row 535: a value is NaN"):

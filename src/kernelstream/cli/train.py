@@ -63,7 +63,9 @@ def _run(args: argparse.Namespace) -> None:
     if args.resume and args.start:
         raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
     _check_target(args.model)
-    logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.addFilter(logging.Filter("kernelstream"))  # not what the libraries beneath have to say
+    logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("once", RuntimeWarning)
     if args.dask is not None:
         from ._dask import train_on_workers

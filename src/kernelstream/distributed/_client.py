@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 logger = logging.getLogger("kernelstream.distributed")
 
 LOOK = 2.0  # seconds between two looks at the workers
+PATIENCE = 10.0  # seconds that a scheduler may take to answer
 ROOM = 0.6  # of a worker's memory limit: beyond that dask starts to write results to disk
 
 
@@ -47,13 +49,14 @@ def connect(client: Any = None) -> Iterator[Any]:
         if client is None or client == "local":
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             cluster = library.LocalCluster(
-                n_workers=cores, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
+                n_workers=cores, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
             )
             stack.enter_context(cluster)
             client = stack.enter_context(library.Client(cluster))
+            client.run(_carry_on)
         elif isinstance(client, str):
             try:
-                client = stack.enter_context(library.Client(client))
+                client = stack.enter_context(library.Client(client, timeout=PATIENCE))
             except (OSError, ValueError) as error:
                 raise ValueError(f"no dask scheduler answers at {client!r}: {error}") from None
         elif not isinstance(client, library.Client):
@@ -65,6 +68,11 @@ def connect(client: Any = None) -> Iterator[Any]:
         _known[client] = set(client.nthreads())
         yield client
         look_for_losses(client)
+
+
+def _carry_on() -> None:
+    """On a worker of this machine's own: an interrupt from the keyboard is the client's to act upon."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _known: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()  # workers last seen, by client
@@ -123,28 +131,26 @@ def call_each(client: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[
     a graph of delayed objects.
     """
     futures = [
-        client.submit(function, *call, workers=[place], allow_other_workers=True, pure=False)
-        for place, call in zip(_places(client, len(calls)), calls)
+        client.submit(function, *call, **place, pure=False) for place, call in zip(_places(client, len(calls)), calls)
     ]
     return _results(client, futures)
 
 
 def spread(client: Any, works: list[Any]) -> list[Any]:
-    """Futures of delayed objects, neighbours on the same worker.
+    """Futures of delayed objects, neighbours on the same worker."""
+    return [client.compute(work, **place) for place, work in zip(_places(client, len(works)), works)]
+
+
+def _places(client: Any, count: int) -> list[dict[str, Any]]:
+    """Where ``count`` tasks go, neighbours to the same worker.
 
     Left alone, the scheduler would follow the small things that tasks have in common, and put all on one worker. The
     places are wishes: when a worker is lost another one takes over.
     """
-    return [
-        client.compute(work, workers=[place], allow_other_workers=True)
-        for place, work in zip(_places(client, len(works)), works)
-    ]
-
-
-def _places(client: Any, count: int) -> list[str]:
-    """Addresses of workers for ``count`` tasks, neighbours alike."""
     threads = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)]
-    return [threads[k * len(threads) // count] for k in range(count)]
+    if not threads:  # all are lost: whoever comes
+        return [{} for _ in range(count)]
+    return [{"workers": [threads[k * len(threads) // count]], "allow_other_workers": True} for k in range(count)]
 
 
 def _results(client: Any, futures: list[Any]) -> list[Any]:
@@ -171,7 +177,9 @@ def _results(client: Any, futures: list[Any]) -> list[Any]:
 
 def release(client: Any, *futures: Any) -> None:
     """Let go of results, and stop what still works on them."""
-    with contextlib.suppress(Exception):
-        client.cancel([future for future in futures if future.status == "pending"])
+    pending = [future for future in futures if future.status == "pending"]
+    if pending:
+        with contextlib.suppress(Exception):
+            client.cancel(pending)
     for future in futures:
         future.release()

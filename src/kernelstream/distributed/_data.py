@@ -10,7 +10,7 @@ import functools
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -201,7 +201,7 @@ def partitions(
     block : int, default=1024
         Rows a worker handles at a time.
     client : distributed.Client, optional
-        For LIBSVM files whose width is not given (``n_features``): they are read once to find it.
+        To compare the columns of files; LIBSVM files whose width is not given (``n_features``) are read once for it.
     labels : callable, optional
         Applied to the targets of files.
     **reader
@@ -216,7 +216,7 @@ def partitions(
     if isinstance(X, (str, os.PathLike)) or _is_paths(X):
         return _files(X, y, {"block": block, **reader}, client, labels)
     if reader:
-        raise ValueError(f"{', '.join(map(repr, reader))}: only files have options of a reader")
+        raise ValueError(f"unknown option {', '.join(map(repr, reader))}: only files have options of a reader")
     if not hasattr(X, "__dask_graph__"):
         raise ValueError(
             f"X must be a dask array, a dask frame, or names of files, got {type(X).__name__}: "
@@ -243,25 +243,30 @@ def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any) ->
         paths += found
     pieces = [File(path, options, labels) for path in paths]
     data = Data(paths, pieces)
-    if client is not None and options.get("n_features") is None:
-        width = compute(client, tree(data.map(_width), _larger))
-        if width:
-            data.pieces = [File(path, {**options, "n_features": width}, labels) for path in paths]
+    if client is not None:
+        _compare(data, compute(client, need("dask").delayed(list)(data.map(_about))))
     return data
 
 
-def _width(file: File) -> int:
-    """Width of a LIBSVM file, whose rows say it only at the end; 0 for files that say it at the start."""
+def _about(file: File) -> tuple[list[str] | None, int]:
+    """Names of the columns, where a file has them, and the width that it cannot say without being read, or 0."""
     with file.stream() as stream:
-        if not isinstance(stream, streams.LibSVM):
-            return 0
+        if not isinstance(stream, streams.LibSVM) or file.options.get("n_features") is not None:
+            return stream.feature_names, 0
         for _ in file.follow(stream, lambda X, y: None):
             pass
-        return int(stream.n_features or 0)
+        return None, int(stream.n_features or 0)
 
 
-def _larger(a: int, b: int) -> int:
-    return max(a, b)
+def _compare(data: Data, found: list[tuple[list[str] | None, int]]) -> None:
+    """Give LIBSVM files the width of the widest; files whose columns are not named like the first one's are bad."""
+    names, first = found[0][0], data.names[0]
+    for path, (others, _) in zip(data.names, found):
+        if others != names:
+            raise BadPartitionError(path, 1, f"its columns are {others}, those of {first} are {names}")
+    width = max(width for _, width in found)
+    if width:
+        data.pieces = [replace(piece, options={**piece.options, "n_features": width}) for piece in data.pieces]
 
 
 def _array(X: Any, y: Any, block: int) -> Data:
@@ -297,6 +302,11 @@ def _frame(X: Any, y: Any, block: int) -> Data:
     columns = [str(name) for name in X.columns if not (isinstance(y, str) and name == y)]
     if isinstance(y, str) and y not in X.columns:
         raise ValueError(f"the frame has no column {y!r}")
+    for name, kind in X.dtypes.items():
+        if name in columns and not need("pandas").api.types.is_numeric_dtype(kind):
+            raise ValueError(
+                f"column {name!r} holds no numbers ({kind}): drop or encode it, or name it as the target y"
+            )
     if y is None or isinstance(y, str):
         data = _delayed(names, parts, [y] * len(parts), block)
     else:

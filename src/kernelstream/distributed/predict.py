@@ -40,7 +40,8 @@ def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, bloc
         raise ValueError(f"what must be one of {', '.join(name for name in WHAT if hasattr(est, name))}, got {what!r}")
     reader = _wide(est, X, reader)
     data = partitions(X, block=block, client=client, **reader)
-    one = getattr(est, what)(np.zeros((1, est.n_features_in_), est.state_["dtype"]))
+    same_columns(est, data)
+    one = getattr(_plain(est), what)(np.zeros((1, est.n_features_in_), est.state_["dtype"]))
     array = need("dask.array")
     known = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(data)
     parts = [
@@ -48,6 +49,13 @@ def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, bloc
         for part, n in zip(data.map(_answers, _plain(est), what), known)
     ]
     return array.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def same_columns(est: Any, data: Data) -> None:
+    """ValueError when the columns of a frame are not those of the frame that the model has learned."""
+    known = getattr(est, "feature_names_in_", None)
+    if known is not None and data.feature_names is not None and data.feature_names != list(known):
+        raise ValueError(f"the columns are {data.feature_names}, the model has learned {list(known)}")
 
 
 def _plain(est: Any) -> Any:
@@ -96,6 +104,7 @@ def score(
     """
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **_wide(est, X, reader))
+        same_columns(est, data)
         count = _hits if is_classifier(est) else _moments
         total = compute(client, tree(data.map(count, _plain(est)), _added))
     if is_classifier(est):
@@ -168,7 +177,8 @@ def prequential(
     """
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        return compute_each(client, data.map(_stream, est, metrics, classes))
+        same_columns(est, data)
+        return compute_each(client, data.map(_stream, _plain(est), metrics, classes))
 
 
 def _stream(piece: Piece, est: Any, metrics: Any, classes: Any) -> evaluate.Result:
