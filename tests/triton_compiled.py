@@ -80,8 +80,11 @@ def other_programs():
             products._fourier, size | tensors | {"Z": kind, "d": "i32", "scale": "fp32"}, shape,
             **{name: products.FOURIER[name] for name in ("num_warps", "num_stages")},
         )  # fmt: skip
-        yield compiled(products._scores, some | size, {"C": 1, "BM": 16, "BP": 512}, num_warps=8)
-        yield compiled(products._absorb, some | size, {"C": 1, "BM": 32, "BP": 128}, num_warps=4)
+        yield compiled(products._scores, some | size, {"BM": 16, "BP": 512}, num_warps=8)
+        yield compiled(products._absorb, some | size, {"BM": 32, "BP": 128}, num_warps=4)
+        many = some | size | {"C": "i32"}
+        yield compiled(products._many_scores, many, {"BM": 16, "BP": 64, "BC": 16}, num_warps=4)
+        yield compiled(products._many_absorb, many, {"BM": 32, "BP": 64, "BC": 16}, num_warps=4)
     yield compiled(products._fold, size | {"parts": "*fp32", "S": "*fp32"}, {"BT": 128}, num_warps=8)
     words = dict.fromkeys(("d", "D", "groups", "block", "stream", "key0", "key1", "stride"), "i32")
     words |= {"out": "*fp32", "scale": "fp32"}

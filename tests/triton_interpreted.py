@@ -15,7 +15,7 @@ from triton_interpreted_pairs import PAIRS
 
 from kernelstream import BudgetClassifier, BudgetRegressor, budgets, engine, losses
 from kernelstream.engine import philox
-from kernelstream.engine.torch import Ops, products, recursion, removal
+from kernelstream.engine.torch import Ops, maps, products, recursion, removal
 from kernelstream.engine.torch import philox as device_philox
 from kernelstream.updates import OGD, NormAdaGrad, Pegasos, Perceptron
 
@@ -68,8 +68,8 @@ def check_products(m=48, d=64, D=80):
     products.fourier(X, Wt, Z, torch.empty(m, 32))
     P = X.double() @ Wt.double().T
     close(Z, torch.cat([P.cos(), P.sin()], 1) / math.sqrt(D), 2e-6)
-    products.round_(X)
-    products.round_(Wt)
+    maps.round_(X)
+    maps.round_(Wt)
     P = X.double() @ Wt.double().T
     products.FOURIER |= {"BM": 16, "BN": 64}
     Z.fill_(np.nan)
@@ -81,12 +81,13 @@ def check_products(m=48, d=64, D=80):
     narrow = Z[:, : 2 * D - 7].contiguous()
     products.Gram(m, 2 * D - 7, "cpu", {"BT": 16, "BK": 32, "num_warps": 4, "num_stages": 1}, 20)(narrow, S)
     close(S, narrow.double() @ narrow.double().T, 1e-6)
-    w, F, alpha, decay = torch.randn(1, 2 * D), torch.full((m, 1), np.nan), torch.randn(m, 1), torch.rand(1)
-    products.Scores(m, 1, "cpu")(Z, w, F)
-    close(F, Z.double() @ w.double().T, 1e-6)
-    expected = decay.double()[:, None] * w.double() + alpha.double().T @ Z.double()
-    products.absorb(Z, alpha, decay, w)
-    close(w, expected, 1e-5)
+    for C in (1, 3):
+        w, F, alpha, decay = torch.randn(C, 2 * D), torch.full((m, C), np.nan), torch.randn(m, C), torch.rand(C)
+        products.Scores(m, C, "cpu")(Z, w, F)
+        close(F, Z.double() @ w.double().T, 1e-6)
+        expected = decay.double()[:, None] * w.double() + alpha.double().T @ Z.double()
+        products.absorb(Z, alpha, decay, w)
+        close(w, expected, 1e-5)
 
 
 def check_normals(D=70, d=33):

@@ -105,10 +105,11 @@ class SecondOrderEstimator(FeatureEstimator):
         if self._ops.NAME == "python":
             yield from self._rows(state, X)
             return
+        on_device = self._ops.NAME == "torch"  # where a window of its own is
         room, mapping = len(state["window"]), self._mapping(state)
         cuts = threads.cuts(X.shape[0], room, room - state["n_window"])
         stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
-        if not stay or threads.get_num_threads() > 1:
+        if on_device or not stay or threads.get_num_threads() > 1:
             yield from self._rows(state, X, cuts)
             return
         for rows in cuts:

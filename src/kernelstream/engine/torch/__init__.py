@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ class Ops:
         self.precision, self.block = precision, block
         self.cuda = self.device.type == "cuda"
         self.triton = has_triton()
+        self.maps: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # feature maps on the device
 
     @property
     def host(self) -> Any:
@@ -73,6 +75,10 @@ class Ops:
             yield
         finally:
             torch.backends.cuda.matmul.allow_tf32 = before
+
+    def rounds(self, kind: torch.dtype) -> bool:
+        """Whether large products of such numbers are those of tensor cores, by programs of our own."""
+        return self.cuda and self.triton and kind == torch.float32 and self.precision != "float32"
 
     def tensor(self, array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A copy of an array on the device."""

@@ -11,12 +11,6 @@ from .maps import DeviceMap, Fourier
 from .recursion import BOOK, Program, recursion
 
 HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-SECOND = 2048.0  # what the second half of a number is multiplied by
-
-
-def rounded(ops: Any, kind: torch.dtype) -> bool:
-    """Whether the large products are those of tensor cores, by programs of our own."""
-    return kind == torch.float32 and ops.precision != "float32"
 
 
 class Blocks:
@@ -51,7 +45,7 @@ class Blocks:
         C, P = w.shape
         m, device = ops.block, w.device
         single = w.dtype == torch.float32
-        self.fused = rounded(ops, w.dtype)
+        self.fused = ops.rounds(w.dtype)
         kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
         self.half = kind in HALVES.values()
         self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(2)]
@@ -64,7 +58,7 @@ class Blocks:
             self.gram = products.Gram(m, P, device, products.GRAM[kind], self.programs)
         elif single:
             self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), device=device)
-        if single and C == 1:
+        if single:
             self.scores_of = products.Scores(m, C, device)
 
     def features(self, X: torch.Tensor, k: int) -> None:
@@ -86,16 +80,10 @@ class Blocks:
 
     def scores(self, k: int, F: torch.Tensor) -> None:
         """F (m, C) from the features in buffer k, in float32 or better."""
-        Z, w = self.Z[k], self.w
-        if len(w) == 1 and w.dtype == torch.float32:
-            self.scores_of(Z, w, F)
-        elif not self.half:
-            torch.mm(Z, w.T, out=F)
+        if self.w.dtype == torch.float32:
+            self.scores_of(self.Z[k], self.w, F)
         else:
-            C = len(w)
-            parts, top = _halves(w, Z.dtype)
-            both = torch.mm(Z, parts.T, out_dtype=torch.float32)
-            torch.add(both[:, :C], both[:, C:], alpha=1 / SECOND, out=F).mul_(top)
+            torch.mm(self.Z[k], self.w.T, out=F)
 
     def recursion(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
         """The rows in order: F becomes the scores before each update."""
@@ -107,17 +95,12 @@ class Blocks:
     def absorb(self, k: int) -> None:
         """``w <- decay w + alpha'Z``."""
         Z, w, alpha = self.Z[k], self.w, self.alpha
-        if self.half and len(w) == 1:
+        if w.dtype == torch.float32 and (len(w) > 1 or self.half):
             products.absorb(Z, alpha, self.decay, w)
             return
         if self.program.decays:
             w *= self.decay[:, None]
-        if self.half:
-            C = len(w)
-            parts, top = _halves(alpha.T, Z.dtype)
-            both = torch.mm(parts, Z, out_dtype=torch.float32)
-            w += both[:C].add_(both[C:], alpha=1 / SECOND).mul_(top)
-        elif len(w) == 1:
+        if len(w) == 1:
             w[0].addmv_(Z.T, alpha[:, 0])
         else:
             w.addmm_(alpha.T, Z)
@@ -128,22 +111,6 @@ class Blocks:
             self.scores(k, F)
             self.recursion(k, F, y, weight)
             self.absorb(k)
-
-
-def _halves(A: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """A float32 array as ``top (high + low / SECOND)`` with numbers of a half type, which have twice its bits together.
-
-    Returns
-    -------
-    parts : (2 C, P)
-        high over low.
-    top : () float32
-        Largest absolute entry: numbers of the half types end early.
-    """
-    top = A.abs().amax().clamp_min(torch.finfo(A.dtype).tiny)
-    A = A / top
-    high = A.to(kind)
-    return torch.cat([high, ((A - high) * SECOND).to(kind)]), top
 
 
 def new_book(state: dict[str, Any], device: torch.device) -> torch.Tensor:

@@ -15,10 +15,9 @@ from ...losses import Loss
 from ...rows import dense, is_tensor
 from ...updates import Update
 from . import from_array
-from .blocks import Blocks, new_book, rounded
-from .maps import Fourier
+from .blocks import Blocks, new_book
+from .maps import Fourier, round_
 from .passes import FeaturePass, State
-from .products import PAD, round_
 from .recursion import Program
 
 CHUNK = 32  # blocks of a graph
@@ -33,13 +32,9 @@ class CudaPass(FeaturePass):
         super().__init__(ops, mapping, loss, update, state)
         self.memory = ops.tensor(state["memory"])
         self.book = new_book(state, ops.device)
-        self.program, self.width = program, state["n_features"]
-        self.rounds = isinstance(self.map, Fourier) and rounded(ops, self.w.dtype)
-        if isinstance(self.map, Fourier):
-            self.width = -(-self.width // PAD) * PAD
-            self.map.Wt = torch.nn.functional.pad(self.map.Wt, (0, self.width - state["n_features"]))
-            if self.rounds:
-                round_(self.map.Wt)
+        self.program = program
+        self.width = self.map.width if isinstance(self.map, Fourier) else state["n_features"]
+        self.rounds = isinstance(self.map, Fourier) and ops.rounds(self.w.dtype)
         self.ready = False
 
     def _prepare(self) -> None:
@@ -69,9 +64,6 @@ class CudaPass(FeaturePass):
         self.state["memory"][:] = self.memory.cpu().numpy()
         if "center" in self.state:
             self.state["center"][:] = self.book[1:].cpu().numpy()
-
-    def _features(self, X: torch.Tensor) -> torch.Tensor:
-        return self.map(torch.nn.functional.pad(X, (0, self.width - X.shape[1])))
 
     def _learn_small(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A few rows, their recursion by the processor."""

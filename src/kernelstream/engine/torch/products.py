@@ -18,7 +18,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ..philox import COS, SIN
 
-PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products
 _S0, _S1, _S2, _S3 = (tl.constexpr(c) for c in SIN)
 _C0, _C1, _C2, _C3 = (tl.constexpr(c) for c in COS)
 _INVERSE_PI = tl.constexpr(1.0 / math.pi)
@@ -42,12 +41,6 @@ def fourier(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, room: torch.Tens
         torch.mm(X, Wt[start : start + size].T, out=P)
         grid = (m, triton.cdiv(size, 1024))
         _trig[grid](P, Z, start, size, D, Z.stride(0), 1.0 / math.sqrt(D), BN=1024, num_warps=4)
-
-
-def round_(A: torch.Tensor) -> torch.Tensor:
-    """A float32 array rounded to tf32 in place; tensor cores cut the other bits off."""
-    A.view(torch.int32).add_(1 << 12).bitwise_and_(-(1 << 13))
-    return A
 
 
 def fourier_tf32(X: torch.Tensor, Wt: torch.Tensor, Z: torch.Tensor, programs: int) -> None:
@@ -202,50 +195,89 @@ class Scores:
         self.parts = torch.empty((self.SPLITS, m, C), device=device)
 
     def __call__(self, Z: torch.Tensor, w: torch.Tensor, F: torch.Tensor) -> None:
-        m, P = Z.shape
+        (m, P), C = Z.shape, len(w)
         share = triton.cdiv(triton.cdiv(P, self.SPLITS), self.BP) * self.BP
-        _scores[(triton.cdiv(m, self.BM), self.SPLITS)](
-            Z, w, self.parts, m, P, Z.stride(0), share, C=len(w), BM=self.BM, BP=self.BP, num_warps=8
-        )
+        grid = (triton.cdiv(m, self.BM), self.SPLITS)
+        if C == 1:
+            _scores[grid](Z, w, self.parts, m, P, Z.stride(0), share, BM=self.BM, BP=self.BP, num_warps=8)
+        else:
+            _many_scores[grid](
+                Z, w, self.parts, m, P, Z.stride(0), share, C, BM=self.BM, BP=64, BC=_outputs(C), num_warps=4
+            )
         torch.sum(self.parts, dim=0, out=F)
 
 
+def _outputs(C: int) -> int:
+    """Width of a product with C columns."""
+    return max(16, triton.next_power_of_2(C))
+
+
 @triton.jit
-def _scores(Z, w, parts, m, P, stride, share, C: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr):
+def _scores(Z, w, parts, m, P, stride, share, BM: tl.constexpr, BP: tl.constexpr):
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     first = tl.program_id(1) * share
-    for c in range(0, C):
-        f = tl.zeros([BM, BP], tl.float32)
-        for start in range(first, tl.minimum(first + share, P), BP):
-            p = start + tl.arange(0, BP)
-            z = tl.load(
-                Z + row.to(tl.int64)[:, None] * stride + p[None, :],
-                mask=(row < m)[:, None] & (p < P)[None, :],
-                other=0.0,
-            )
-            f += z.to(tl.float32) * tl.load(w + c * P + p, mask=p < P, other=0.0)[None, :]
-        tl.store(parts + (tl.program_id(1) * m + row) * C + c, tl.sum(f, axis=1), mask=row < m)
+    f = tl.zeros([BM, BP], tl.float32)
+    for start in range(first, tl.minimum(first + share, P), BP):
+        p = start + tl.arange(0, BP)
+        at = Z + row.to(tl.int64)[:, None] * stride + p[None, :]
+        z = tl.load(at, mask=(row < m)[:, None] & (p < P)[None, :], other=0.0)
+        f += z.to(tl.float32) * tl.load(w + p, mask=p < P, other=0.0)[None, :]
+    tl.store(parts + tl.program_id(1) * m + row, tl.sum(f, axis=1), mask=row < m)
+
+
+@triton.jit
+def _many_scores(Z, w, parts, m, P, stride, share, C, BM: tl.constexpr, BP: tl.constexpr, BC: tl.constexpr):
+    """Numbers as sums of three of tf32, whose products are as exact as those of float32."""
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BC)
+    first = tl.program_id(1) * share
+    f = tl.zeros([BM, BC], tl.float32)
+    for start in range(first, tl.minimum(first + share, P), BP):
+        p = start + tl.arange(0, BP)
+        at = Z + row.to(tl.int64)[:, None] * stride + p[None, :]
+        z = tl.load(at, mask=(row < m)[:, None] & (p < P)[None, :], other=0.0)
+        v = tl.load(w + c[None, :].to(tl.int64) * P + p[:, None], mask=(c < C)[None, :] & (p < P)[:, None], other=0.0)
+        f = tl.dot(z.to(tl.float32), v, f, input_precision="tf32x3")
+    at = parts + (tl.program_id(1) * m + row)[:, None] * C + c[None, :]
+    tl.store(at, f, mask=(row < m)[:, None] & (c < C)[None, :])
 
 
 def absorb(Z: torch.Tensor, alpha: torch.Tensor, decay: torch.Tensor, w: torch.Tensor) -> None:
     """``w <- decay w + alpha'Z`` for Z (m, P) of any type, alpha (m, C), decay (C,), w (C, P) float32."""
-    m, P = Z.shape
-    _absorb[(triton.cdiv(P, 128),)](Z, alpha, decay, w, m, P, Z.stride(0), C=len(w), BM=32, BP=128, num_warps=4)
+    (m, P), C = Z.shape, len(w)
+    if C == 1:
+        _absorb[(triton.cdiv(P, 128),)](Z, alpha, decay, w, m, P, Z.stride(0), BM=32, BP=128, num_warps=4)
+    else:
+        _many_absorb[(triton.cdiv(P, 64),)](
+            Z, alpha, decay, w, m, P, Z.stride(0), C, BM=32, BP=64, BC=_outputs(C), num_warps=4
+        )
 
 
 @triton.jit
-def _absorb(Z, alpha, decay, w, m, P, stride, C: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr):
+def _absorb(Z, alpha, decay, w, m, P, stride, BM: tl.constexpr, BP: tl.constexpr):
     p = tl.program_id(0) * BP + tl.arange(0, BP)
-    for c in range(0, C):
-        total = tl.zeros([BM, BP], tl.float32)
-        for start in range(0, m, BM):
-            row = start + tl.arange(0, BM)
-            z = tl.load(
-                Z + row.to(tl.int64)[:, None] * stride + p[None, :],
-                mask=(row < m)[:, None] & (p < P)[None, :],
-                other=0.0,
-            )
-            a = tl.load(alpha + row * C + c, mask=row < m, other=0.0)
-            total += z.to(tl.float32) * a[:, None]
-        old = tl.load(w + c * P + p, mask=p < P, other=0.0)
-        tl.store(w + c * P + p, tl.load(decay + c) * old + tl.sum(total, axis=0), mask=p < P)
+    total = tl.zeros([BM, BP], tl.float32)
+    for start in range(0, m, BM):
+        row = start + tl.arange(0, BM)
+        at = Z + row.to(tl.int64)[:, None] * stride + p[None, :]
+        z = tl.load(at, mask=(row < m)[:, None] & (p < P)[None, :], other=0.0)
+        total += z.to(tl.float32) * tl.load(alpha + row, mask=row < m, other=0.0)[:, None]
+    old = tl.load(w + p, mask=p < P, other=0.0)
+    tl.store(w + p, tl.load(decay) * old + tl.sum(total, axis=0), mask=p < P)
+
+
+@triton.jit
+def _many_absorb(Z, alpha, decay, w, m, P, stride, C, BM: tl.constexpr, BP: tl.constexpr, BC: tl.constexpr):
+    p = tl.program_id(0) * BP + tl.arange(0, BP)
+    c = tl.arange(0, BC)
+    total = tl.zeros([BC, BP], tl.float32)
+    for start in range(0, m, BM):
+        row = start + tl.arange(0, BM)
+        at = Z + row.to(tl.int64)[:, None] * stride + p[None, :]
+        z = tl.load(at, mask=(row < m)[:, None] & (p < P)[None, :], other=0.0)
+        a = tl.load(alpha + row[None, :] * C + c[:, None], mask=(row < m)[None, :] & (c < C)[:, None], other=0.0)
+        total = tl.dot(a, z.to(tl.float32), total, input_precision="tf32x3")
+    there = (c < C)[:, None] & (p < P)[None, :]
+    at = w + c[:, None].to(tl.int64) * P + p[None, :]
+    shrink = tl.load(decay + c, mask=c < C, other=0.0)
+    tl.store(at, shrink[:, None] * tl.load(at, mask=there, other=0.0) + total, mask=there)

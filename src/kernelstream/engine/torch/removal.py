@@ -239,48 +239,51 @@ def _removal(
             if STRATEGY == "bogd":
                 factor = tl.where(removes, factor * (B / (B - 1)), factor)
             scale *= factor.to(tl.float64)
-            folded = (scale <= _LOW) | (scale >= _HIGH)
-            if tl.max(folded.to(tl.int32), axis=0) > 0:
-                part = tl.load(alpha + every, mask=every < B, other=0.0)
-                tl.store(alpha + every, part * tl.max(scale, axis=0).to(ACC), mask=every < B)
-                scale = tl.where(folded, 1.0, scale)
+            folds = (scale <= _LOW) | (scale >= _HIGH)
+            scores *= factor
+            taus *= factor
+            gone *= factor
+            inside *= factor
+            if tl.max((joins | folds).to(tl.int32), axis=0) > 0:
+                if tl.max(folds.to(tl.int32), axis=0) > 0:
+                    part = tl.load(alpha + every, mask=every < B, other=0.0)
+                    tl.store(alpha + every, part * tl.max(scale, axis=0).to(ACC), mask=every < B)
+                    scale = tl.where(folds, 1.0, scale)
+                    tl.debug_barrier()
+                if STRATEGY == "remove_smallest":  # noqa: SIM102  (known when the program is made, the next is not)
+                    if tl.max(removes.to(tl.int32), axis=0) > 0:
+                        part = tl.load(alpha + every, mask=every < B, other=0.0).to(ACC)
+                        sizes = tl.where(every < B, part * part, float("inf"))
+                        lowest = tl.min(sizes, axis=0)
+                        slot = col + tl.min(tl.where(sizes <= lowest * _EQUAL, every, BP), axis=0)
+                        size = tl.load(alpha + slot).to(ACC) * scale.to(ACC)
+                        joins = joins & (size * size <= tau * tau * _EQUAL)
+                        removes = removes & joins
+                slot = tl.where(full, slot, n)
+                member = tl.load(members + slot, mask=removes, other=0)
+                old = tl.load(alpha + slot, mask=removes, other=0.0).to(ACC) * scale.to(ACC)
+                column = tl.load(A + member.to(tl.int64) * stride + row, mask=removes & there, other=0.0).to(ACC)
+                tau = tl.where(joins, tau, 0.0)
                 tl.debug_barrier()
-            if STRATEGY == "remove_smallest":  # noqa: SIM102  (known when the program is made, the next is not)
-                if tl.max(removes.to(tl.int32), axis=0) > 0:
-                    part = tl.load(alpha + every, mask=every < B, other=0.0).to(ACC)
-                    sizes = tl.where(every < B, part * part, float("inf"))
-                    lowest = tl.min(sizes, axis=0)
-                    least = tl.min(tl.where(sizes <= lowest * _EQUAL, every, BP), axis=0)
-                    slot = col + least
-                    size = tl.load(alpha + slot).to(ACC) * scale.to(ACC)
-                    joins = joins & (size * size <= tau * tau * _EQUAL)
-                    removes = removes & joins
-            slot = tl.where(full, slot, n)
-            member = tl.load(members + slot, mask=removes, other=0)
-            old = tl.load(alpha + slot, mask=removes, other=0.0).to(ACC) * scale.to(ACC)
-            column = tl.load(A + member.to(tl.int64) * stride + row, mask=removes & there, other=0.0).to(ACC)
-            kept_tau = tl.where(joins, tau, 0.0)
-            tl.debug_barrier()
-            tl.store(alpha + slot, kept_tau / scale.to(ACC), mask=joins)
-            tl.store(members + slot, col + (B + base + i), mask=joins)
-            tl.debug_barrier()
-            n += tl.where(joins & (n < B), 1, 0)
-            scores = factor * scores + kept_tau * s - old * column
-            taus = tl.where(mine, kept_tau, factor * taus)
-            gone = tl.where(mine, old, factor * gone)
-            whose = tl.where(mine, member, whose)
-            inside = inside * factor
-            if LIMITED:  # noqa: SIM102
-                if tl.max(removes.to(tl.int32), axis=0) > 0:
-                    part = tl.load(alpha + every, mask=every < B, other=0.0).to(ACC)
-                    largest = tl.max(tl.abs(part), axis=0) * tl.max(scale, axis=0).to(ACC)
-                    limit = tl.load(numbers + 4).to(ACC)
-                    less = tl.where(largest > limit, limit / largest, 1.0).to(ACC) + nothing
-                    scale *= less.to(tl.float64)
-                    scores *= less
-                    taus *= less
-                    gone *= less
-                    inside *= less
+                tl.store(alpha + slot, tau / scale.to(ACC), mask=joins)
+                tl.store(members + slot, col + (B + base + i), mask=joins)
+                tl.debug_barrier()
+                n += tl.where(joins & (n < B), 1, 0)
+                scores += tau * s - old * column
+                taus = tl.where(mine, tau, taus)
+                gone = tl.where(mine, old, gone)
+                whose = tl.where(mine, member, whose)
+                if LIMITED:  # noqa: SIM102
+                    if tl.max(removes.to(tl.int32), axis=0) > 0:
+                        part = tl.load(alpha + every, mask=every < B, other=0.0).to(ACC)
+                        largest = tl.max(tl.abs(part), axis=0) * tl.max(scale, axis=0).to(ACC)
+                        limit = tl.load(numbers + 4).to(ACC)
+                        less = tl.where(largest > limit, limit / largest, 1.0).to(ACC) + nothing
+                        scale *= less.to(tl.float64)
+                        scores *= less
+                        taus *= less
+                        gone *= less
+                        inside *= less
             shown = tl.where(mine, score, shown)
         tl.store(F + row, shown, mask=there)
         common = tl.max(inside, axis=0)
