@@ -23,13 +23,18 @@ from kernelstream import (
     NystroemRegressor,
     OnlineRidge,
     OnlineRidgeClassifier,
+    RRFClassifier,
+    RRFRegressor,
+    engine,
     losses,
     updates,
     zoo,
 )
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
-from kernelstream.features import Nystroem, RandomFourier, TensorSketch
+from kernelstream.features import Nystroem, RandomFourier, TensorSketch, _grids
+from kernelstream.features.spectra import LowRank, Mixture
+from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
 from kernelstream.testing import check_streaming
 from kernelstream.updates import (
@@ -212,6 +217,25 @@ def test_bad_engines(engine, words):
         model("regression", "squared", "auto", engine).fit(X, y)
 
 
+@pytest.mark.parametrize("spectrum", ["diagonal", Mixture(2), LowRank(2)], ids=["diagonal", "mixture", "low_rank"])
+@pytest.mark.parametrize("batch_size", [1, 12])
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "squared"])
+def test_learned_kernels(loss, batch_size, spectrum):
+    """Mini-batches of RRF on the device, batches that span calls, against the python engine."""
+    X, y, weight = rows(150)
+    kind = losses.get(loss).kind
+    y = task(kind, y)
+    cls = RRFRegressor if kind == "regression" else RRFClassifier
+    args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "batch_size": batch_size, "random_state": 0}
+    want, got = (cls(**args, engine=engine) for engine in ("python", CPU))
+    expected = want.learn(X, y, sample_weight=weight)
+    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 120), (120, 131), (131, 150))]
+    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-7, atol=1e-9)
+    for name in ("w", "G", "theta", "H", "memory"):
+        np.testing.assert_allclose(got.state_[name], want.state_[name], rtol=1e-7, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(got._scores(torch.from_numpy(X)), want._scores(X), rtol=1e-7, atol=1e-9)
+
+
 def test_families_without_it_say_so():
     X, y, _ = rows(20)
     with pytest.raises(ValueError, match="no torch engine"):
@@ -374,6 +398,21 @@ def test_random_binning(dtype):
     classes = task("multiclass", y)
     want, got = (BinningClassifier(**args, engine=engine).fit(X, classes) for engine in ("auto", CPU))
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_names_and_numbers_of_cells(form, dtype):
+    """Bit by bit those of the specification, near and far rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4)) * 10.0 ** rng.integers(-3, 12, (300, 1))
+    X = form(np.concatenate([X, X[::-1]]).astype(dtype))
+    grids = _grids.draw(Laplacian(gamma=0.5), 7, 4, 9, dtype)
+    exact, ours = engine.get("python").binning, CPU.ops().binning
+    assert (ours.cell_hashes(X, grids) == exact.cell_hashes(X, grids)).all()
+    for got, want in zip(ours.number_cells(X, grids), exact.number_cells(X, grids), strict=True):
+        assert got.dtype == want.dtype
+        assert (got == want).all()
 
 
 def test_few_rows_on_a_gpu():

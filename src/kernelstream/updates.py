@@ -418,9 +418,13 @@ class AdaGrad(Update):
         return memory
 
     def step(self, loss, y, f, k_xx, t, memory):
+        return self.rate(loss, y, k_xx, memory), loss.gradient(y, f)
+
+    def rate(self, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:
+        """eta_t, which does not depend on the score."""
         if not isinstance(self.eta, str):
-            return self.eta, loss.gradient(y, f)
-        return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory), loss.gradient(y, f)
+            return self.eta
+        return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory)
 
     def native(self):
         return "ada_grad", [auto_code(self.eta)]

@@ -27,6 +27,7 @@ from .feature import mix_outputs
 class RRFEstimator(StreamEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
+    on_device = True
     n_components: int
     gamma: Any
     spectrum: Any
@@ -101,8 +102,11 @@ class RRFEstimator(StreamEstimator):
         mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
         weights = np.ascontiguousarray(state["w"].T)
         scores = np.empty((X.shape[0], weights.shape[1]))
-        for rows in threads.cuts(X.shape[0], max(self._ops.BLOCK, 64)):
-            scores[rows] = mapping(X[rows], self._ops) @ weights
+        if self._ops.NAME == "torch":
+            scores = self._ops.map_times(mapping, X, weights)
+        else:
+            for rows in threads.cuts(X.shape[0], max(self._ops.BLOCK, 64)):
+                scores[rows] = mapping(X[rows], self._ops) @ weights
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:
@@ -154,7 +158,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        "torch" learns mini-batches on a device (docs/gpu.md).
     random_state : int, Generator, RandomState or None
         Seed of the e_j.
 
@@ -199,7 +204,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         batch_size: int = 1,
         standardize: bool = False,
         class_weight: dict | str | None = None,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.n_components = n_components
@@ -265,7 +270,7 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         batch_size: int = 1,
         center: bool = True,
         standardize: bool = False,
-        engine: str = "auto",
+        engine: Any = "auto",
         random_state: Any = None,
     ):
         self.n_components = n_components

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ...losses import Loss
-from ...rows import dense, is_tensor
+from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
 
 NAME = "torch"
@@ -47,8 +47,7 @@ class Ops:
         return getattr(self.host, name)
 
     def spec(self, loss: Loss, update: Update) -> Any:
-        """Loss and update of a pass; ValueError for an update that is not of the form (decay, tau)."""
-        check_update(update)
+        """Loss and update of a pass."""
         return loss, update
 
     def all_finite(self, X: np.ndarray) -> bool:
@@ -85,10 +84,11 @@ class Ops:
         return from_array(array).to(self.device, dtype, copy=True)
 
     def feature_pass(self, mapping: Any, spec: Any, state: dict[str, Any]) -> Any:
-        """The learner on explicit features whose weights live on the device."""
+        """The learner on explicit features whose weights live on the device; ValueError for other than (decay, tau)."""
         from .passes import FeaturePass
 
         loss, update = spec
+        check_update(update)
         if self.cuda and self.triton:
             from .maps import is_known
             from .pipeline import CudaPass
@@ -141,12 +141,41 @@ class Ops:
 
         return DeviceRecursion(self, state, rule, forgetting)
 
+    @property
+    def binning(self) -> Any:
+        """Functions on the cells of random binning."""
+        from .cells import DeviceBinning
+
+        return DeviceBinning(self)
+
     def cells_ridge(self, problem: Any, tol: float, max_iter: int) -> Any:
         """Ridge regression on the cells of random binning."""
         from .cells import conjugate_gradient
 
         with self.products():
             return conjugate_gradient(self, problem, tol, max_iter)
+
+    def rrf_pass(
+        self, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int
+    ) -> np.ndarray:
+        """Weights and kernel together: batches on the device; single rows and unknown spectra by the processor."""
+        from .rrf import Batches, is_known
+
+        loss, update = spec
+        if batch_size == 1 or not is_known(spectrum):
+            twin = self.host.spec(loss, update)
+            return self.host.rrf_pass(host(X), y, weight, state, twin, spectrum, E, eta_g, batch_size)
+        with self.products():
+            return Batches(self, state, loss, update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
+
+    def map_times(self, mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
+        """``Z A`` of features Z, weights A (P, C), in float64, block by block."""
+        A = self.tensor(weights).double()
+        scores = np.empty((X.shape[0], weights.shape[1]))
+        cuts = [slice(start, min(start + self.block, len(scores))) for start in range(0, len(scores), self.block)]
+        for rows, Z in self.feature_rows(self.device_map(mapping), X, cuts, False):
+            scores[rows] = (Z @ A).cpu().numpy()
+        return scores
 
     def doubly_blocks(self, blocks: Any) -> Any:
         """Random features made on the device."""

@@ -1,4 +1,6 @@
-"""Random binning on the device: products with the matrix of cells, and ridge regression by conjugate gradients."""
+"""Random binning on the device: names and numbers of cells by hashing and sorting, products with the matrix of cells,
+and ridge regression by conjugate gradients.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,67 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from ...features._grids import Grids
+from ...rows import Rows
+
+ENTRIES = 1 << 26  # coordinates that are turned into indices at the same time
+
+
+class DeviceBinning:
+    """The functions on cells of the engine of the processor, of which the device does the hashing and the numbering."""
+
+    def __init__(self, ops: Any):
+        self.ops = ops
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ops.host.binning, name)
+
+    def cell_hashes(self, X: Rows, grids: Grids, threads: int = 1) -> np.ndarray:
+        """Names of the cells of all rows, (R, n) uint64; see :mod:`kernelstream.features._cells_python`."""
+        return self._names(X, grids).cpu().numpy().view(np.uint64)
+
+    def number_cells(self, X: Rows, grids: Grids, threads: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``cells`` (R, n), a column for every cell in order of first appearance; their names (D,); ``starts``."""
+        cells, keys = [], []
+        for names in self._names(X, grids):
+            mine, key = _numbered(names)
+            cells.append(mine)
+            keys.append(key)
+        starts = np.concatenate([[0], np.cumsum([len(key) for key in keys])])
+        found = torch.cat(keys).cpu().numpy().view(np.uint64)
+        return torch.stack(cells).cpu().numpy(), found, starts.astype(np.int64)
+
+    def _names(self, X: Rows, grids: Grids) -> torch.Tensor:
+        """(R, n) int64 with the bits of the names."""
+        ops, (n, d) = self.ops, X.shape
+        A, B = (ops.tensor(part.astype(np.int64)) for part in grids.multipliers)
+        inverse, offset = ops.tensor(grids.inverse), ops.tensor(grids.offset)
+        out = torch.empty((grids.count, n), dtype=torch.int64, device=ops.device)
+        step = max(1, ENTRIES // d)
+        for start in range(0, n, step):
+            rows = slice(start, min(n, start + step))
+            block = ops.rows(X, rows, inverse.dtype)
+            for r in range(grids.count):
+                place = (block - offset[r]).double().mul_(inverse[r].double())
+                index = place.clamp_(-(2.0**62), 2.0**62).round_().long()
+                a, b = ((index * part).sum(dim=1) & 0xFFFFFFFF for part in (A, B))
+                out[r, rows] = (a << 32) | b
+        return out
+
+
+def _numbered(names: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of names (n,) in order of first appearance, (n,) int32, and the name of every number."""
+    order = torch.argsort(names, stable=True)  # equal names together, in the order of the rows
+    held = names[order]
+    begins = torch.ones(len(held), dtype=torch.bool, device=held.device)
+    begins[1:] = held[1:] != held[:-1]
+    ranks = torch.argsort(order[begins])  # groups by their first row
+    number = torch.empty_like(ranks)
+    number[ranks] = torch.arange(len(ranks), device=held.device)
+    cells = torch.empty(len(held), dtype=torch.int32, device=held.device)
+    cells[order] = number[torch.cumsum(begins, dim=0) - 1].int()
+    return cells, held[begins][ranks]
 
 
 class DeviceCells:

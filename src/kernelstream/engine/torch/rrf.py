@@ -1,0 +1,151 @@
+r"""Learned kernels (RRF) on the device, a mini-batch at a time.
+
+Within a batch of rows neither the weights nor the kernel move, so its features, scores and gradients are matrix
+products: with ``z = [cos, sin] / sqrt(D)``, G (b, C) the derivatives of the loss and ``Q = (G B) * cos - (G A) * sin``,
+
+    dl/d(a, b) = G'Z,    dl/dtheta = sum over the rows of the spectrum's pull-back of Q.
+
+The derivatives themselves are taken here, row by row where the running mean of the target needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
+from ...rows import Rows
+from ...updates import TINY
+from .._rrf_python import TINY_THETA
+
+State = dict[str, Any]
+NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
+
+
+class Batches:
+    """Weights and kernel of a model on the device for the time of a call.
+
+    Parameters
+    ----------
+    ops : Ops
+    state : dict
+        See :func:`kernelstream.engine.python.rrf_pass`.
+    loss, update
+    spectrum : Spectrum
+    E : (height, D)
+        Fixed random part of the frequencies.
+    """
+
+    def __init__(self, ops: Any, state: State, loss: Any, update: Any, spectrum: Any, E: np.ndarray):
+        self.ops, self.state, self.loss, self.update, self.spectrum = ops, state, loss, update, spectrum
+        self.E, self.D = ops.tensor(E), E.shape[1]
+        self.held = {name: ops.tensor(state[name]) for name in NAMES}
+        self.W = frequencies(spectrum, self.held["theta"], self.E)
+
+    def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, eta_g: float, batch_size: int) -> np.ndarray:
+        """Scores of the rows before each update, (n, C); the state is up to date afterwards."""
+        counted = np.ones(len(y), bool) if weight is None else weight > 0
+        waiting = int(self.state["pending"][0]) + np.cumsum(counted)
+        scores = np.empty((len(y), len(self.state["w"])))
+        start = 0
+        while start < len(y):
+            # the batch ends with the row that completes it; the next one begins with waiting rows left over by none
+            full = batch_size * ((waiting[start] - int(counted[start])) // batch_size + 1)
+            stop = min(len(y), int(np.searchsorted(waiting, full)) + 1, start + 16 * self.ops.block)
+            rows = slice(start, stop)
+            scores[rows] = self._rows(X, rows, y[rows], np.ones(stop - start) if weight is None else weight[rows])
+            if self.state["pending"][0] >= batch_size:
+                self._step(eta_g)
+            start = stop
+        for name, tensor in self.held.items():
+            self.state[name][...] = tensor.cpu().numpy()
+        return scores
+
+    def _rows(self, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Rows that see the same weights: their scores; their gradients join the sums."""
+        held, D = self.held, self.D
+        x = self.ops.rows(X, rows, self.E.dtype) * self.state["inverse_length"]
+        U = x @ self.W
+        cos, sin = torch.cos(U), torch.sin(U)
+        Z = torch.cat([cos, sin], dim=1).div_(math.sqrt(D))
+        with self.ops.full():
+            F = (Z @ held["w"].T).double().cpu().numpy()
+        scores, gradients = self._gradients(F, y, weight)
+        G = self.ops.tensor(gradients).to(Z.dtype)
+        held["sum_w"] += G.T @ Z
+        Q = ((G @ held["w"][:, D:]) * cos - (G @ held["w"][:, :D]) * sin).div_(math.sqrt(D))
+        held["sum_theta"] += pull_back(self.spectrum, held["theta"], self.E, x, Q)
+        return scores
+
+    def _gradients(self, F: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores with the running mean of the target, and derivatives times the weights of the rows, (m, C)."""
+        state, loss, update = self.state, self.loss, self.update
+        center, memory, rate = state.get("center"), state["memory"], state["pending"][1]
+        offsets = np.zeros(len(y))
+        for i in range(len(y)):
+            if center is not None:
+                offsets[i] = center[1]
+            if weight[i] > 0:
+                rate = update.rate(loss, float(y[i]) - offsets[i], 1.0, memory)
+                if center is not None:
+                    center[0] += weight[i]
+                    center[1] += weight[i] * (float(y[i]) - center[1]) / center[0]
+        if loss.kind == "multiclass":
+            gradients = loss.gradient(y.astype(np.int64), F)
+        else:
+            gradients = loss.gradient(y - offsets, F[:, 0])[:, None]
+        counted = int(np.count_nonzero(weight))
+        state["t"] += counted
+        state["pending"] += (counted, rate - state["pending"][1])
+        return F + offsets[:, None], gradients * weight[:, None]
+
+    def _step(self, eta_g: float) -> None:
+        """AdaGrad along the mean gradient, theta within its guard; see the python engine."""
+        held, (count, rate) = self.held, self.state["pending"]
+        _ada_grad(held["w"], held["G"], held["sum_w"] / count, rate, TINY)
+        if eta_g > 0:
+            theta, start = held["theta"], held["theta0"]
+            _ada_grad(theta, held["H"], held["sum_theta"] / count, eta_g, TINY_THETA)
+            theta.copy_(torch.clamp(theta, start - GUARD, start + GUARD))
+            self.W = frequencies(self.spectrum, theta, self.E)
+        held["sum_w"].zero_()
+        held["sum_theta"].zero_()
+        self.state["pending"][...] = 0.0
+
+
+def _ada_grad(w: torch.Tensor, G: torch.Tensor, gradient: torch.Tensor, eta: float, tiny: float) -> None:
+    G += gradient * gradient
+    w -= eta * gradient / torch.sqrt(G + tiny)
+
+
+def is_known(spectrum: Any) -> bool:
+    """Whether the device has the formulas of a spectrum."""
+    return type(spectrum) in (Diagonal, Mixture, LowRank)
+
+
+def frequencies(spectrum: Any, theta: torch.Tensor, E: torch.Tensor) -> torch.Tensor:
+    """``spectrum.frequencies`` on the device."""
+    if isinstance(spectrum, Diagonal):
+        return torch.exp(theta)[:, None] * E
+    if isinstance(spectrum, LowRank):
+        return theta @ E
+    parts = spectrum.slices(E.shape[1])
+    return torch.cat(
+        [torch.exp(theta[0, q])[:, None] * E[:, mine] + theta[1, q][:, None] for q, mine in enumerate(parts)], dim=1
+    )
+
+
+def pull_back(spectrum: Any, theta: torch.Tensor, E: torch.Tensor, x: torch.Tensor, Q: torch.Tensor) -> torch.Tensor:
+    """``spectrum.pull_back`` summed over rows x (m, d) with Q (m, D)."""
+    if isinstance(spectrum, Diagonal):
+        return torch.exp(theta) * (x * (Q @ E.T)).sum(dim=0)
+    if isinstance(spectrum, LowRank):
+        return x.T @ (Q @ E.T)
+    gradient = torch.empty_like(theta)
+    for c, mine in enumerate(spectrum.slices(E.shape[1])):
+        gradient[0, c] = torch.exp(theta[0, c]) * (x * (Q[:, mine] @ E[:, mine].T)).sum(dim=0)
+        gradient[1, c] = x.T @ Q[:, mine].sum(dim=1)
+    return gradient
