@@ -43,7 +43,8 @@ class Data:
     scale : str or None
         How columns are scaled; see :func:`kernelstream.datasets.load`.
     split : {"all", "train", "test"}
-        Rows of an online run: everything, or a part of the original file. A held-out run trains on the original training part, or on 4/5 of the rows.
+        Rows of an online run: everything, or a part of the original file. A held-out run trains on the original
+        training part, or on 4/5 of the rows.
     rows, test_rows : int or None
         At most so many rows, drawn at random.
     positive : int or None

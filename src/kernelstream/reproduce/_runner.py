@@ -86,13 +86,19 @@ def run(
 
 
 def grid_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> str:
-    return digest("grid", experiment.name, experiment.kind, experiment.measure, experiment.tune_rows, data, settings,
-                  algorithm.zoo, algorithm.peer, algorithm.block)  # fmt: skip
+    return digest("grid", *_what(experiment, data, algorithm, settings), experiment.tune_rows)
 
 
 def repeat_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> str:
-    return digest("repeat", experiment.name, experiment.kind, experiment.measure, data, settings, algorithm.zoo,
-                  algorithm.peer, algorithm.block, order)  # fmt: skip
+    return digest("repeat", *_what(experiment, data, algorithm, settings), order)
+
+
+def _what(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> tuple[Any, ...]:
+    """All that a run depends on; the values of a data set have their effect through the settings."""
+    if experiment.kind not in SYNTHETIC:
+        data = replace(data, values={})
+    return (experiment.name, experiment.kind, experiment.measure, data, settings, algorithm.zoo, algorithm.peer,
+            algorithm.block)  # fmt: skip
 
 
 def tuned(
