@@ -421,7 +421,7 @@ def test_a_new_kernel_needs_one_class():
     [
         (lambda: ks.get("gausian"), "did you mean 'gaussian'"),
         (lambda: ks.get("Gaussian"), "did you mean 'gaussian'"),
-        (lambda: ks.get("zzz"), "known kernels: arc_cosine"),
+        (lambda: ks.get("zzz"), "known are arc_cosine"),
         (lambda: ks.get(3), "kernel must be a name"),
         (lambda: ks.get(ks.Gaussian), "kernel must be a name"),
         (lambda: ks.get("gaussian", gamma=-1), "gamma must be greater than 0"),

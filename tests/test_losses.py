@@ -159,7 +159,7 @@ def test_catalogue():
     [
         ("hing", None, "unknown loss 'hing': did you mean 'hinge'"),
         ("Huber", None, "did you mean 'huber'"),
-        ("zzz", None, "known losses are absolute"),
+        ("zzz", None, "known are absolute"),
         (3, None, "a loss is a name or a Loss object"),
         ("hinge", "regression", "'hinge' is for binary targets, not for regression"),
         ("squared", "binary", "'squared' is for regression targets, not for binary"),

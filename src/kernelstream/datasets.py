@@ -12,7 +12,6 @@ and floats for regression; optionally ``is_test`` (n,) and any others. Files are
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import zipfile
@@ -23,6 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.utils import Bunch
+
+from ._names import did_you_mean
 
 __all__ = ["folder", "info", "load", "names"]
 
@@ -173,10 +174,10 @@ def _find(name: str) -> Path | None:
         where = "set KERNELSTREAM_DATA to a folder of NAME.npz files to use your own"
     else:
         where = f"files are looked for in {home} (KERNELSTREAM_DATA)"
-    close = difflib.get_close_matches(str(name), available, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
     what = "missing" if name in _MD5 else "unknown"
-    raise ValueError(f"{what} data set {name!r}: {hint}available are {', '.join(available)}; {where}")
+    raise ValueError(
+        f"{what} data set {name!r}: {did_you_mean(name, available)}available are {', '.join(available)}; {where}"
+    )
 
 
 def _read(path: Path, check: bool) -> dict[str, Any]:

@@ -11,13 +11,13 @@ the model's state, so the objects here never change.
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._names import unknown
 from .losses import Loss
 
 _REGISTRY: dict[str, type[Update]] = {}
@@ -52,9 +52,7 @@ def get(spec: str | Update) -> Update:
     name = _FORMER.get(spec, spec)
     if name in _REGISTRY:
         return _REGISTRY[name]()
-    close = difflib.get_close_matches(spec, _REGISTRY, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown update {spec!r}{hint} Known: {', '.join(names())}")
+    raise unknown("update", spec, _REGISTRY)
 
 
 def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._names import unknown
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -47,9 +47,7 @@ def get(spec: str | Budget) -> Budget:
         raise ValueError(f"strategy must be a name or a Budget object, got {spec!r}")
     if spec in _REGISTRY:
         return _REGISTRY[spec]()
-    close = difflib.get_close_matches(spec, _REGISTRY, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown strategy {spec!r}{hint} Known: {', '.join(names())}")
+    raise unknown("strategy", spec, _REGISTRY)
 
 
 @dataclass(slots=True)

@@ -16,15 +16,16 @@ from .. import kernels
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
 from ..random import generator
-from ..rows import Rows, concat, dense, drop, host, pack, unpack
+from ..rows import Rows, concat, drop, host, pack, unpack
 from ..updates import positive
 from ._base import WARM_UP, State, StreamEstimator, _rows_until
+from ._batch import counted
 from ._doubly_blocks import FeatureBlocks
 from ._doubly_choice import CHOICE_ROWS, choose, trial
 from ._doubly_descent import ORDERS, Descent
 from ._doubly_device import DeviceDescent, DeviceFeatureBlocks
 from ._doubly_step import BlockTags, DoublyStep
-from ._state import pad_columns
+from ._state import widen_packed
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
@@ -282,14 +283,9 @@ class DoublyEstimator(StreamEstimator):
 
     def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         state = self._state
-        weight = np.ones(len(y)) if weight is None else weight
-        if not weight.all():
-            counted = weight > 0
-            X, y, weight = X[counted], y[counted], weight[counted]
+        X, y, weight = counted(X, y, weight)
         n = len(y)
-        if n == 0:
-            raise ValueError("sample_weight is 0 for every row: there is nothing to learn")
-        weight = self._weigh_all(state, y, weight)
+        weight = self._weigh_all(state, y, np.ones(n) if weight is None else weight)
         y = self._encode(state, y)
         if self._warm_up_rows():
             some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
@@ -322,15 +318,7 @@ class DoublyEstimator(StreamEstimator):
     def _widen(self, state: State, d: int) -> None:
         if not isinstance(self._kernel_given(), kernels.Gaussian):
             super()._widen(state, d)
-        waiting = unpack("wait_X", state)  # the random numbers of a column do not depend on how many there are
-        if waiting is not None:
-            drop("wait_X", state)
-            if hasattr(waiting, "indptr"):
-                waiting = concat([waiting])
-                waiting.resize(waiting.shape[0], d)
-            else:
-                waiting = pad_columns(dense(waiting), d)
-            state |= pack("wait_X", waiting)
+        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on how many there are
 
     def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
         if state["warm_rows"] and not state["warm_count"]:

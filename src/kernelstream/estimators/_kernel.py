@@ -6,7 +6,7 @@ from typing import Any
 
 from ..features import Nystroem
 from ..kernels import Kernel
-from ..rows import Rows
+from ..rows import Rows, host
 from ._base import WARM_UP, State, StreamEstimator
 from .feature import map_entries, renew_map_entries
 
@@ -39,5 +39,5 @@ class KernelEstimator(StreamEstimator):
         renew_map_entries(state, self._map.kernel_entries(X))
 
     def _check_rows(self, X: Rows) -> None:
-        if self._map.restricted:
-            self._map.check(X)
+        if self._cached("domain", lambda: self._map.restricted):
+            self._map.check(host(X))

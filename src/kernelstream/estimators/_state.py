@@ -116,16 +116,22 @@ def widen_rows(state: State, d: int) -> None:
     for name in ("x_mean", "x_m2"):
         if name in state:
             state[name] = pad_columns(state[name], d)  # mean and deviation of a column of zeros
-    kept = unpack("warm_X", state)
-    if kept is not None:
-        drop("warm_X", state)
-        if hasattr(kept, "indptr"):
-            kept = concat([kept])
-            kept.resize(kept.shape[0], d)
-        else:
-            kept = pad_columns(dense(kept), d)
-        state |= pack("warm_X", kept)
+    widen_packed("warm_X", state, d)
     state["n_features"] = d
+
+
+def widen_packed(name: str, state: State, d: int) -> None:
+    """Rows that lie in a state, if there are any, with columns of zeros up to width d."""
+    rows = unpack(name, state)
+    if rows is None:
+        return
+    drop(name, state)
+    if hasattr(rows, "indptr"):
+        rows = concat([rows])
+        rows.resize(rows.shape[0], d)
+    else:
+        rows = pad_columns(dense(rows), d)
+    state |= pack(name, rows)
 
 
 def pad_columns(A: np.ndarray, d: int) -> np.ndarray:

@@ -19,16 +19,17 @@ from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, dense, host
 from ..updates import NormAdaGrad, Update
-from ._base import WARM_UP, State
+from ._base import State
 from ._classifier import StreamClassifier
+from ._kernel import KernelEstimator
 from ._regressor import StreamRegressor
 from ._state import check_count, pad_columns
-from .feature import MAP, FeatureEstimator, mix_outputs, renew_map_entries
+from .feature import MAP, FeatureEstimator, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
 
-class NystroemEstimator(FeatureEstimator):
+class NystroemEstimator(KernelEstimator, FeatureEstimator):
     r"""Both phases of NOGD.
 
     Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
@@ -56,12 +57,6 @@ class NystroemEstimator(FeatureEstimator):
     def _rank(self) -> int:
         return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
 
-    def _kernel(self, state: State) -> Kernel:
-        def resolve() -> Kernel:
-            return self._map.resolved({k[len(MAP) :]: v for k, v in state.items() if k.startswith(MAP)})
-
-        return self._cached("kernel", resolve)
-
     def _seed_source(self) -> Any:
         return self.random_state
 
@@ -82,16 +77,6 @@ class NystroemEstimator(FeatureEstimator):
             )
 
     # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        if not self._map.kernel_needs_data:
-            self._estimate(state, None)
-
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._map.kernel_needs_data else 0
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self._map.kernel_entries(X))
-
     def _reset(self, state: State) -> None:
         for name in ("w", "scale", "G", LANDMARKS, PROJECTION, "pool", "pool_seen"):
             state.pop(name, None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .._names import unknown
 
 _SMALLEST = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
 
@@ -87,6 +88,4 @@ def _one(item: Any) -> Metric:
         return Metric(getattr(item, "__name__", type(item).__name__), lambda y, predicted, p: item(y, predicted))
     if item in METRICS:
         return METRICS[item]
-    close = difflib.get_close_matches(str(item), METRICS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"unknown metric {item!r}: {hint}known metrics are {', '.join(METRICS)}")
+    raise unknown("metric", item, METRICS)

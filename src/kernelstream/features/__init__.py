@@ -21,6 +21,8 @@ from kernelstream.features.raw import RawFeatures
 from kernelstream.features.taylor import TaylorFeatures
 from kernelstream.features.tensor_sketch import TensorSketch
 
+from .._names import unknown
+
 __all__ = [
     "FeatureMap",
     "Mapping",
@@ -64,7 +66,7 @@ def get(spec: Any, **params: Any) -> Any:
     """
     if isinstance(spec, str):
         if spec not in _MAPS:
-            raise ValueError(f"unknown feature map {spec!r}; known are {', '.join(names())}")
+            raise unknown("feature map", spec, _MAPS)
         return _MAPS[spec](**params)
     if isinstance(spec, type) or not (hasattr(spec, "prepare") and hasattr(spec, "build")):
         raise ValueError(

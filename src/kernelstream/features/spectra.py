@@ -8,7 +8,6 @@ so at its start every spectrum is, on average, that of the Gaussian kernel ``exp
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any, ClassVar
 
@@ -19,6 +18,8 @@ from kernelstream.features._base import positive_int
 from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import generator
+
+from .._names import unknown
 
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
 #: switch an input off or to make it decisive, too little for one bad row to make features that are noise.
@@ -216,6 +217,4 @@ def get(spec: Any) -> Spectrum:
         return _SPECTRA[spec]()
     if not isinstance(spec, str):
         raise ValueError(f"spectrum must be a name ({', '.join(names())}) or a Spectrum object, got {spec!r}")
-    close = difflib.get_close_matches(spec, _SPECTRA, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown spectrum {spec!r}{hint} Known: {', '.join(names())}")
+    raise unknown("spectrum", spec, _SPECTRA)

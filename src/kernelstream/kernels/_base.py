@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from typing import Any, ClassVar, TypeVar
@@ -13,6 +12,8 @@ from sklearn.base import BaseEstimator
 
 from kernelstream.kernels._rows import as_rows
 from kernelstream.rows import Rows
+
+from .._names import unknown
 
 Draw = dict[str, np.ndarray]
 
@@ -67,9 +68,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
     if spec not in _REGISTRY:
-        close = [_ELSEWHERE[spec]] if spec in _ELSEWHERE else difflib.get_close_matches(spec.lower(), names(), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known kernels: {', '.join(names())}"
-        raise ValueError(f"unknown kernel {spec!r}; {hint}")
+        raise unknown("kernel", spec, _REGISTRY, _ELSEWHERE.get(spec))
     cls = _REGISTRY[spec]
     if gamma is None:
         return cls()

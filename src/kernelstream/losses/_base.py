@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from .._names import unknown
 
 _REGISTRY: dict[str, type[Loss]] = {}
 _T = TypeVar("_T", bound="type[Loss]")
@@ -72,9 +73,7 @@ def get(spec: str | Loss, task: str | None = None) -> Loss:
     """
     if isinstance(spec, str):
         if spec not in _REGISTRY:
-            close = difflib.get_close_matches(spec.lower(), _REGISTRY, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise ValueError(f"unknown loss {spec!r}: {hint}known losses are {', '.join(names())}")
+            raise unknown("loss", spec, _REGISTRY)
         loss = _REGISTRY[spec]()
     elif isinstance(spec, Loss):
         loss = spec

@@ -9,9 +9,9 @@ ConjugateGradient()
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
+from .._names import unknown
 from ._problem import DenseMatrix, Problem, Solution, Solver
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
@@ -67,6 +67,4 @@ def get(spec: Any) -> Solver:
         return _SOLVERS[spec]()
     if not isinstance(spec, str):
         raise ValueError(f"solver must be a name or a Solver object, got {spec!r}")
-    close = difflib.get_close_matches(spec, _SOLVERS, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown solver {spec!r}{hint} Known: {', '.join(names())}")
+    raise unknown("solver", spec, _SOLVERS)

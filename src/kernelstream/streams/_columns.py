@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from .._names import did_you_mean
 
 MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
 BUCKETS = 1024
@@ -82,10 +83,10 @@ class Columns:
                 return self.names.index(column)
             digits = column.lstrip("-")
             if not digits.isdigit():
-                close = difflib.get_close_matches(column, self.names, n=1)
-                hint = f"did you mean {close[0]!r}? " if close else ""
                 shown = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
-                raise ValueError(f"{self.where} has no column {column!r}: {hint}it has {shown}")
+                raise ValueError(
+                    f"{self.where} has no column {column!r}: {did_you_mean(column, self.names)}it has {shown}"
+                )
             column = int(column)
         if isinstance(column, bool) or not -len(self.names) <= column < len(self.names):
             raise ValueError(f"{self.where} has no column {column!r}: it has {len(self.names)}")

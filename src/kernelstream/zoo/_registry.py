@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from .._names import unknown
 
 TASKS = ("binary", "multiclass", "regression")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?
@@ -54,9 +55,7 @@ def get(name: str) -> Recipe:
     """The recipe of a name."""
     if name in _RECIPES:
         return _RECIPES[name]
-    close = difflib.get_close_matches(name, _RECIPES, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown algorithm {name!r}{hint} Known: {', '.join(names())}")
+    raise unknown("algorithm", name, _RECIPES)
 
 
 def make(name: str, task: str | None = None, **params: Any) -> Any:
