@@ -18,7 +18,7 @@ struct HedgeRule {
 };
 
 constexpr double vote_grid = 1.0 / (std::int64_t(1) << 40);
-constexpr double silence = 1e-30;  // scores up to here say nothing
+constexpr double silence = 1e-300;  // scores up to here say nothing
 
 class Hedge {
   public:

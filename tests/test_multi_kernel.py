@@ -151,7 +151,7 @@ def test_a_silent_learner_has_no_vote_and_no_excuse(engine):
 def test_scores_whose_sign_is_rounding_say_nothing(engine, classes):
     """Kernel values below the smallest normal number: what is left of them depends on the order of the products."""
     ops, hedge = engines.get(engine), Hedge(0.1, 0.0, True, False)
-    tiny, y = np.array([1e-320, -1e-310, 0.0, 1e-29]), np.ones(4)
+    tiny, y = np.array([1e-320, -1e-310, 0.0, 1e-299]), np.ones(4)
     F = np.zeros((2, 4, classes if classes > 2 else 1))
     F[0, :, -1 if classes == 2 else 1] = tiny
     F[1, :, -1 if classes == 2 else 2] = -1.0 if classes == 2 else 1.0

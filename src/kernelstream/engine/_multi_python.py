@@ -12,7 +12,7 @@ State = dict[str, Any]
 Pool: Any = None  # of vectors that learners have in common: the specification lets each have its own
 
 GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that what is a tie on paper is one here
-SILENCE = 1e-30  # scores up to here say nothing: of numbers that small, rounding decides the sign
+SILENCE = 1e-300  # scores up to here say nothing: of numbers without all their digits, rounding decides the sign
 HISTORY = 256  # remembered weights; when there is no room left, every second one goes
 
 
