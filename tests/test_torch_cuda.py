@@ -12,12 +12,16 @@ from kernelstream import (
     FeatureRegressor,
     NystroemClassifier,
     OnlineRidge,
+    RRFClassifier,
+    RRFRegressor,
+    engine,
     losses,
     zoo,
 )
 from kernelstream.engine import TorchEngine, philox
 from kernelstream.estimators import DoublyStep
-from kernelstream.features import RandomFourier
+from kernelstream.features import RandomFourier, _grids
+from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
 from kernelstream.updates import NormAdaGrad
 
@@ -134,12 +138,34 @@ def test_ridge_binning_nystroem():
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "squared"])
+def test_learned_kernels(loss):
+    X, y, weight = rows(400)
+    y = task(losses.get(loss).kind, y)
+    cls = RRFRegressor if loss == "squared" else RRFClassifier
+    args = {"n_components": 10, "loss": loss, "batch_size": 32, "random_state": 0}
+    want, got = (cls(**args, engine=engine) for engine in ("python", GPU))
+    expected, scores = (est.learn(X, y, sample_weight=weight) for est in (want, got))
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(got.state_["theta"], want.state_["theta"], rtol=1e-7, atol=1e-9)
+
+
+def test_cells():
+    X = np.random.default_rng(0).standard_normal((3000, 4)).astype(np.float32)
+    grids = _grids.draw(Laplacian(gamma=0.5), 7, 4, 9, X.dtype)
+    for got, want in zip(
+        GPU.ops().binning.number_cells(X, grids), engine.get("python").binning.number_cells(X, grids), strict=True
+    ):
+        assert (got == want).all()
+
+
 @pytest.mark.parametrize("name", ["rbp", "forgetron", "bogd", "bpas", "bsgd_remove"])
 def test_budget_learners(name):
     pytest.importorskip("kernelstream._core")
     X, y, _ = rows(400)
     y = task("binary", y)
-    want, got = (zoo.make(name, gamma=0.5, budget=30, random_state=0, engine=engine) for engine in ("native", GPU))
+    gpu = TorchEngine("cuda", block=256)
+    want, got = (zoo.make(name, gamma=0.5, budget=30, random_state=0, engine=engine) for engine in ("native", gpu))
     np.testing.assert_allclose(got.learn(X, y), want.learn(X, y), rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(got.dual_coef_, want.dual_coef_, rtol=1e-7, atol=1e-8)

@@ -51,9 +51,8 @@ def removal_programs():
     program = recursion.program(losses.get("hinge"), Pegasos())
     for strategy in removal.STRATEGIES:
         for number, acc in (("*fp32", tl.float32), ("*fp64", tl.float64)):
-            signature = dict.fromkeys(("F", "A", "y", "weight", "alpha"), number)
-            signature |= dict.fromkeys(("numbers", "memory", "book", "kept"), "*fp64")
-            signature |= dict.fromkeys(("chosen", "members"), "*i32") | {"m": "i32", "stride": "i32"}
+            names = ("F", "y", "weight", "alpha", "numbers", "memory", "book", "kept", "chosen", "members")
+            signature = dict.fromkeys(names, "*fp64") | {"A": number, "m": "i32", "stride": "i32"}
             constants = {
                 "B": 1000, "BP": 1024, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
                 "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "CENTER": False,

@@ -16,6 +16,8 @@ from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
 
 NAME = "torch"
+SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
+# is what a stream begins with when labels appear one after the other
 
 
 class Ops:
@@ -126,7 +128,7 @@ class Ops:
 
     def budget_pass(self, expansion: Any, X: Any, Z: Any, y: Any, weight: Any, u: Any, state: Any, rule: Any) -> Any:
         """Kernel expansion under a budget; on a GPU, where it is known there, the removals too."""
-        if self.cuda and self.triton and hasattr(expansion, "removal"):
+        if self.cuda and self.triton and hasattr(expansion, "removal") and len(y) > SMALL:
             removal = expansion.removal(rule, len(state["alpha"]))
             if removal is not None:
                 scores, slots, rows = removal(X, expansion.values.support(state), y, weight, u, state)

@@ -14,15 +14,13 @@ import torch
 from ...losses import Loss
 from ...rows import dense, is_tensor
 from ...updates import Update
-from . import from_array
+from . import SMALL, from_array
 from .blocks import Blocks, new_book
 from .maps import Fourier, round_
 from .passes import FeaturePass, State
 from .recursion import Program
 
 CHUNK = 32  # blocks of a graph
-SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
-# is what a stream begins with when labels appear one after the other
 
 
 class CudaPass(FeaturePass):

@@ -18,7 +18,6 @@ import triton
 import triton.language as tl
 
 from ...budgets.removal import BOGD, EQUAL, RemoveRandom, RemoveSmallest
-from .blocks import new_book
 from .formulas import keep, read_memory, shared, step_of, write_memory
 from .maps import gaussian
 from .recursion import GROUP, WARPS, Program, program
@@ -45,7 +44,6 @@ class DeviceRemoval:
         self.ops, self.gamma, self.strategy, self.program = ops, gamma, strategy, program
         self.limit = float(getattr(strategy, "limit", math.inf))
         self.numbers = torch.tensor([*program.numbers, self.limit], dtype=torch.float64, device=ops.device)
-        self.A = torch.empty((0, 0))
 
     def __call__(
         self,
@@ -73,51 +71,50 @@ class DeviceRemoval:
         slots, rows : (q,)
             Row ``rows[j]`` of the block is the support vector ``slots[j]`` now.
         """
-        ops, n, B, m = self.ops, state["n_support"], len(S), len(X)
-        given = ops.tensor(X)
-        A = self._values(given, S, n)
-        alpha = ops.tensor(state["alpha"][0])
+        ops, B, m = self.ops, len(S), len(X)
+        A, weights = self._values(ops.tensor(X), S), np.ones(m) if weight is None else weight
+        center = state.get("center", np.zeros(2))
+        # all numbers travel together: a copy takes longer to begin than to end
+        numbers = {
+            "F": np.zeros(m), "alpha": state["alpha"][0], "members": np.arange(B),
+            "kept": (state["n_support"], state["scale"][0]),
+            "memory": state["memory"], "book": (state["t"], *center), "y": y, "weight": weights,
+            "chosen": _slots(u, weights, B),
+        }  # fmt: skip
+        sizes = np.cumsum([np.size(part) for part in numbers.values()])
+        packed = ops.tensor(np.concatenate([np.ravel(part) for part in numbers.values()]).astype(np.float64))
+        held = dict(zip(numbers, packed.tensor_split(sizes[:-1].tolist())))
         with ops.full():
-            F = A[:n].T @ (alpha[:n] * float(state["scale"][0]))
-        members = torch.arange(B, dtype=torch.int32, device=ops.device)
-        memory, book = ops.tensor(state["memory"]), new_book(state, ops.device)
-        kept = torch.tensor([float(n), float(state["scale"][0])], dtype=torch.float64, device=ops.device)
-        counts = np.ones(m) if weight is None else weight
+            torch.mv(A[:B].T, (held["alpha"] * float(state["scale"][0])).to(A.dtype), out=(F := A.new_empty(m)))
+        held["F"].copy_(F)
         removal(
-            F, A, ops.tensor(y).to(F.dtype), ops.tensor(counts).to(F.dtype), ops.tensor(_slots(u, counts, B)),
-            self.program, self.numbers, memory, book, alpha, members, kept,
+            A, self.program, self.numbers, **held,
             center="center" in state, strategy=self.strategy.name, limited=self.limit < math.inf,
         )  # fmt: skip
-        found = torch.cat([part.double().flatten() for part in (F, alpha, members, kept, memory, book)]).cpu().numpy()
-        sizes = np.cumsum([m, B, B, 2, state["memory"].size])
-        scores, state["alpha"][0], at, (held, state["scale"][0]), remembered, numbers = np.split(found, sizes)
-        state["memory"][:] = remembered.reshape(state["memory"].shape)
-        state["n_support"], state["t"] = int(held), int(numbers[0])
-        if "center" in state:
-            state["center"][:] = numbers[1:]
-        slots = np.flatnonzero(at >= B)
+        found = dict(zip(numbers, np.split(packed.cpu().numpy(), sizes[:-1])))
+        state["alpha"][0] = found["alpha"]
+        state["n_support"], state["scale"][0] = int(found["kept"][0]), found["kept"][1]
+        state["memory"][:] = found["memory"].reshape(state["memory"].shape)
+        state["t"] = int(found["book"][0])
+        center[:] = found["book"][1:]
+        slots = np.flatnonzero(found["members"] >= B)
         state["diag"][slots] = 1.0
-        return scores[:, None], slots, at[slots].astype(np.int64) - B
+        return found["F"][:, None], slots, found["members"][slots].astype(np.int64) - B
 
-    def _values(self, X: torch.Tensor, S: torch.Tensor, n: int) -> torch.Tensor:
-        """A (B + m, m)."""
-        m, B = len(X), len(S)
-        if self.A.shape[0] < B + m or self.A.shape[1] != m or self.A.dtype != X.dtype:
-            self.A = torch.zeros((B + m, m), dtype=X.dtype, device=X.device)
-        A, middle = self.A[: B + m], X.mean(dim=0)
-        rows = X - middle
-        A[:n] = gaussian(self.ops, S[:n] - middle, rows, self.gamma)
-        A[B:] = gaussian(self.ops, rows, rows, self.gamma)
-        A[B:].fill_diagonal_(1.0)
+    def _values(self, X: torch.Tensor, S: torch.Tensor) -> torch.Tensor:
+        """A (B + m, m); rows of slots that are not in use are never looked at."""
+        middle = X.mean(dim=0)
+        A = gaussian(self.ops, torch.cat([S, X]) - middle, X - middle, self.gamma)
+        A[len(S) :].fill_diagonal_(1.0)
         return A
 
 
 def _slots(u: np.ndarray | None, counts: np.ndarray, B: int) -> np.ndarray:
-    """The slot that a row would empty by chance, (m,) int32."""
-    slots = np.zeros(len(counts), np.int32)
+    """The slot that a row would empty by chance, (m,)."""
+    slots = np.zeros(len(counts))
     learned = np.flatnonzero(counts)
     if u is not None:
-        slots[learned] = (u[: len(learned)] * B).astype(np.int32)
+        slots[learned] = np.floor(u[: len(learned)] * B)
     return slots
 
 
@@ -130,44 +127,47 @@ def device_removal(ops: Any, kernel: Any, rule: Any, outputs: int) -> DeviceRemo
 
 
 def removal(
-    F: torch.Tensor,
     A: torch.Tensor,
-    y: torch.Tensor,
-    weight: torch.Tensor,
-    chosen: torch.Tensor,
     program: Program,
     numbers: torch.Tensor,
-    memory: torch.Tensor,
-    book: torch.Tensor,
+    F: torch.Tensor,
     alpha: torch.Tensor,
     members: torch.Tensor,
     kept: torch.Tensor,
+    memory: torch.Tensor,
+    book: torch.Tensor,
+    y: torch.Tensor,
+    weight: torch.Tensor,
+    chosen: torch.Tensor,
     *,
     center: bool,
     strategy: str,
     limited: bool,
 ) -> None:
-    """One block: F (m,) becomes the scores before each update.
+    """One block. All arrays but A, whose type is that of the arithmetic, are float64.
 
     Parameters
     ----------
     A : (B + m, m)
-    y, weight : (m,) of the type of F, chosen : (m,) int32
-    numbers : (5,) float64
+    numbers : (5,)
         Those of the program, and the largest coefficient allowed where they are ``limited``.
+    F : (m,)
+        Scores at the start of the block; become those before each update.
+    alpha, members : (B,)
+        Coefficient, without the common factor, and row of A of every slot; changed in place.
+    kept : (2,)
+        Slots in use and the common factor; changed in place.
     memory, book
         As in :func:`~kernelstream.engine.torch.recursion.recursion`.
-    alpha : (B,), members : (B,) int32
-        Coefficient, without the common factor, and row of A of every slot; changed in place.
-    kept : (2,) float64
-        Slots in use and the common factor; changed in place.
+    y, weight, chosen : (m,)
+        Targets, weights of the rows, and the slot that a row would empty by chance.
     """
     B = len(alpha)
     _removal[(1,)](
         F, A, y, weight, chosen, numbers, memory, book, alpha, members, kept, len(F), A.stride(0),
         B=B, BP=triton.next_power_of_2(B), LOSS=program.loss, REST=program.rest, CLOSED=program.closed,
         UPDATE=program.update, FLAG=program.flag, KIND=program.kind, CENTER=center, STRATEGY=strategy,
-        LIMITED=limited, ACC=tl.float64 if F.dtype == torch.float64 else tl.float32, GROUP=GROUP, TILE=TILE,
+        LIMITED=limited, ACC=tl.float64 if A.dtype == torch.float64 else tl.float32, GROUP=GROUP, TILE=TILE,
         num_warps=WARPS,
     )  # fmt: skip
 
@@ -200,7 +200,7 @@ def _removal(
         scores = tl.load(F + row, mask=there, other=0.0).to(ACC)
         targets = tl.load(y + row, mask=there, other=0.0).to(ACC)
         weights = tl.load(weight + row, mask=there, other=0.0).to(ACC)
-        chances = tl.load(chosen + row, mask=there, other=0)
+        chances = tl.load(chosen + row, mask=there, other=0.0).to(tl.int32)
         shown = tl.zeros([GROUP], ACC)
         taus = tl.zeros([GROUP], ACC)  # of the group's rows,
         gone = tl.zeros([GROUP], ACC)  # and of those that had to leave for them,
@@ -247,7 +247,7 @@ def _removal(
             if tl.max((joins | folds).to(tl.int32), axis=0) > 0:
                 if tl.max(folds.to(tl.int32), axis=0) > 0:
                     part = tl.load(alpha + every, mask=every < B, other=0.0)
-                    tl.store(alpha + every, part * tl.max(scale, axis=0).to(ACC), mask=every < B)
+                    tl.store(alpha + every, part * tl.max(scale, axis=0), mask=every < B)
                     scale = tl.where(folds, 1.0, scale)
                     tl.debug_barrier()
                 if STRATEGY == "remove_smallest":  # noqa: SIM102  (known when the program is made, the next is not)
@@ -260,13 +260,13 @@ def _removal(
                         joins = joins & (size * size <= tau * tau * _EQUAL)
                         removes = removes & joins
                 slot = tl.where(full, slot, n)
-                member = tl.load(members + slot, mask=removes, other=0)
+                member = tl.load(members + slot, mask=removes, other=0.0).to(tl.int32)
                 old = tl.load(alpha + slot, mask=removes, other=0.0).to(ACC) * scale.to(ACC)
                 column = tl.load(A + member.to(tl.int64) * stride + row, mask=removes & there, other=0.0).to(ACC)
                 tau = tl.where(joins, tau, 0.0)
                 tl.debug_barrier()
-                tl.store(alpha + slot, tau / scale.to(ACC), mask=joins)
-                tl.store(members + slot, col + (B + base + i), mask=joins)
+                tl.store(alpha + slot, (tau / scale.to(ACC)).to(tl.float64), mask=joins)
+                tl.store(members + slot, (col + (B + base + i)).to(tl.float64), mask=joins)
                 tl.debug_barrier()
                 n += tl.where(joins & (n < B), 1, 0)
                 scores += tau * s - old * column
@@ -285,7 +285,7 @@ def _removal(
                         gone *= less
                         inside *= less
             shown = tl.where(mine, score, shown)
-        tl.store(F + row, shown, mask=there)
+        tl.store(F + row, shown.to(tl.float64), mask=there)
         common = tl.max(inside, axis=0)
         for start in range(base + GROUP, m, TILE):
             later = start + tl.arange(0, TILE)
@@ -293,8 +293,9 @@ def _removal(
             added = tl.load(A + (B + row)[:, None] * stride + later[None, :], mask=there[:, None] & after, other=0.0)
             lost = tl.load(A + whose.to(tl.int64)[:, None] * stride + later[None, :], mask=after, other=0.0)
             change = added.to(ACC) * taus[:, None] - lost.to(ACC) * gone[:, None]
-            old_scores = tl.load(F + later, mask=later < m, other=0.0)
-            tl.store(F + later, common * old_scores + tl.sum(change, axis=0), mask=later < m)
+            old_scores = tl.load(F + later, mask=later < m, other=0.0).to(ACC)
+            new_scores = common * old_scores + tl.sum(change, axis=0)
+            tl.store(F + later, new_scores.to(tl.float64), mask=later < m)
         tl.debug_barrier()
     keep(book, t, col, True)
     keep(book + 1, count, col, True)
