@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import kernelstream
-from kernelstream import cli, demo, drift, kernels, losses, plots, zoo
+from kernelstream import budgets, cli, demo, drift, features, kernels, losses, plots, updates, zoo
 from kernelstream.evaluate import Curve, Result, prequential
 
 
@@ -31,8 +31,10 @@ def test_bad_usage_exits_with_2(argv, capsys):
 def test_list_has_one_line_for_everything(capsys):
     assert cli.main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    everything = [*zoo.names(), *kernels.names(), *losses.names()]
-    assert len(lines) == len(everything) + 3  # and a heading for each list
+    registries = (zoo, kernels, features, losses, updates, budgets)
+    everything = [name for registry in registries for name in registry.names()]
+    everything += [name for name in kernelstream.__all__ if isinstance(getattr(kernelstream, name), type)]
+    assert len(lines) == len(everything) + 7  # and a heading for each list
     described = {line.split()[0] for line in lines if len(line.split()) > 2}
     assert described == set(everything)
 
@@ -57,7 +59,8 @@ def test_datasets(capsys, tmp_path, monkeypatch):
 def test_errors_of_the_user_are_one_line(capsys, monkeypatch):
     assert cli.main(["list", "colours"]) == 2
     assert capsys.readouterr().err == (
-        "kernelstream: error: there is no list of 'colours': choose from algorithms, kernels, losses\n"
+        "kernelstream: error: there is no list of 'colours': choose from estimators, algorithms, kernels, "
+        "features, losses, updates, budgets\n"
     )
     with pytest.raises(ValueError, match="no list of 'colours'"):
         cli.main(["--debug", "list", "colours"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ._base import Run, UsageError, command, positive, print_json, print_table
@@ -22,20 +24,27 @@ def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return run
 
 
-@command("list", "list algorithms, kernels and losses")
+@command("list", "list algorithms, and the parts they are made of")
 def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    sections = ("algorithms", "kernels", "losses")
+    sections = ("estimators", "algorithms", "kernels", "features", "losses", "updates", "budgets")
     parser.add_argument("what", nargs="*", metavar="what", help=f"any of {', '.join(sections)}; all by default")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(args: argparse.Namespace) -> None:
-        from .. import kernels, losses, zoo
+        import kernelstream
 
-        listings = {
-            "algorithms": lambda: [(name, zoo.get(name).summary) for name in zoo.names()],
-            "kernels": lambda: [(name, _summary(kernels.get(name))) for name in kernels.names()],
-            "losses": lambda: [(name, _summary(losses.get(name))) for name in losses.names()],
-        }
+        from .. import zoo
+
+        def components(module: str) -> list[tuple[str, str]]:
+            registry = getattr(kernelstream, module)
+            return [(name, _summary(type(registry.get(name)))) for name in registry.names()]
+
+        def estimators() -> list[tuple[str, str]]:
+            return [(name, _summary(getattr(kernelstream, name))) for name in kernelstream._NAMES if name[0].isupper()]
+
+        listings: dict[str, Any] = {what: partial(components, what) for what in sections[2:]}
+        listings |= {"estimators": estimators}
+        listings |= {"algorithms": lambda: [(name, zoo.get(name).summary) for name in zoo.names()]}
         for what in args.what:
             if what not in listings:
                 raise UsageError(f"there is no list of {what!r}: choose from {', '.join(sections)}")
@@ -70,7 +79,7 @@ def _datasets(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return run
 
 
-def _summary(component: Any) -> str:
-    """First sentence of a class's documentation, without markup."""
-    lines = (type(component).__doc__ or "").strip().split("\n\n")[0]
-    return " ".join(lines.split()).replace("``", "").replace("\\", "")
+def _summary(cls: type) -> str:
+    """First paragraph of a class's documentation, without markup."""
+    lines = " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
+    return re.sub(r":\w+:`([^`]*)`", r"\1", lines).replace("``", "").replace("\\", "")

@@ -75,6 +75,11 @@ class DoublyEstimator(StreamEstimator):
         auto = isinstance(self.gamma, str) and self.gamma == "auto" and isinstance(self.kernel, str)
         return auto and kernel.bandwidth is not None and "median" in kernel.rules
 
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel in use."""
+        return self._kernel(self.state_)
+
     def _kernel(self, state: State) -> Kernel:
         kernel = self._kernel_given()
         found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}

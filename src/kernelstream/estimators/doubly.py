@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Kernel
 from ..losses import Loss
 from ._base import State
 from ._classifier import StreamClassifier
@@ -126,11 +125,6 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel in use."""
-        return self._kernel(self.state_)
-
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DoublyStochasticClassifier:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call.
 
@@ -239,11 +233,6 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         self.cache_bytes = cache_bytes
         self.engine = engine
         self.random_state = random_state
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel in use."""
-        return self._kernel(self.state_)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""

@@ -9,7 +9,6 @@ from sklearn.utils import check_array
 
 from .. import losses
 from ..features._base import positive_int
-from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows, dense
 from ..updates import positive
@@ -138,11 +137,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def center(self) -> bool:  # type: ignore[override]
         """Whether the prior mean is taken from the targets."""
         return self.normalize_y
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel in use."""
-        return self._kernel(self.state_)
 
     @property
     def noise_(self) -> float:

@@ -114,11 +114,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         self.random_state = random_state
 
     @property
-    def kernel_(self) -> Kernel:
-        """The kernel in use."""
-        return self._kernel(self.state_)
-
-    @property
     def offset_(self) -> float:
         """The threshold tau."""
         state = self.state_

@@ -211,7 +211,7 @@ class TaylorFeatures(KernelMap):
 
 
 def _series(kernel: Any) -> np.ndarray:
-    """``n! a_n`` of a kernel ``sum_n a_n (x'x')^n``; for the Gaussian, of the exponential of x'x' / sigma^2."""
+    """``n! a_n`` of a kernel ``sum_n a_n (x'z)^n``; for the Gaussian, of the exponential of x'z / sigma^2."""
     if isinstance(kernel, kernels.Gaussian):
         return np.ones(MOST + 1)
     if isinstance(kernel, kernels.Polynomial):

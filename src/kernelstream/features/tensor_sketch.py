@@ -39,7 +39,7 @@ class TensorSketchMapping(Mapping):
 
 
 class TensorSketch(FeatureMap):
-    r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'x' + c)^p`.
+    r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'z + c)^p`.
 
     A row is scaled by :math:`\sqrt\gamma` and gets a last coordinate :math:`\sqrt c`. Its p-fold tensor product with
     itself, which has the polynomial kernel as inner product, is never formed: with p independent count sketches
