@@ -62,6 +62,9 @@ def test_bandwidths_and_labels_as_on_one_machine(client, files):
     assert found.classes_.tolist() == [5.0, 6.0, 7.0]
     ours = distributed.score(found, str(files / "part-*.svm"), client=client)
     assert ours == est.score(csr_array(X), LABELS)
+    narrow = files / "narrow.svm"  # the last column is zero in all rows: the model says that it is there
+    narrow.write_text("5 1:1 2:0.5\n6 1:-1\n")
+    assert distributed.predict(found, str(narrow)).compute(scheduler=client).shape == (2,)
 
 
 @pytest.mark.usefixtures("clean")
@@ -97,6 +100,32 @@ def test_frames(client):
         distributed.predict(model, parts[list("dcba")])
     with pytest.raises(ValueError, match="column 'label' holds no numbers"):
         distributed.fit(clone(est), parts, client=client)
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
+    "est",
+    [
+        OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=0),
+        BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
+        DoublyStochasticRegressor(gamma=0.3, step=DoublyStep(eta=2.0), block_size=32, passes=1.0, random_state=5),
+    ],
+    ids=["ridge", "binning", "doubly"],
+)
+def test_empty_partitions(client, est):
+    """The first two have no rows, which leaves a worker without any."""
+    dd = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X[:400], columns=list("abcd")).assign(y=Y[:400]).sort_values("a", ignore_index=True)
+    some = frame[frame["a"] > frame["a"].median()]
+    parts = dd.from_pandas(frame, npartitions=4)
+    model = distributed.fit(clone(est), parts[parts["a"] > frame["a"].median()], "y", client=client)
+    rows = some[list("abcd")]
+    close(model.predict(rows), clone(est).fit(rows, some["y"]).predict(rows))
+    empty = distributed.predict(model, parts[parts["a"] > 100][list("abcd")])
+    assert empty.compute(scheduler=client).shape == (0,)
+    with pytest.raises(ValueError, match="there are no rows"):
+        distributed.fit(clone(est), parts[parts["a"] > 100], "y", client=client)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,10 @@ def joined(a: Summary | None, b: Summary | None) -> Summary | None:
     return b if a is None else a if b is None else a + b
 
 
+def _rows(part: Summary | None) -> int:
+    return 0 if part is None else part.n
+
+
 @dataclass
 class Targets:
     """What the batch solvers make of a target: rows of a small table for labels, the numbers themselves otherwise."""
@@ -187,9 +191,13 @@ def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
-    found = compute(client, tree(data.map(summary, start), joined))
+    parts = data.map(summary, start)
+    found, counts = compute(
+        client, delayed(tuple)([tree(parts, joined), [delayed(_rows, pure=False)(p) for p in parts]])
+    )
     if found is None:
         raise ValueError("there are no rows")
+    data = data.with_rows(counts)
     state, d = start._state, start._state["n_features"]
     wanted, offset = targets(start, found)
     state["offset"] = offset

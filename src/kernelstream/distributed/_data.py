@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -106,15 +106,23 @@ class File(Piece):
 
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     labels: Any = None  # callable applied to targets
+    width: int | None = None  # of LIBSVM files, which do not say it themselves
 
     def stream(self) -> Stream:
         try:
             stream = streams.open(self.name, **self.options)
+            if self.width is not None and self.says_no_width(stream):
+                stream.close()
+                stream = streams.open(self.name, **{**self.options, "n_features": self.width})
         except FileNotFoundError:
             raise BadPartitionError(self.name, 1, "there is no such file where the worker runs") from None
         except (ValueError, OSError) as error:
             raise BadPartitionError(self.name, 1, str(error)) from None
         return stream
+
+    def says_no_width(self, stream: Stream) -> bool:
+        """Whether the width is known only when the file has been read."""
+        return isinstance(stream, streams.LibSVM) and self.options.get("n_features") is None
 
     def target(self, y: Any) -> Any:
         return y if self.labels is None or y is None else self.labels(y)
@@ -181,6 +189,11 @@ class Data:
     def __len__(self) -> int:
         return len(self.pieces)
 
+    def with_rows(self, counts: Iterable[int]) -> Data:
+        """The partitions that are not empty, given how many rows each has."""
+        some = [i for i, n in enumerate(counts) if n]
+        return replace(self, names=[self.names[i] for i in some], pieces=[self.pieces[i] for i in some])
+
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(piece, *args)`` of every partition, delayed."""
         work = need("dask").delayed(function, pure=False)
@@ -188,7 +201,14 @@ class Data:
 
 
 def partitions(
-    X: Any, y: Any = None, *, block: int = BLOCK, client: Any = None, labels: Any = None, **reader: Any
+    X: Any,
+    y: Any = None,
+    *,
+    block: int = BLOCK,
+    client: Any = None,
+    labels: Any = None,
+    width: int | None = None,
+    **reader: Any,
 ) -> Data:
     """Rows for the workers, as partitions; no row comes to the client.
 
@@ -201,9 +221,11 @@ def partitions(
     block : int, default=1024
         Rows a worker handles at a time.
     client : distributed.Client, optional
-        To compare the columns of files; LIBSVM files whose width is not given (``n_features``) are read once for it.
+        To compare the columns of files; LIBSVM files whose width is not given are read once for it.
     labels : callable, optional
         Applied to the targets of files.
+    width : int, optional
+        Columns of files that do not say it (LIBSVM), the same as the option ``n_features`` of their reader.
     **reader
         Of :func:`kernelstream.streams.open`: ``target``, ``format``, ``n_features``, …
 
@@ -214,7 +236,7 @@ def partitions(
     if isinstance(X, Data):
         return X
     if isinstance(X, (str, os.PathLike)) or _is_paths(X):
-        return _files(X, y, {"block": block, **reader}, client, labels)
+        return _files(X, y, {"block": block, **reader}, client, labels, width)
     if reader:
         raise ValueError(f"unknown option {', '.join(map(repr, reader))}: only files have options of a reader")
     if not hasattr(X, "__dask_graph__"):
@@ -231,7 +253,7 @@ def _is_paths(X: Any) -> bool:
     return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(path, (str, os.PathLike)) for path in X)
 
 
-def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any) -> Data:
+def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any, width: int | None) -> Data:
     if y is not None:
         raise ValueError("files hold their targets: name the column with target=, and leave y out")
     paths: list[str] = []
@@ -241,8 +263,7 @@ def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any) ->
         if not found:
             raise ValueError(f"no file matches {pattern!r}")
         paths += found
-    pieces = [File(path, options, labels) for path in paths]
-    data = Data(paths, pieces)
+    data = Data(paths, [File(path, options, labels, width) for path in paths])
     if client is not None:
         _compare(data, compute(client, need("dask").delayed(list)(data.map(_about))))
     return data
@@ -251,7 +272,7 @@ def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any) ->
 def _about(file: File) -> tuple[list[str] | None, int]:
     """Names of the columns, where a file has them, and the width that it cannot say without being read, or 0."""
     with file.stream() as stream:
-        if not isinstance(stream, streams.LibSVM) or file.options.get("n_features") is not None:
+        if file.width is not None or not file.says_no_width(stream):
             return stream.feature_names, 0
         for _ in file.follow(stream, lambda X, y: None):
             pass
@@ -266,7 +287,7 @@ def _compare(data: Data, found: list[tuple[list[str] | None, int]]) -> None:
             raise BadPartitionError(path, 1, f"its columns are {others}, those of {first} are {names}")
     width = max(width for _, width in found)
     if width:
-        data.pieces = [replace(piece, options={**piece.options, "n_features": width}) for piece in data.pieces]
+        data.pieces = [replace(piece, width=width) for piece in data.pieces]
 
 
 def _array(X: Any, y: Any, block: int) -> Data:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..estimators._binning import BinningEstimator
 from ..estimators.doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.ridge import RidgeEstimator
@@ -85,8 +87,6 @@ def fit(
         state = solve(est, data, client, classes, **mixing)
     est.state_ = state
     if data.feature_names is not None:
-        import numpy as np
-
         est.feature_names_in_ = np.array(data.feature_names, dtype=object)
     est._warm_caches()
     return est

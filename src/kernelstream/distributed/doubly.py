@@ -44,13 +44,14 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     model._reset(state)
     share = -(-n // slots(client))
     check_memory(client, 2 * share * state["n_features"] * np.dtype(state["dtype"]).itemsize, "its share of rows")
+    data = data.with_rows(np.diff(rows.starts))
+    bounds = np.unique(rows.starts)  # of the partitions that are left
     groups = runs(len(data), slots(client))
     keep = delayed(_kept, pure=False)
     shards = spread(client, [keep([data.pieces[i] for i in group], model) for group in groups])
     job = uuid.uuid4().hex
     try:
-        starts = rows.starts[[group.start for group in groups] + [len(data)]]
-        _iterate(model, shards, starts, job, client)
+        _iterate(model, shards, bounds[[group.start for group in groups] + [len(data)]], job, client)
     finally:
         for shard in shards:
             shard.release()

@@ -25,7 +25,7 @@ def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, bloc
         See :func:`partitions`.
     what : {"predict", "decision_function", "predict_proba"}
     client : distributed.Client, optional
-        Only for LIBSVM files, to find their width, and only if ``n_features`` is not given.
+        To compare the columns of files before they are read.
     block : int, default=1024
         Rows at a time.
     **reader
@@ -38,15 +38,14 @@ def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, bloc
     """
     if what not in WHAT or not hasattr(est, what):
         raise ValueError(f"what must be one of {', '.join(name for name in WHAT if hasattr(est, name))}, got {what!r}")
-    reader = _wide(est, X, reader)
-    data = partitions(X, block=block, client=client, **reader)
+    data = partitions(X, block=block, client=client, width=est.n_features_in_, **reader)
     same_columns(est, data)
     one = getattr(_plain(est), what)(np.zeros((1, est.n_features_in_), est.state_["dtype"]))
     array = need("dask.array")
     known = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(data)
     parts = [
         array.from_delayed(part, shape=(n, *one.shape[1:]), dtype=one.dtype)
-        for part, n in zip(data.map(_answers, _plain(est), what), known)
+        for part, n in zip(data.map(_answers, _plain(est), what, one[:0]), known)
     ]
     return array.concatenate(parts, allow_unknown_chunksizes=True)
 
@@ -65,26 +64,8 @@ def _plain(est: Any) -> Any:
     return est
 
 
-def _wide(est: Any, X: Any, reader: dict[str, Any]) -> dict[str, Any]:
-    """Options for files as wide as the model; only LIBSVM files do not say it themselves."""
-    names = X if isinstance(X, (list, tuple)) else [X]
-    if not isinstance(X, Data) and all(isinstance(name, str) or hasattr(name, "__fspath__") for name in names):
-        import glob as globs
-
-        from .. import streams
-
-        pattern = str(names[0])
-        found = sorted(globs.glob(pattern, recursive=True)) if globs.has_magic(pattern) else [pattern]
-        options = {key: value for key, value in reader.items() if key != "n_features"}
-        if found:
-            with streams.open(found[0], **options) as stream:
-                if isinstance(stream, streams.LibSVM):
-                    return {"n_features": est.n_features_in_, **reader}
-    return reader
-
-
-def _answers(piece: Piece, est: Any, what: str) -> np.ndarray:
-    return np.concatenate(list(piece.blocks(lambda X, y: getattr(est, what)(X))))
+def _answers(piece: Piece, est: Any, what: str, nothing: np.ndarray) -> np.ndarray:
+    return np.concatenate([nothing, *piece.blocks(lambda X, y: getattr(est, what)(X))])
 
 
 def score(
@@ -103,7 +84,7 @@ def score(
     float
     """
     with connect(client) as client:
-        data = partitions(X, y, block=block, client=client, labels=labels, **_wide(est, X, reader))
+        data = partitions(X, y, block=block, client=client, labels=labels, width=est.n_features_in_, **reader)
         same_columns(est, data)
         count = _hits if is_classifier(est) else _moments
         total = compute(client, tree(data.map(count, _plain(est)), _added))
