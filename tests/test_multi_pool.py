@@ -124,6 +124,13 @@ def test_a_class_that_appears_later_and_a_learner_taught_on_its_own():
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["omkl_rbp_dd", "omkl_bpas_sd", "omkl_nogd"])
+@pytest.mark.parametrize("budget", [0, 15, 40.0])
+def test_budgets_that_are_none(name, budget):
+    with pytest.raises(ValueError, match="budget"):
+        zoo.make(name, budget=budget)
+
+
 def test_close_rows_far_from_the_origin():
     """Distances come from products; where those lose all digits, the coordinates are consulted."""
     rng = np.random.default_rng(0)

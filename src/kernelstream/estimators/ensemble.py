@@ -31,8 +31,8 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
               \theta_i \leftarrow \theta_i\, \gamma^{[y f_i(x) \le 0]}
 
-    with :math:`\mathrm{sign}(0) = 0` inside the vote: a learner that says nothing (a score below 1e-300, whose sign is a
-    matter of rounding) has no vote, and no excuse either (Hedge; algorithms 14 to 18 of [1]_, after [2]_). Of several
+    with :math:`\mathrm{sign}(0) = 0` inside the vote: a learner that says nothing (a score below 1e-300, whose sign is
+    a matter of rounding) has no vote, and no excuse either (Hedge; algorithms 14 to 18 of [1]_, after [2]_). Of several
     classes every learner votes for one.
 
     Parameters

@@ -35,13 +35,18 @@ def _budgeted(
     task: str, build: Callable[..., Any], updates: str, kernels: Any, budget: int, common: dict, **own: Any
 ) -> Any:
     """A budget of support vectors for all kernels: equal parts with deterministic updates, else one for all."""
+    common = {"updates": updates, "capacity": "shared" if updates == "stochastic" else "fixed", **common}
+    return _ensemble(task, build, kernels, common, budget=_part(budget, kernels), **own)
+
+
+def _part(budget: int, kernels: Any) -> int:
+    """The part of a budget that every kernel gets."""
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise ValueError(f"budget must be an integer >= 1, got {budget!r}")
     number = len(pool()) if kernels is None else len(list(kernels))
     if budget < number:
         raise ValueError(f"a budget of {budget} support vectors is too small for {number} kernels")
-    common = {"updates": updates, "capacity": "shared" if updates == "stochastic" else "fixed", **common}
-    return _ensemble(task, build, kernels, common, budget=budget // number, **own)
+    return budget // number
 
 
 # ---------------------------------------------------------------------------------------------------- unbounded
@@ -212,6 +217,5 @@ def omkl_nogd(
     **common: Any,
 ) -> Any:
     """NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks."""
-    number = len(pool()) if kernels is None else len(list(kernels))
-    own: dict[str, Any] = {"budget": max(1, budget // number), "rank": rank, "eta": eta, "epsilon": epsilon}
+    own: dict[str, Any] = {"budget": _part(budget, kernels), "rank": rank, "eta": eta, "epsilon": epsilon}
     return _ensemble(task, feature.nogd, kernels, common, **own)
