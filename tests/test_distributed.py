@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -387,3 +390,17 @@ def test_train_on_workers(client, files, tmp_path, capsys):
     assert there.classes_.tolist() == [5, 6, 7]
     assert cli.main(["train", "-", "--dask", "local", *words]) != 0
     assert "workers read files" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_example_that_starts_a_cluster_from_a_shell(tmp_path):
+    script = Path(__file__).parent.parent / "examples" / "dask_cluster.sh"
+    done = subprocess.run(
+        ["sh", str(script), str(tmp_path)],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert "40,000 rows of 8 files" in done.stdout and float(done.stdout.split()[-1]) > 0.95

@@ -183,3 +183,9 @@ def release(client: Any, *futures: Any) -> None:
             client.cancel(pending)
     for future in futures:
         future.release()
+
+
+def forget(client: Any, function: Any, job: str) -> None:
+    """Let every worker forget what it keeps of a job; workers that cannot be reached have nothing to forget."""
+    with contextlib.suppress(Exception):
+        client.run(function, job)

@@ -16,7 +16,7 @@ from ..estimators._doubly import CHOICE_ROWS, SHUFFLE, DoublyEstimator
 from ..estimators._doubly_descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat
-from ._client import check_memory, compute, need, slots, spread
+from ._client import check_memory, compute, forget, need, slots, spread
 from ._data import Data, Piece, runs
 from ._start import begin, refuse
 from .landmarks import AllRows
@@ -55,7 +55,7 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     finally:
         for shard in shards:
             shard.release()
-        client.run(_forget_job, job)
+        forget(client, _forget_job, job)
     return state
 
 

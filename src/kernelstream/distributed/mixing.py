@@ -22,7 +22,7 @@ import numpy as np
 from ..estimators.feature import FeatureEstimator
 from ..streams import Stream
 from ..updates import CoinBetting, unwrap
-from ._client import call_each, need, release, slots
+from ._client import call_each, forget, need, release, slots
 from ._data import Data, Piece, runs
 from ._mix import State, lengthened, mixed
 from ._start import begin, refuse
@@ -66,7 +66,7 @@ def fit_mixing(
         for shard in shards:
             shard.close()
         release(client, shell)
-        client.run(_close, job)
+        forget(client, _close, job)
 
 
 def rounds(
@@ -82,7 +82,7 @@ def rounds(
         Makes the calls of a round, the rest of the arguments of :func:`advance`, somewhere.
     """
     update, averaged = unwrap(model._update)
-    state, mean, alone = model._state, model._state["w"], len(shards) == 1
+    state, mean, seen, alone = model._state, model._state["w"], 0, len(shards) == 1
     while shards := [shard for shard in shards if shard.queue]:
         start = lengthened(state, update, len(shards))
         found = run([(shard.piece, shard.position, start, sync_rows) for shard in shards])
@@ -92,7 +92,8 @@ def rounds(
         if parts:
             state = mixed(state, start, parts, update)
             n = sum(n for _, n in parts)
-            mean = mean + (DECAY + 1) * n / (state["t"] + DECAY * n) * (state["w"] - mean)
+            seen += n
+            mean = mean + (DECAY + 1) * n / (seen + DECAY * n) * (state["w"] - mean)
     return state if alone or averaged else state | {"w": np.ascontiguousarray(mean, state["w"].dtype)}
 
 
