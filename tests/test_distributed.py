@@ -353,6 +353,21 @@ def test_search_over_zoo_entries(client):
         distributed.search([BinningRegressor()], DX, DY, client=client)
 
 
+@pytest.mark.usefixtures("clean")
+def test_a_search_goes_on_without_candidates_that_fail(client, tmp_path):
+    """A kernel that does not take these rows is to blame itself; rows of another width are."""
+    np.savez(tmp_path / "a.npz", X=X[:300], y=Y[:300])
+    rows = str(tmp_path / "*.npz")
+    names = [FeatureRegressor(RandomFourier(kernel="chi2")), FeatureRegressor(random_state=0)]
+    found = distributed.search(names, rows, client=client, first_rung=100)
+    assert found.candidates[0].rows == 300 and "kernel='chi2')): Chi2 needs x >= 0" in str(found)
+    with pytest.raises(ValueError, match="no candidate could learn"):
+        distributed.search(names[:1], rows, client=client)
+    np.savez(tmp_path / "b.npz", X=X[:50, :3], y=Y[:50])
+    with pytest.raises(ValueError, match=r"b.npz, row 1: .*3 features, those before had 4"):
+        distributed.search(names[1:], rows, client=client)
+
+
 # -------------------------------------------------------------------- answers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import sys
 import time
 from typing import Any
 
@@ -39,7 +40,11 @@ def train_on_workers(args: argparse.Namespace) -> None:
     stream.close()
     started = time.perf_counter()
     block = options.pop("block", distributed.BLOCK)
-    distributed.fit(est, args.data, client=args.dask, block=block, labels=targets_for(task), **options)
+    with distributed.connect(args.dask) as client:
+        if not args.quiet and not args.json:
+            count = len(client.nthreads())
+            print(f"{count} worker{'s' * (count != 1)} of {client.scheduler.address}", file=sys.stderr)
+        distributed.fit(est, args.data, client=client, block=block, labels=targets_for(task), **options)
     seconds = time.perf_counter() - started
     # a doubly stochastic learner counts iterations, the others rows
     rows = None if isinstance(est, DoublyEstimator) else int(est.state_["t"])

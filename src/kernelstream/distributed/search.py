@@ -156,17 +156,18 @@ def _expanded(candidates: Any, grid: Mapping[str, Sequence[Any]], task: str, see
         candidates = [candidates]
     out = []
     for spec, params in itertools.product(list(candidates), ParameterGrid(dict(grid))):
-        words = ", ".join(f"{name}={value!r}" for name, value in params.items())
         if isinstance(spec, str):
-            est, name = zoo.make(spec, task, **params), spec
+            words = ", ".join(f"{name}={value!r}" for name, value in params.items())
+            est, name = zoo.make(spec, task, **params), f"{spec}({words})"
         else:
-            est, name = clone(spec).set_params(**params), type(spec).__name__
+            est = clone(spec).set_params(**params)
+            name = " ".join(repr(est).split())
         if not hasattr(est, "learn"):
             raise ValueError(f"{name} learns all rows at once: a prequential search compares learners of streams")
         if "random_state" in est.get_params() and est.random_state is None:
             est.set_params(random_state=seed)
         est._check_parameters()
-        out.append(Candidate(f"{name}({words})", est))
+        out.append(Candidate(name, est))
     if not out:
         raise ValueError("there are no candidates")
     return out
@@ -218,13 +219,14 @@ def _rung(
     students = [Learner(one.est, kind, classes, False) for one in group]
 
     def learn(X: Any, y: Any) -> int:
+        for width in {one.est.n_features_in_ for one in group if hasattr(one.est, "n_features_in_")}:
+            if X.shape[1] != width:  # the stream has seen to NaN: nothing else can be wrong with the rows alone
+                raise ValueError(f"the rows have {X.shape[1]} features, those before had {width}")
         for one, student in zip(group, students):
             if not one.error:
                 try:
                     predicted, _ = student.answer_then_learn(X, y)
                 except ValueError as error:
-                    if "NaN" in str(error) or "features" in str(error):
-                        raise  # the rows are to blame
                     one.error = f"{one.name}: {error}"
                     continue
                 one.total += float(np.sum(rule.rows(y, predicted, None)))
