@@ -39,7 +39,7 @@ class TensorSketchMapping(Mapping):
 
 
 class TensorSketch(FeatureMap):
-    r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'z + c)^p`.
+    r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'y + c)^p`.
 
     A row is scaled by :math:`\sqrt\gamma` and gets a last coordinate :math:`\sqrt c`. Its p-fold tensor product with
     itself, which has the polynomial kernel as inner product, is never formed: with p independent count sketches
@@ -47,7 +47,7 @@ class TensorSketch(FeatureMap):
 
     .. math:: z(x) = \mathrm{FFT}^{-1}\big(\mathrm{FFT}(C_1 x) \odot \cdots \odot \mathrm{FFT}(C_p x)\big)
 
-    is a count sketch of the tensor product, so that :math:`E\, z(x)'z(x')` is the kernel [1]_. Time per row is
+    is a count sketch of the tensor product, so that :math:`E\, z(x)'z(y)` is the kernel [1]_. Time per row is
     O(p (nnz + D log D)).
 
     Parameters
