@@ -4,6 +4,7 @@ and ridge regression by conjugate gradients.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...features._grids import Grids
 from ...rows import Rows
 
 ENTRIES = 1 << 26  # coordinates that are turned into indices at the same time
+TOGETHER = 1 << 26  # rows × grids × outputs that are looked up or summed at the same time
 
 
 class DeviceBinning:
@@ -74,8 +76,8 @@ def _numbered(names: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 class DeviceCells:
     """Z (n, D) with ``1/sqrt(R)`` in one column of each of R grids, on the device.
 
-    ``Z V`` looks up the cell of every row, grid by grid; ``Z'U`` sums over the rows of every cell, which are brought
-    together once by sorting: sums in a fixed order, so the same numbers in every run.
+    ``Z V`` looks up the cell of every row; ``Z'U`` brings the rows of every cell together, which were sorted once, and
+    takes differences of their running sum in float64.
 
     Parameters
     ----------
@@ -85,27 +87,38 @@ class DeviceCells:
     """
 
     def __init__(self, ops: Any, Z: Any):
-        self.shape, self.starts, self.value = Z.shape, Z.starts, 1.0 / np.sqrt(len(Z.cells))
-        self.cells = ops.tensor(Z.cells)
-        self.order = torch.empty_like(self.cells)
-        self.lengths = []
+        self.shape, self.value = Z.shape, 1.0 / np.sqrt(len(Z.cells))
+        starts = ops.tensor(Z.starts[:-1])
+        self.cells = ops.tensor(Z.cells) + starts[:, None].int()  # (R, n), columns of Z
+        self.order = torch.empty_like(self.cells)  # (R, n), rows by their cells
         for r, cells in enumerate(self.cells):
             self.order[r] = torch.argsort(cells, stable=True)
-            self.lengths.append(torch.bincount(cells, minlength=int(self.starts[r + 1] - self.starts[r])))
+        self.ends = torch.cumsum(torch.bincount(self.cells.flatten(), minlength=self.shape[1]), dim=0)  # (D,)
+        self.starts = [int(start) for start in Z.starts]
+
+    def _grids(self, columns: int) -> Iterator[slice]:
+        """Grids that are worked on at once."""
+        R, n = self.cells.shape
+        step = max(1, TOGETHER // (n * columns))
+        return (slice(r, min(r + step, R)) for r in range(0, R, step))
 
     def dot(self, V: torch.Tensor) -> torch.Tensor:
         """``Z V``, (D, C) -> (n, C)."""
-        F = torch.zeros((self.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
-        for r, cells in enumerate(self.cells):
-            F += V[self.starts[r] : self.starts[r + 1]].index_select(0, cells)
+        n, C = self.shape[0], V.shape[1]
+        F = torch.zeros((n, C), dtype=V.dtype, device=V.device)
+        for grids in self._grids(C):
+            F += V.index_select(0, self.cells[grids].flatten()).view(-1, n, C).sum(dim=0)
         return F.mul_(self.value)
 
     def tdot(self, U: torch.Tensor) -> torch.Tensor:
         """``Z'U``, (n, C) -> (D, C)."""
-        out = torch.empty((self.shape[1], U.shape[1]), dtype=U.dtype, device=U.device)
-        for r, order in enumerate(self.order):
-            sums = torch.segment_reduce(U.index_select(0, order), "sum", lengths=self.lengths[r], axis=0)
-            out[self.starts[r] : self.starts[r + 1]] = sums
+        n, C = U.shape
+        out = torch.empty((self.shape[1], C), dtype=U.dtype, device=U.device)
+        for grids in self._grids(C):
+            running = torch.cumsum(U.index_select(0, self.order[grids].flatten()), dim=0, dtype=torch.float64)
+            columns = slice(self.starts[grids.start], self.starts[grids.stop])
+            sums = running[self.ends[columns] - (grids.start * n + 1)]
+            out[columns] = torch.diff(sums, dim=0, prepend=sums.new_zeros((1, C)))
         return out.mul_(self.value)
 
 

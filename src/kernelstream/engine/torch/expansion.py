@@ -99,14 +99,6 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             with ops.full():
                 return self._host((K @ ops.tensor(alpha).to(K.dtype).T).double())
 
-        def put(self, X: Any, joined: np.ndarray, state: State, start: int) -> None:
-            super().put(X, joined, state, start)
-            self.values.changed(state, np.arange(start, start + len(joined)))
-
-        def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
-            super().replace(X, rows, state, slots)
-            self.values.changed(state, slots)
-
         def changed(self, state: State, slots: np.ndarray) -> None:
             super().changed(state, slots)
             self.values.changed(state, slots)
