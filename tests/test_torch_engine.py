@@ -30,7 +30,7 @@ from kernelstream import (
     updates,
     zoo,
 )
-from kernelstream.engine import TorchEngine
+from kernelstream.engine import TorchEngine, threads
 from kernelstream.estimators import DoublyStep
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch, _grids
 from kernelstream.features.spectra import LowRank, Mixture
@@ -319,6 +319,19 @@ def test_ridge(forecaster, lam, forgetting):
     for name in ("gram", "b", "yy", "zsum", "mass", "window_c", "window_b"):
         ours, theirs = (np.triu(est.state_[name]) if name == "gram" else est.state_[name] for est in (got, want))
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+def test_ridge_on_one_thread():
+    """Where the native engine makes features in its window, the device has a window of its own."""
+    X, y, _ = rows(300)
+    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
+    want = OnlineRidge(features, engine="python").learn(X, y)
+    before = threads.get_num_threads()
+    threads.set_num_threads(1)
+    try:
+        np.testing.assert_allclose(OnlineRidge(features, engine=CPU).learn(X, y), want, rtol=1e-6, atol=1e-8)
+    finally:
+        threads.set_num_threads(before)
 
 
 def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
