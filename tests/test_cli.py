@@ -151,3 +151,20 @@ def test_a_result_of_a_run_can_be_drawn():
     result = prequential(zoo.make("fogd", random_state=0), drift.generate(1000, 100), classes=[-1, 1])
     (ax,) = plots.curves(result).axes
     assert ax.get_lines()[0].get_ydata()[-1] == result.mistake_rate
+
+
+def test_a_warning_is_one_line(capsys, monkeypatch, tmp_path):
+    """The shell shows what is said, not the line of code that says it."""
+    from kernelstream.cli import main
+
+    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
+    assert main(["reproduce", "awv-figure-3", "--quick", "--quiet", "--results", str(tmp_path)]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("kernelstream: warning: awv-figure-3: data set 'casp' is not there and left out")
+
+
+def test_reproduce_knows_its_data_sets(capsys):
+    from kernelstream.cli import main
+
+    assert main(["reproduce", "thesis-table-4-4", "--data", "germna"]) == 2
+    assert "no data set 'germna'" in capsys.readouterr().err

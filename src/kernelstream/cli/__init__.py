@@ -14,7 +14,9 @@ import difflib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from .. import __version__
 from ._base import COMMANDS, Interrupted, UsageError
@@ -33,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         _reject(parser, args, unknown)
     try:
-        args.run(args)
+        with warnings.catch_warnings():
+            if not args.debug:
+                warnings.showwarning = _warn
+            args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -75,6 +80,11 @@ def _reject(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: 
     close = difflib.get_close_matches(word, known, n=1) if word.startswith("-") else []
     hint = f": did you mean {close[0]}?" if close else ""
     sub.error(f"unknown argument {word}{hint}")
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as a line of the shell, without the line of code that gave it."""
+    print(f"kernelstream: warning: {message}", file=sys.stderr)
 
 
 def _message(error: Exception) -> str:

@@ -50,6 +50,10 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError("which experiment? --list shows them, --all runs them all")
     names = reproduce.names() if args.all else args.names
     experiments = [reproduce.load(name) for name in names]
+    known = {data.name for experiment in experiments for data in experiment.data}
+    for name in args.data or ():
+        if name not in known and experiments:
+            raise UsageError(f"no data set {name!r} in what was asked for: {', '.join(sorted(known))}")
     summary = {}
     for experiment in experiments:
         asked = experiment.quick() if args.quick else experiment

@@ -70,7 +70,10 @@ def run(
     needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data}
     missing = needed - set(datasets.names())
     for name in sorted(missing):
-        warnings.warn(f"{experiment.name}: data set {name!r} is not there and left out", stacklevel=2)
+        warnings.warn(
+            f"{experiment.name}: data set {name!r} is not there and left out (KERNELSTREAM_DATA names the folder)",
+            stacklevel=2,
+        )
     lines = [
         (d, a)
         for d in experiment.data
