@@ -293,6 +293,18 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
     np.testing.assert_allclose(got.state_["alpha"], want.state_["alpha"], rtol=1e-6, atol=1e-8)
 
 
+def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
+    """The file holds weights and a seed: a machine without torch makes the same features."""
+    X, y, _ = rows(300)
+    args = {"gamma": 0.5, "loss": "softmax", "batch_size": 40, "block_size": 24, "random_state": 3}
+    est = DoublyStochasticClassifier(**args, engine=CPU).fit(X, task("multiclass", y))
+    expected = est.decision_function(X)
+    kernelstream.save(est, tmp_path / "model.ks")
+    monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
+    loaded = kernelstream.load(tmp_path / "model.ks")
+    np.testing.assert_allclose(loaded.decision_function(X), expected, rtol=1e-8, atol=1e-10)
+
+
 def test_doubly_stochastic_defaults_and_tensors():
     X, y, _ = rows(400)
     want, got = (DoublyStochasticRegressor(block_size=16, random_state=0, engine=engine) for engine in ("auto", CPU))
@@ -373,6 +385,7 @@ def test_budget_learners(name):
         FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
         NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
         OnlineRidge(RandomFourier(n_components=8), random_state=0),
+        RRFClassifier(8, batch_size=8, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

@@ -16,6 +16,8 @@ HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 class Blocks:
     """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
 
+    m is the engine's; rows that are missing have weight 0.
+
     Parameters
     ----------
     ops : Ops
@@ -26,8 +28,6 @@ class Blocks:
     memory : (n, C) float64, book : (3,) float64
         See :func:`recursion`.
     center : bool
-    m : int
-        Rows of a block; missing ones have weight 0.
     """
 
     def __init__(

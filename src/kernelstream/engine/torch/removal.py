@@ -29,7 +29,7 @@ _LOW, _HIGH = tl.constexpr(1e-6), tl.constexpr(1e6)  # between them the common f
 
 
 class DeviceRemoval:
-    """The pass of a budget learner with one output; buffers are made once.
+    """The pass of a budget learner with one output.
 
     Parameters
     ----------
