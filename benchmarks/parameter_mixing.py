@@ -27,6 +27,7 @@ from kernelstream.features import RandomFourier
 
 SETTINGS = [(4, SYNC_ROWS), (4, 2 * SYNC_ROWS), (4, 8 * SYNC_ROWS), (16, SYNC_ROWS)]  # workers, sync_rows
 PAIRS = 200
+FIRST = 100  # seed of the first order: the method was chosen on orders 0 to 9
 
 
 def main() -> None:
@@ -61,15 +62,16 @@ def row(name: str, orders: int) -> str:
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     n = int(0.8 * len(y))
     errors = np.empty((orders, 2 + len(SETTINGS)))
-    for seed in range(orders):
+    for k in range(orders):
+        seed = FIRST + k
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(y))
         train, test = order[:n], order[n:]
         est = FeatureClassifier(RandomFourier(n_components=PAIRS, gamma=1 / (2 * X.shape[1])), random_state=seed)
         models = [learned(est, X[rows], y[rows]) for rows in (train, rng.permutation(train))]
         models += [mixed(est, X[train], y[train], *setting) for setting in SETTINGS]
-        errors[seed] = [1 - model.score(X[test], y[test]) for model in models]
-        print(name, seed, np.round(100 * errors[seed], 3), flush=True)
+        errors[k] = [1 - model.score(X[test], y[test]) for model in models]
+        print(name, seed, np.round(100 * errors[k], 3), flush=True)
     worse = 100 * (errors[:, 1:] / errors[:, :1] - 1)
     rounds = ["", *(f", {math.ceil(math.ceil(n / workers) / rows):,} rounds" for workers, rows in SETTINGS)]
     cells = [

@@ -110,7 +110,7 @@ def over_time(cells: list[Cell], unit: str, axis: str = "seconds") -> str:
 
 
 def memory(cells: list[Cell]) -> str:
-    """Peak memory beyond the data, a bar per algorithm."""
+    """Peak memory beyond loading the data, a bar per algorithm."""
     colours = _colours(cells)
 
     def draw(ax: Any, name: str) -> None:
@@ -120,4 +120,4 @@ def memory(cells: list[Cell]) -> str:
         )
         ax.invert_yaxis()
 
-    return _figure(list(dict.fromkeys(c.data for c in cells)), draw, "peak memory beyond the data, MB", "")
+    return _figure(list(dict.fromkeys(c.data for c in cells)), draw, "peak memory beyond loading the data, MB", "")
