@@ -46,6 +46,8 @@ def _run(args: argparse.Namespace) -> None:
         return
     if args.all and args.names:
         raise UsageError("give either names or --all")
+    if args.report and (args.all or args.names):
+        raise UsageError("--report runs nothing: it takes no names and no --all")
     if not (args.all or args.names or args.report):
         raise UsageError("which experiment? --list shows them, --all runs them all")
     names = reproduce.names() if args.all else args.names
