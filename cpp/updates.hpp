@@ -187,8 +187,8 @@ inline std::unique_ptr<Update> make_update(const std::string& name, const std::v
     if (name == "novelty") return std::make_unique<Novelty>(p.at(0), p.at(1), p.at(2));
     if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0), p.at(1) != 0.0);
     if (name == "passive_aggressive") return std::make_unique<PassiveAggressive>(p.at(0), int(p.at(1)));
-    if (name == "norm_ada_grad") return std::make_unique<NormAdaGrad>(p.at(0));
-    if (name == "ada_grad") return std::make_unique<AdaGrad>(p.at(0));
+    if (name == "norm_adagrad") return std::make_unique<NormAdaGrad>(p.at(0));
+    if (name == "adagrad") return std::make_unique<AdaGrad>(p.at(0));
     if (name == "coin_betting") return std::make_unique<CoinBetting>();
     throw std::invalid_argument("the native engine has no update '" + name + "': use engine='python'");
 }

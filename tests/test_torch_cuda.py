@@ -133,7 +133,7 @@ def test_ridge_binning_nystroem():
     args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-8), "random_state": 0}
     want, got = (BinningRegressor(**args, engine=engine).fit(X, y).predict(X) for engine in ("auto", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    args = {"gamma": 0.5, "budget": 20, "rank": 8, "update": "norm_ada_grad", "random_state": 0}
+    args = {"gamma": 0.5, "budget": 20, "rank": 8, "update": "norm_adagrad", "random_state": 0}
     want, got = (NystroemClassifier(**args, engine=engine).fit(X, y > 0)._scores(X) for engine in ("python", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
 

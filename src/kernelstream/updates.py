@@ -381,7 +381,7 @@ class NormAdaGrad(Update):
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
 
     def native(self):
-        return "norm_ada_grad", [auto_code(self.eta)]
+        return "norm_adagrad", [auto_code(self.eta)]
 
 
 @register
@@ -425,7 +425,7 @@ class AdaGrad(Update):
         return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory)
 
     def native(self):
-        return "ada_grad", [auto_code(self.eta)]
+        return "adagrad", [auto_code(self.eta)]
 
 
 @register

@@ -49,7 +49,7 @@ def fit_mixing(
     if isinstance(sync_rows, bool) or not isinstance(sync_rows, (int, np.integer)) or sync_rows < 1:
         raise ValueError(f"sync_rows must be an integer >= 1, got {sync_rows!r}")
     if isinstance(unwrap(est._update)[0], CoinBetting):
-        raise ValueError("the wealth of coin betting cannot be shared out: choose another update, such as 'ada_grad'")
+        raise ValueError("the wealth of coin betting cannot be shared out: choose another update, such as 'adagrad'")
     model = begin(est, data, client, classes, all_labels=True)  # all models must have the same outputs
     model._reset(model._state)
     shards = [Shard([data.pieces[i] for i in run], client) for run in runs(len(data), slots(client))]

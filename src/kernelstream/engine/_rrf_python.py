@@ -109,14 +109,14 @@ def rrf_finish(state: State, eta_g: float) -> None:
 
 def _step(state: State, by_w: np.ndarray, by_theta: np.ndarray, rate: float, eta_g: float) -> None:
     """AdaGrad on the weights, and on theta within its guard."""
-    _ada_grad(state["w"], state["G"], by_w, rate, TINY)
+    _adagrad(state["w"], state["G"], by_w, rate, TINY)
     if eta_g > 0:
         theta, start = state["theta"], state["theta0"]
-        _ada_grad(theta, state["H"], by_theta, eta_g, TINY_THETA)
+        _adagrad(theta, state["H"], by_theta, eta_g, TINY_THETA)
         np.clip(theta, start - theta.dtype.type(GUARD), start + theta.dtype.type(GUARD), out=theta)
 
 
-def _ada_grad(w: np.ndarray, G: np.ndarray, gradient: np.ndarray, eta: float, tiny: float) -> None:
+def _adagrad(w: np.ndarray, G: np.ndarray, gradient: np.ndarray, eta: float, tiny: float) -> None:
     """``G += gradient^2``, ``w -= eta gradient / sqrt(G)``."""
     G += gradient * gradient
     w -= w.dtype.type(eta) * gradient / np.sqrt(G + w.dtype.type(tiny))

@@ -75,7 +75,7 @@ def read_memory(memory, t, col, real, C: tl.constexpr, UPDATE: tl.constexpr):
     if UPDATE == "norma":
         a0 = shared(memory, col, ONE)
         a1 = shared(memory + C, col, ONE)
-    if UPDATE == "norm_ada_grad":
+    if UPDATE == "norm_adagrad":
         a0 = shared(memory, col, ONE)
         a1 = shared(memory + C, col, ONE)
         a2 = shared(memory + 2 * C, col, ONE)
@@ -96,7 +96,7 @@ def write_memory(memory, col, real, a0, a1, a2, a3, v0, v1, v2, v3, C: tl.conste
     if UPDATE == "norma":
         keep(memory, a0, col, ONE)
         keep(memory + C, a1, col, ONE)
-    if UPDATE == "norm_ada_grad":
+    if UPDATE == "norm_adagrad":
         keep(memory, a0, col, ONE)
         keep(memory + C, a1, col, ONE)
         keep(memory + 2 * C, a2, col, ONE)
@@ -168,7 +168,7 @@ def step_of(
             length = value / (safe + 0.5 / q0)
         length = tl.where(n > 0.0, length, tl.where(q0 < float("inf"), q0, 0.0))
         tau = tl.where(g == 0.0, 0.0, -length * g)
-    if UPDATE == "norm_ada_grad":
+    if UPDATE == "norm_adagrad":
         eta = (col * 0).to(ACC) + q0
         if FLAG == 1:
             eta = (col * 0).to(ACC) + AUTO

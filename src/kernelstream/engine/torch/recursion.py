@@ -31,7 +31,7 @@ LOSSES = (
     "hinge", "squared_hinge", "logistic", "perceptron", "squared", "absolute", "epsilon_insensitive", "huber",
     "quantile", "crammer_singer", "multiclass_perceptron", "softmax",
 )  # fmt: skip
-UPDATES = ("ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_ada_grad", "coin_betting")
+UPDATES = ("ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting")
 
 
 class Program(NamedTuple):
@@ -72,7 +72,7 @@ def program(loss: Loss, update: Update) -> Program | None:
         "norma": lambda: (0, tuple(q)),
         "perceptron": lambda: (int(q[1]), (q[0], 0.0, 0.0)),
         "passive_aggressive": lambda: (int(q[1]), (q[0], 0.0, 0.0)),
-        "norm_ada_grad": lambda: (int(q[0] < 0), (q[0], 0.0, 0.0)),
+        "norm_adagrad": lambda: (int(q[0] < 0), (q[0], 0.0, 0.0)),
         "coin_betting": lambda: (0, (0.0, 0.0, 0.0)),
     }[step]()
     return Program(name, rest, closed, step, flag, loss.kind, (number, *map(float, rest_of)))

@@ -105,10 +105,10 @@ class Batches:
     def _step(self, eta_g: float) -> None:
         """AdaGrad along the mean gradient, theta within its guard; see the python engine."""
         held, (count, rate) = self.held, self.state["pending"]
-        _ada_grad(held["w"], held["G"], held["sum_w"] / count, rate, TINY)
+        _adagrad(held["w"], held["G"], held["sum_w"] / count, rate, TINY)
         if eta_g > 0:
             theta, start = held["theta"], held["theta0"]
-            _ada_grad(theta, held["H"], held["sum_theta"] / count, eta_g, TINY_THETA)
+            _adagrad(theta, held["H"], held["sum_theta"] / count, eta_g, TINY_THETA)
             theta.copy_(torch.clamp(theta, start - GUARD, start + GUARD))
             self.W = frequencies(self.spectrum, theta, self.E)
         held["sum_w"].zero_()
@@ -116,7 +116,7 @@ class Batches:
         self.state["pending"][...] = 0.0
 
 
-def _ada_grad(w: torch.Tensor, G: torch.Tensor, gradient: torch.Tensor, eta: float, tiny: float) -> None:
+def _adagrad(w: torch.Tensor, G: torch.Tensor, gradient: torch.Tensor, eta: float, tiny: float) -> None:
     G += gradient * gradient
     w -= eta * gradient / torch.sqrt(G + tiny)
 
