@@ -204,8 +204,8 @@ def test_peers_learn(name):
 @pytest.mark.parametrize("name", ["rbf_sampler_sgd", "svc", "river_linear", "river_tree", "vw_ksvm"])
 def test_peers_tell_two_classes_apart_row_by_row(name):
     """Labels are -1 and 1, whatever the peer calls its classes."""
-    for package in ("river", "vowpalwabbit"):
-        if name.startswith(package[:2]):
+    for start, package in (("river", "river"), ("vw", "vowpalwabbit")):
+        if name.startswith(start):
             pytest.importorskip(package)
     iris = datasets.load("iris", scale="minmax")
     rows = np.random.default_rng(0).permutation(np.flatnonzero(iris.y < 2))
