@@ -7,6 +7,7 @@ A round of ``(Z'A Z + lam I) w = Z'A y`` sends the direction (D, C) to every wor
 
 from __future__ import annotations
 
+import functools
 import warnings
 from concurrent.futures import CancelledError
 from typing import Any
@@ -18,7 +19,7 @@ from ..estimators._binning import BinningEstimator
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import Block, Names, Pinned, pin
-from ._client import compute, need
+from ._client import call_each, compute, need
 from ._data import Data, tree
 
 TRIES = 3
@@ -98,9 +99,13 @@ class Everywhere:
         delayed = need("dask").delayed
         for attempt in range(TRIES):
             large = argument.nbytes > LARGE  # goes to the workers directly instead of through the scheduler
-            sent = self.client.scatter(argument, broadcast=True, hash=False) if large else delayed(argument, pure=False)
+            sent: Any = self.client.scatter(argument, broadcast=True, hash=False) if large else argument
             try:
-                parts = [delayed(work, pure=False)(part, sent, self.engine, self.dtype) for part in self.pinned.blocks]
+                if len(self.pinned.blocks) <= ARITY:  # the client adds so few itself: no graph, less waiting
+                    calls = [(part, sent, self.engine, self.dtype) for part in self.pinned.blocks]
+                    return functools.reduce(np.add, call_each(self.client, work, calls))
+                task, given = delayed(work, pure=False), sent if large else delayed(sent, pure=False)
+                parts = [task(part, given, self.engine, self.dtype) for part in self.pinned.blocks]
                 return compute(self.client, tree(parts, np.add, ARITY))
             except CancelledError:  # the only worker that had the argument died: send it again
                 if attempt + 1 == TRIES:
