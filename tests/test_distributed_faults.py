@@ -125,7 +125,8 @@ ROUNDS = {
 def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog, what):
     """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
     module, est, unchanged = ROUNDS[what]
-    waits, options = ("call_each", LONGER) if what == "mixing" else ("compute", {})
+    waits = "call_each" if what in ("mixing", "conjugate gradients") else "compute"
+    options = LONGER if what == "mixing" else {}
     compute, calls = getattr(module, waits), []
 
     def watched(*args):
