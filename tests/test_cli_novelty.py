@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from command_line import out, run
 
 import kernelstream
-from kernelstream import BudgetOneClass, checkpoint, cli, streams
+from kernelstream import BudgetOneClass, checkpoint, streams
 
 rng = np.random.default_rng(0)
 NORMAL = rng.normal(size=(2000, 2))
@@ -24,16 +25,6 @@ def home(tmp_path_factory):
     lines = [f"0 1:{a!r} 2:{b!r}" for a, b in NORMAL.tolist()]
     (folder / "normal.svm").write_text("\n".join(lines) + "\n")
     return folder
-
-
-def run(*argv):
-    return cli.main([str(word) for word in argv])
-
-
-def out(capsys, *argv):
-    capsys.readouterr()
-    assert run(*argv) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
 
 
 def test_train_predict_evaluate(home, tmp_path, capsys):

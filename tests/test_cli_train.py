@@ -11,9 +11,10 @@ import time
 
 import numpy as np
 import pytest
+from command_line import out, run
 
 import kernelstream
-from kernelstream import FeatureClassifier, cli, streams, zoo
+from kernelstream import FeatureClassifier, streams, zoo
 from kernelstream.cli._algorithms import options_of
 from kernelstream.cli._targets import find_task
 from kernelstream.cli._values import parameter, value
@@ -38,17 +39,6 @@ def home(tmp_path_factory):
     lines = [f"{'+1' if KIND[i] == 'large' else '-1'} 1:{SIZE[i] / 150:.4f} 2:{ROOMS[i] / 6:.4f}" for i in range(N)]
     (folder / "flats.svm").write_text("\n".join(lines) + "\n")
     return folder
-
-
-def run(*argv):
-    return cli.main([str(word) for word in argv])
-
-
-def out(capsys, *argv):
-    """Standard output of a command that succeeds."""
-    capsys.readouterr()
-    assert run(*argv) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
 
 
 PRICES = ["--target", "price", "--drop", "id,kind", "--hashed", "city:16"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import tomllib
@@ -10,6 +9,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from itertools import product
 from typing import Any
+
+from .._names import unknown
 
 #: Runs that make their own rows: a game against the greedy adversary, a known function, a Gaussian process.
 SYNTHETIC = ("adversary", "function", "posterior")
@@ -225,9 +226,7 @@ def load(name: str) -> Experiment:
     """The experiment of a name."""
     known = names()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"unknown experiment {name!r}: {hint}known are {', '.join(known)}")
+        raise unknown("experiment", name, known)
     return parse(name, _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -265,9 +264,9 @@ def parse(name: str, text: str) -> Experiment:
 
 def _entry(kind: Any, raw: dict[str, Any], name: str) -> Any:
     known = {f.name for f in fields(kind)}
-    unknown = sorted(set(raw) - known)
-    if unknown:
-        raise ValueError(f"{name}: {kind.__name__.lower()} has no entry {', '.join(unknown)}")
+    strange = sorted(set(raw) - known)
+    if strange:
+        raise ValueError(f"{name}: {kind.__name__.lower()} has no entry {', '.join(strange)}")
     plain = {key: tuple(v) if key in ("only", "skip", "classes") else v for key, v in raw.items()}
     try:
         return kind(**plain)

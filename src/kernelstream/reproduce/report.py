@@ -153,9 +153,8 @@ def _section(experiment: Experiment, cells: list[Cell]) -> str:
     swept = [cell for cell in cells if cell.point]
     if plain:
         parts.append(_html_table(experiment, plain))
-    for picture in _pictures(experiment, plain, swept):
-        sets = len({cell.data for cell in cells})
-        parts.append(f"<figure{' class=wide' if sets > 1 else ''}>{picture}</figure>")
+    figure = "<figure class=wide>" if len({cell.data for cell in cells}) > 1 else "<figure>"
+    parts += [f"{figure}{picture}</figure>" for picture in _pictures(experiment, plain, swept)]
     if swept:
         parts.append(_sweep_table(experiment, swept))
     return "\n".join(parts) + "</section>"

@@ -61,6 +61,26 @@ def keep(at, value, col, ONE: tl.constexpr):
 
 
 @triton.jit
+def centred(y, f, mean, CENTER: tl.constexpr, ACC: tl.constexpr):
+    """The target that is learned, and the score that is shown, of a row whose targets have the mean so far."""
+    if CENTER:
+        offset = mean.to(ACC)
+        return y - offset, f + offset
+    else:
+        return y, f
+
+
+@triton.jit
+def mean_after(mean, count, y, importance, act, CENTER: tl.constexpr, ACC: tl.constexpr):
+    """The weighted mean of the targets, and the sum of their weights, after a row."""
+    if CENTER:
+        count += importance.to(tl.float64)
+        drift = importance * (y - mean.to(ACC))
+        mean += tl.where(act, drift / tl.where(act, count, 1.0).to(ACC), 0.0).to(tl.float64)
+    return mean, count
+
+
+@triton.jit
 def read_memory(memory, t, col, real, C: tl.constexpr, UPDATE: tl.constexpr):
     """Memory of an update: numbers shared by all outputs (a0..a3) and numbers of each (v0..v3)."""
     ONE: tl.constexpr = C == 1

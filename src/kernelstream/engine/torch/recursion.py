@@ -20,7 +20,7 @@ import triton.language as tl
 
 from ...losses import Loss
 from ...updates import Update
-from .formulas import keep, load, read_memory, shared, step_of, store, write_memory
+from .formulas import centred, keep, load, mean_after, read_memory, shared, step_of, store, write_memory
 
 GROUP = 32  # rows whose tau are held in registers: one per lane of a warp
 TILE = 512  # rows of the strip of S handled at once
@@ -212,13 +212,7 @@ def _kernel(
                 k_next = tl.load(S + ahead * stride + ahead).to(ACC)
                 y_next = tl.load(y + ahead).to(ACC)
                 weight_next = tl.where(base + i + 1 < m, tl.load(weight + ahead).to(ACC), 0.0)
-            if CENTER:
-                offset = mean.to(ACC)
-                target = y_i - offset
-                score = f + offset
-            else:
-                target = y_i
-                score = f
+            target, score = centred(y_i, f, mean, CENTER, ACC)
             act = importance > 0.0
             t += tl.where(act, 1.0, 0.0)
             if UNIT:
@@ -228,10 +222,7 @@ def _kernel(
                 C, LOSS, REST, CLOSED, UPDATE, FLAG, KIND, UNIT, ACC,
             )  # fmt: skip
             tau = tl.where(act, tau * importance, 0.0)
-            if CENTER:
-                count += importance.to(tl.float64)
-                drift = importance * (y_i - mean.to(ACC))
-                mean += tl.where(act, drift / tl.where(act, count, 1.0).to(ACC), 0.0).to(tl.float64)
+            mean, count = mean_after(mean, count, y_i, importance, act, CENTER, ACC)
             if DECAYS:
                 decay = tl.where(act, decay, 1.0)
                 taus = decay * taus

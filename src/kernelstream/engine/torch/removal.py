@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 
 from ...budgets.removal import BOGD, EQUAL, RemoveRandom, RemoveSmallest
-from .formulas import keep, read_memory, shared, step_of, write_memory
+from .formulas import centred, keep, mean_after, read_memory, shared, step_of, write_memory
 from .maps import gaussian
 from .recursion import GROUP, WARPS, Program, program
 
@@ -214,13 +214,7 @@ def _removal(
             importance = tl.gather(weights, index, 0)
             slot = tl.gather(chances, index, 0)
             s = tl.load(A + (B + base + i) * stride + row, mask=there & (col + (base + i) < m), other=0.0).to(ACC)
-            if CENTER:
-                offset = mean.to(ACC)
-                target = y_i - offset
-                score = f + offset
-            else:
-                target = y_i
-                score = f
+            target, score = centred(y_i, f, mean, CENTER, ACC)
             act = importance > 0.0
             t += tl.where(act, 1.0, 0.0)
             decay, tau, a0, a1, a2, a3, v0, v1, v2, v3 = step_of(
@@ -229,10 +223,7 @@ def _removal(
             )  # fmt: skip
             tau = tl.where(act, tau * importance, 0.0)
             factor = tl.where(act, decay, 1.0)
-            if CENTER:
-                count += importance.to(tl.float64)
-                drift = importance * (y_i - mean.to(ACC))
-                mean += tl.where(act, drift / tl.where(act, count, 1.0).to(ACC), 0.0).to(tl.float64)
+            mean, count = mean_after(mean, count, y_i, importance, act, CENTER, ACC)
             joins = tau != 0.0
             full = n >= B
             removes = joins & full
