@@ -15,8 +15,8 @@ from .._names import unknown
 #: Runs that make their own rows: a game against the greedy adversary, a known function, a Gaussian process.
 SYNTHETIC = ("adversary", "function", "posterior")
 
-#: One pass, predict then learn; fit and test; or rows of their own.
-KINDS = ("online", "holdout", *SYNTHETIC)
+#: One pass in a random order; fit and test; one pass in the stream's own order; or rows of their own.
+KINDS = ("online", "holdout", "arena", *SYNTHETIC)
 
 #: A quick run has at most so many rows and repetitions.
 QUICK_ROWS, QUICK_REPEATS = 1000, 2
@@ -30,6 +30,7 @@ MEASURES = {
     "regret": ("regret", 1.0, False),
     "relative": ("relative", 1.0, False),
     "seconds": ("seconds", 1.0, False),
+    "arena": ("arena", 1.0, False),  # log-loss of labels, RMSE of numbers
 }
 
 
@@ -47,7 +48,9 @@ class Data:
         Rows of an online run: everything, or a part of the original file. A held-out run trains on the original
         training part, or on 4/5 of the rows.
     rows, test_rows : int or None
-        At most so many rows, drawn at random.
+        At most so many rows, drawn at random; the first ones of a stream in its own order.
+    river : str or None
+        A generator of ``river.datasets.synth`` that makes the rows; ``values`` are its arguments.
     positive : int or None
         This class against the rest.
     classes : list of int
@@ -57,7 +60,7 @@ class Data:
     target : {"minmax"} or None
         Targets of a regression brought to [0, 1].
     values : dict
-        What ``"$name"`` in an algorithm's parameters stands for.
+        What ``"$name"`` in an algorithm's parameters stands for, or a generator's arguments.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Data:
     classes: tuple[int, ...] = ()
     pca: int | None = None
     target: str | None = None
+    river: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
 
 
@@ -89,6 +93,8 @@ class Algorithm:
     only, skip : data sets, by name
     block : int or None
         Rows per call; None is the library's own choice.
+    rows : dict
+        A data set's name to the number of its first rows that this algorithm gets, where all of them take too long.
     """
 
     label: str
@@ -100,6 +106,7 @@ class Algorithm:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     block: int | None = None
+    rows: dict[str, int] = field(default_factory=dict)
 
     def points(self) -> list[dict[str, Any]]:
         """The settings of the sweep: one for a table."""
@@ -184,10 +191,18 @@ class Experiment:
             self, data=few, algorithms=short, repeats=min(self.repeats, repeats), tune_rows=tune, isolate=False
         )
 
+    def lines(self) -> list[tuple[Data, Algorithm]]:
+        """Every data set with every algorithm that serves it, cut to the rows that the algorithm can take."""
+        return [(_cut(d, a.rows.get(d.name)), a) for d in self.data for a in self.algorithms if a.serves(d.name)]
+
     def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
         """Parameters of a run, with ``"$name"`` replaced by the data set's value."""
         merged = algorithm.parameters | point
         return {key: _filled(value, data, self.name) for key, value in merged.items()}
+
+
+def _cut(data: Data, rows: int | None) -> Data:
+    return data if rows is None else replace(data, rows=min(data.rows or rows, rows))
 
 
 def _filled(value: Any, data: Data, experiment: str) -> Any:

@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
 from ..evaluate import model_bytes, prequential
+from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
 from ._peers import peer
 from ._synthetic import play
@@ -100,6 +101,8 @@ def run_job(
         est = build(algorithm, "regression", settings, order)
         value, seconds, told = play(experiment.kind, est, data, order)
         return _outcome(est, round(value, 8), seconds, data.rows, told)
+    if experiment.kind == "arena":
+        return run_stream(data, algorithm, settings, order)
     X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
     metric, factor, higher = MEASURES[experiment.measure]
     before = peak_mb()

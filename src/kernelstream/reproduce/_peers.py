@@ -26,7 +26,8 @@ def peer(name: str, task: str, settings: dict[str, Any], seed: int) -> Any:
     return _PEERS[name](task, dict(settings), seed)
 
 
-def _module(name: str, package: str) -> Any:
+def needed(name: str, package: str) -> Any:
+    """A module of a package that comes with the extra."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -159,7 +160,7 @@ class _Coded:
 @_enter
 def _lightgbm(task: str, settings: dict[str, Any], seed: int) -> Any:
     """Gradient-boosted trees: not a kernel method, but what one would use."""
-    lightgbm = _module("lightgbm", "LightGBM")
+    lightgbm = needed("lightgbm", "LightGBM")
     kind = lightgbm.LGBMRegressor if task == "regression" else lightgbm.LGBMClassifier
     return kind(**{"random_state": seed, "n_jobs": 1, "verbose": -1, **settings})
 
@@ -199,8 +200,8 @@ class _River:
 @_enter
 def _river_linear(task: str, settings: dict[str, Any], seed: int) -> Any:
     """River: running standardisation and a linear model."""
-    river = _module("river.linear_model", "River")
-    scale = _module("river.preprocessing", "River").StandardScaler()
+    river = needed("river.linear_model", "River")
+    scale = needed("river.preprocessing", "River").StandardScaler()
     if task == "regression":
         return _River(scale | river.LinearRegression(), task)
     if task == "binary":
@@ -211,7 +212,7 @@ def _river_linear(task: str, settings: dict[str, Any], seed: int) -> Any:
 @_enter
 def _river_tree(task: str, settings: dict[str, Any], seed: int) -> Any:
     """River: a Hoeffding tree."""
-    river = _module("river.tree", "River")
+    river = needed("river.tree", "River")
     return _River(river.HoeffdingTreeRegressor() if task == "regression" else river.HoeffdingTreeClassifier(), task)
 
 
@@ -219,7 +220,7 @@ class _VowpalWabbit:
     """Vowpal Wabbit's online kernel SVM on text rows."""
 
     def __init__(self, settings: dict[str, Any], seed: int) -> None:
-        vw = _module("vowpalwabbit", "Vowpal Wabbit")
+        vw = needed("vowpalwabbit", "Vowpal Wabbit")
         gamma = settings.get("gamma", 1.0)
         self.model = vw.Workspace(f"--ksvm --kernel rbf --bandwidth {gamma} --quiet --random_seed {seed}")
 
@@ -260,5 +261,5 @@ def _vw_ksvm(task: str, settings: dict[str, Any], seed: int) -> Any:
 @_enter
 def _thundersvm(task: str, settings: dict[str, Any], seed: int) -> Any:
     """ThunderSVM on the processor."""
-    thundersvm = _module("thundersvm", "thundersvm-cpu")
+    thundersvm = needed("thundersvm", "thundersvm-cpu")
     return thundersvm.SVR(**settings) if task == "regression" else thundersvm.SVC(**settings)

@@ -9,7 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit", "thundersvm-cpu")
+PACKAGES = (
+    "kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit", "thundersvm-cpu", "capymoa",
+)  # fmt: skip
 
 
 def environment() -> dict[str, Any]:
@@ -68,6 +70,10 @@ class Records:
 
     def __contains__(self, key: str) -> bool:
         return key in self._found
+
+    def settled(self, key: str) -> bool:
+        """Whether a run is done; one that only lacked a package is not, for it may be installed by now."""
+        return key in self._found and "ImportError" not in str(self._found[key].get("error"))
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         return self._found[key]

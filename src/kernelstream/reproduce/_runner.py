@@ -42,6 +42,7 @@ def run(
     quick: bool = False,
     progress: bool | None = None,
     only: Iterable[str] | None = None,
+    algorithms: Iterable[str] | None = None,
 ) -> Records:
     """Run what an experiment still lacks, and return all its records.
 
@@ -58,6 +59,8 @@ def run(
         A bar on stderr; None shows it on a terminal.
     only : data sets, optional
         Leave the others out.
+    algorithms : labels, optional
+        Leave the others out.
 
     Returns
     -------
@@ -67,7 +70,8 @@ def run(
     experiment = experiment.quick() if quick else experiment
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
-    needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data}
+    labels = None if algorithms is None else set(algorithms)
+    needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data if d.river is None}
     missing = needed - set(datasets.names())
     for name in sorted(missing):
         warnings.warn(
@@ -76,9 +80,8 @@ def run(
         )
     lines = [
         (d, a)
-        for d in experiment.data
-        for a in experiment.algorithms
-        if a.serves(d.name) and d.name not in missing and (chosen is None or d.name in chosen)
+        for d, a in experiment.lines()
+        if d.name not in missing and (chosen is None or d.name in chosen) and (labels is None or a.label in labels)
     ]
     where = environment()
     n_jobs = 1 if experiment.alone else n_jobs
@@ -97,8 +100,8 @@ def repeat_key(experiment: Experiment, data: Data, algorithm: Algorithm, setting
 
 
 def _what(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> tuple[Any, ...]:
-    """All that a run depends on; the values of a data set have their effect through the settings."""
-    if experiment.kind not in SYNTHETIC:
+    """All that a run depends on; the values of a data set in a file have their effect through the settings."""
+    if experiment.kind not in SYNTHETIC and data.river is None:
         data = replace(data, values={})
     return (experiment.name, experiment.kind, experiment.measure, data, settings, algorithm.zoo, algorithm.peer,
             algorithm.block)  # fmt: skip
@@ -130,7 +133,7 @@ def _grid_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], rec
             for candidate in algorithm.candidates():
                 settings = base | candidate
                 key = grid_key(experiment, data, algorithm, settings)
-                if key not in records:
+                if not records.settled(key):
                     tasks.append(Task(key, data, algorithm, point, settings, TUNING_ORDER, "grid"))
     return tasks
 
@@ -144,7 +147,7 @@ def _repeat_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], r
                 if settings is None:
                     continue
                 key = repeat_key(experiment, data, algorithm, settings, order)
-                if key not in records:
+                if not records.settled(key):
                     tasks.append(Task(key, data, algorithm, point, settings, order, "repeat"))
     return tasks
 

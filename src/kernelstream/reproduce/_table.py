@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._experiment import Algorithm, Data, Experiment, Printed
@@ -21,7 +21,7 @@ class Cell:
     point : dict
         Values of the sweep; empty in a table.
     values, seconds : list of float
-        One per repetition.
+        One per repetition. Seconds of the processor where the runs tell them, otherwise of the clock.
     size, peak_mb : float or None
     settings : dict
         With the best of the grid.
@@ -29,6 +29,9 @@ class Cell:
     error : str or None
         Why there is no value.
     curve : (rows, values) or None
+    rows : int or None
+    figures : dict
+        Further measures, as means over the repetitions.
     """
 
     data: str
@@ -42,6 +45,8 @@ class Cell:
     printed: Printed | None
     error: str | None = None
     curve: tuple[list[float], list[float]] | None = None
+    rows: int | None = None
+    figures: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -68,9 +73,7 @@ def table(experiment: Experiment, records: Records) -> list[Cell]:
     """All cells of an experiment that have been run, in the order of its file."""
     found = (
         _cell(experiment, data, algorithm, point, records)
-        for data in experiment.data
-        for algorithm in experiment.algorithms
-        if algorithm.serves(data.name)
+        for data, algorithm in experiment.lines()
         for point in algorithm.points()
     )
     return [cell for cell in found if cell is not None]
@@ -96,14 +99,20 @@ def _cell(
         algorithm=algorithm.label,
         point=point,
         values=[run["value"] for run in good],
-        seconds=[run["seconds"] for run in good],
+        seconds=[run.get("cpu_seconds", run["seconds"]) for run in good],
         size=statistics.fmean(sizes) if sizes else None,
         peak_mb=statistics.fmean(peaks) if peaks else None,
         settings=settings,
         printed=None if point else experiment.printed.get(data.name, {}).get(algorithm.label),
         error=None if good else there[0].get("error"),
         curve=_mean_curve([run["curve"] for run in good if run.get("curve")]),
+        rows=good[0].get("rows") if good else None,
+        figures=_mean_figures([run["figures"] for run in good if run.get("figures")]),
     )
+
+
+def _mean_figures(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.fmean(run[name] for run in runs) for name in (runs[0] if runs else ())}
 
 
 def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[float]] | None:
@@ -117,6 +126,8 @@ def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[floa
 
 def worse(experiment: Experiment, cells: list[Cell], deviations: float = 2.0) -> list[Cell]:
     """Cells that fall behind the paper by more than so many standard deviations."""
+    if experiment.kind == "arena":  # what is printed there are the peers' figures on another machine
+        return []
     behind = [(cell, cell.behind(experiment.more_is_better)) for cell in cells]
     return [cell for cell, gap in behind if gap is not None and gap > deviations]
 
