@@ -26,6 +26,7 @@ def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
     parser.add_argument("--results", metavar="DIR", help="where results are kept (results, or results-quick)")
     parser.add_argument("--data", action="append", metavar="NAME", help="only these data sets")
+    parser.add_argument("--algorithm", action="append", metavar="LABEL", help="only these lines of the tables")
     parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (one per core)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
@@ -56,6 +57,10 @@ def _run(args: argparse.Namespace) -> None:
     for name in args.data or ():
         if name not in known and experiments:
             raise UsageError(f"no data set {name!r} in what was asked for: {', '.join(sorted(known))}")
+    lines = {algorithm.label for experiment in experiments for algorithm in experiment.algorithms}
+    for label in args.algorithm or ():
+        if label not in lines and experiments:
+            raise UsageError(f"no algorithm {label!r} in what was asked for: {', '.join(sorted(lines))}")
     summary = {}
     for experiment in experiments:
         asked = experiment.quick() if args.quick else experiment
@@ -65,6 +70,7 @@ def _run(args: argparse.Namespace) -> None:
             n_jobs=args.jobs,
             quick=args.quick,
             only=args.data,
+            algorithms=args.algorithm,
             progress=False if args.quiet else None,
         )
         cells = reproduce.table(asked, records)

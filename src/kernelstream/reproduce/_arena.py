@@ -1,6 +1,6 @@
 """One pass in a stream's own order, every row a test row first: the protocol of the public StreamArena board.
 
-Labels: log-loss −mean ln max(p_y, 10⁻⁷), where a learner that has no forecast yet counts as 1/K for each of K labels, and
+Labels: log-loss −mean ln max(p_y, 10⁻⁷), where a learner that has no forecast yet has 1/K for each of K labels, and
 mistakes. Numbers: RMSE, and R² = 1 − Σ(y − f)² / Σ(y − ȳ)². Nothing is shuffled, scaled or tuned beforehand; codes of
 categories are numbers, as on the board. A learner knows beforehand which labels there are, and nothing else.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -54,8 +55,9 @@ class Stream:
 
 def open_stream(data: Data) -> Stream:
     """The rows of a data set, or of a generator."""
+    categorical: tuple[int, ...] = ()
     if data.river is not None:
-        X, y, categorical = *_generated(data), ()
+        X, y = _generated(data)
     else:
         bunch = datasets.load(data.name, scale=data.scale)
         X, y, categorical = bunch.X, bunch.y, tuple(int(j) for j in bunch.get("categorical", ()))
@@ -75,7 +77,8 @@ def _generated(data: Data) -> tuple[np.ndarray, np.ndarray]:
     else:
         seed, each = arguments.pop("seed"), -(-n // len(variants))
         parts = [arguments | {"variant": v, "seed": seed + i} for i, v in enumerate(variants)]
-    rows = [row for part in parts for row in islice(iter(getattr(synth, data.river)(**part)), each)][:n]
+    kind = getattr(synth, str(data.river))
+    rows = [row for part in parts for row in islice(iter(kind(**part)), each)][:n]
     y = np.array([target for _, target in rows])
     return np.array([list(x.values()) for x, _ in rows], dtype=np.float32), y.astype(int) if y.dtype == bool else y
 
@@ -175,8 +178,8 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
     return {
         "value": _short(told[main][-1], 8),
         "figures": {name: _short(values[-1], 8) for name, values in told.items()},
-        "seconds": round(wall, 3),
-        "cpu_seconds": round(cpu, 3),
+        "seconds": round(wall, 5),
+        "cpu_seconds": round(cpu, 5),
         "rows": n,
         "peak_mb": round(whole - before, 1),
         "process_mb": round(whole, 1),
@@ -197,10 +200,8 @@ def _short(value: float, digits: int = 5) -> float:
 
 def forget_peak() -> float:
     """Memory of this process now, in MB, from which its peak counts anew (Linux)."""
-    try:
+    with suppress(OSError):  # otherwise the peak includes that of loading
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass  # the peak then includes that of loading
     return _status("VmRSS")
 
 

@@ -1,7 +1,7 @@
 """Learners of streams that people use today, asked for a forecast of each row before they are told its label.
 
-Each has ``forecasts(X, y)``: for rows in their order, the probabilities (n, K) or the numbers (n,) that it held for a row
-before the label of that row or of a later one was shown to it. Defaults everywhere, codes of categories as numbers.
+Each has ``forecasts(X, y)``: for rows in their order, the probabilities (n, K) or the numbers (n,) that it held for a
+row before the label of that row or of a later one was shown to it. Defaults everywhere, codes of categories as numbers.
 Every package is an extra that is imported when it is used.
 """
 
@@ -221,14 +221,23 @@ class CapyMOA(Rows):
         self.schema = streams.Schema.from_custom(features=[*names, "y"], target="y", categories=categories)
         self.row = (core.LabeledInstance if labels else core.RegressionInstance).from_array
         self.model = getattr(learners, classifier if labels else regressor)(schema=self.schema, random_seed=seed)
-        self.ask = self.model.predict_proba if labels else self.model.predict  # type: ignore[method-assign]
 
     def forecasts(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         X = X.astype(np.float64)
         for j, values in zip(self.categorical, self.known):
             X[:, j] = np.searchsorted(values, X[:, j])
-        # a row carries its label from the start, as in CapyMOA's own evaluation; a forecast does not look at it
         return super().forecasts([self.row(self.schema, x, target) for x, target in zip(X, y.tolist())], y)
+
+    def ask(self, x: Any) -> Any:
+        """The row carries its label from the start, as in CapyMOA's own evaluation, but with weight 0.
+
+        SOKNL scores its candidates by the label of the row it is asked about before it picks one of them; errors of
+        weight 0 are not counted. The other learners do not look.
+        """
+        x.java_instance.setWeight(0.0)
+        answer = self.model.predict_proba(x) if self.n_classes else self.model.predict(x)
+        x.java_instance.setWeight(1.0)
+        return answer
 
     def tell(self, x: Any, target: Any) -> None:
         self.model.train(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ def environment() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    if "capymoa" in versions and (java := _java()):
+        versions["java"] = java
     return {
         "machine": platform.machine(),
         "processor": _processor(),
@@ -29,6 +32,15 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": versions,
     }
+
+
+def _java() -> str | None:
+    """Version of the Java machine, which tells it on its error stream, in quotes."""
+    try:
+        said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return None
+    return said.split('"')[1] if said.count('"') > 1 else None
 
 
 def _processor() -> str:

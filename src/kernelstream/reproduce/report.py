@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ._arena_table import arena_tables, figure
 from ._experiment import Experiment, load, names
 from ._records import Records
 from ._table import Cell, best, table, worse
@@ -19,6 +20,7 @@ UNITS = {
     "regret": "regret",
     "relative": "relative error",
     "seconds": "seconds",
+    "arena": "log-loss or RMSE",
 }
 
 STYLE = """
@@ -73,6 +75,8 @@ def number(value: float, measure: str, scale: float | None = None) -> str:
         return f"{value:.2f}"
     if measure == "relative":
         return f"{value:.3f}"
+    if measure == "arena":
+        return figure(value)
     return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"
 
 
@@ -257,7 +261,9 @@ def _markdown(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     for experiment, cells, _ in found:
         plain = [cell for cell in cells if not cell.point]
         if plain:
-            parts += markdown_table(experiment, plain)
+            parts += (
+                arena_tables(experiment, plain) if experiment.kind == "arena" else markdown_table(experiment, plain)
+            )
     return "\n".join(parts) + "\n"
 
 
