@@ -356,6 +356,14 @@ def test_only_the_algorithms_asked_for_and_a_typo_is_named(tmp_path, capsys, mon
     assert "no algorithm 'share'" in capsys.readouterr().err
 
 
+def test_a_data_set_that_is_not_there_is_told_of_only_if_it_was_asked_for(tmp_path, recwarn):
+    experiment = reproduce.parse("small", TEXT.replace('name = "wine"', 'name = "vine"'))
+    reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"], algorithms=["shares"])
+    assert not [w for w in recwarn if "vine" in str(w.message)]
+    with pytest.warns(UserWarning, match="'vine' is not there"):
+        reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["vine"])
+
+
 def test_a_run_that_lacked_a_package_is_tried_again(tmp_path, monkeypatch):
     experiment = reproduce.parse("small", TEXT)
     experiment = replace(experiment, algorithms=(Algorithm("trees", peer="river_arf"),), data=experiment.data[:1])

@@ -156,7 +156,8 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
         learner: Any = Ours(algorithm.zoo, stream, settings, seed)
     else:
         learner = arena_peer(str(algorithm.peer), stream, settings, seed)
-    first, second = np.zeros(n), np.zeros(n)  # of each row: mistake and loss, or the forecast
+    # of each row: mistake and loss, or the forecast; filled, since memory that is not touched is not taken yet
+    first, second = np.full(n, np.nan), np.full(n, 0.0)
     wall = cpu = 0.0
     before = forget_peak()
     for start in range(0, n, BLOCK):

@@ -72,7 +72,7 @@ def run(
     chosen = None if only is None else set(only)
     labels = None if algorithms is None else set(algorithms)
     needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data if d.river is None}
-    missing = needed - set(datasets.names())
+    missing = (needed if chosen is None else needed & chosen) - set(datasets.names())
     for name in sorted(missing):
         warnings.warn(
             f"{experiment.name}: data set {name!r} is not there and left out (KERNELSTREAM_DATA names the folder)",
