@@ -18,10 +18,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import __version__
+from .. import __version__, _plugins
 from ._base import COMMANDS, Interrupted, UsageError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
 for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # the order in which --help shows them
     importlib.import_module(f"{__name__}.{_name}")
@@ -29,7 +30,17 @@ for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv, modules = _without_imports(sys.argv[1:] if argv is None else argv)
+    try:
+        for module in modules:
+            _import(module)
+    except UsageError as error:
+        if "--debug" in argv:
+            raise
+        print(f"kernelstream: error: {error}", file=sys.stderr)
+        return USAGE
+    if not {"--version", "--help", "-h"}.intersection(argv):
+        _plugins.load()
     parser = _parser(argv)
     args, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -54,6 +65,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     return OK
 
 
+def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The command line without ``--import MODULE``, which may stand anywhere, and the modules."""
+    early = argparse.ArgumentParser(prog="kernelstream", add_help=False, allow_abbrev=False)
+    early.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules")
+    known, rest = early.parse_known_args(list(argv))
+    return rest, known.modules
+
+
+def _import(module: str) -> None:
+    """Import a module whose parts are to be known by name."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UsageError(f"--import: {module!r} is not the name of a module")
+    if module.endswith(".py"):
+        raise UsageError(f"--import takes the name of a module, not of a file: --import {module.removesuffix('.py')}")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # at the end: a file here must not take the place of a library
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"--import: the module {module!r} cannot be imported ({reason})") from error
+
+
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; only the subcommand that ``argv`` names has its arguments, because some take time to find out."""
     parser = argparse.ArgumentParser(
@@ -63,11 +97,13 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kernelstream {__version__}")
     parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
     for name, (help, setup) in COMMANDS.items():
         sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         if name == named:
+            sub.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
             sub.set_defaults(run=setup(sub, argv), parser=sub)
     return parser
 
