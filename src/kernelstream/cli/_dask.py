@@ -62,12 +62,14 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
 def _expanded(names: list[str]) -> list[str]:
     """Files of patterns that the shell left alone."""
+    from ..streams._bytes import is_pipe
+
     out: list[str] = []
     for name in names:
         found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else [name]
         if not found:
             raise UsageError(f"no file matches {name!r}")
         out += found
-    if not out or out[0] == "-" or out[0].startswith("dataset:"):
+    if not out or out[0].startswith("dataset:") or any(map(is_pipe, out)):
         raise UsageError("--dask: workers read files: name some, or a pattern such as 'part-*.svm'")
     return out

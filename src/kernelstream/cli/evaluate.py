@@ -223,9 +223,11 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 def _run_bench(args: argparse.Namespace) -> None:
     from .. import drift, zoo
     from ..evaluate import prequential
+    from ..streams._bytes import is_pipe, name_of
 
-    if args.data == ["-"]:
-        raise UsageError("bench reads its data once for every algorithm: standard input can be read only once")
+    once = [path for path in args.data if is_pipe(path)]
+    if once:
+        raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
 
     def rows() -> Any:
         if args.data:
