@@ -279,3 +279,33 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert cli.main(arguments) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["experiments"]["small"]["cells"] == 5 and (tmp_path / "index.html").exists()
+
+
+def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
+    """An error, not an empty table: for an experiment, for a data set that was asked for, for all experiments."""
+    monkeypatch.setattr(datasets, "names", lambda: ["iris"])
+    with pytest.warns(UserWarning, match="'wine' is not there and left out"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False)
+    with pytest.raises(reproduce.NoData, match=r"small: wine is not there: set KERNELSTREAM_DATA"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False, only=["wine"])
+    monkeypatch.setattr(datasets, "names", lambda: [])
+    with pytest.raises(reproduce.NoData, match=r"iris, wine are not there"):
+        reproduce.run(small, tmp_path / "none", n_jobs=1, quick=True, progress=False)
+    command = ["reproduce", "--quick", "--results", str(tmp_path / "none"), "--quiet", "--jobs", "1"]
+    assert cli.main([*command, "thesis-table-4-4"]) == 1
+    assert "set KERNELSTREAM_DATA" in capsys.readouterr().err
+    assert cli.main([*command, "thesis-table-4-4", "thesis-table-3-2"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("left out: ") == 2 and "error: " in told
+    assert not (tmp_path / "none" / "index.html").exists()
+
+
+def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
+    """Records are text that may come from anywhere."""
+    records = reproduce.Records(tmp_path, "small")
+    names = ("processor", "machine", "cores", "python")
+    where = {name: f"<script>{name}</script>" for name in names} | {"versions": {"<i>": "<b>"}}
+    records.add({"key": "a", "environment": where})
+    written = report._machines([(None, [], records)])
+    assert written.count("&lt;script&gt;") == 4 and "&lt;i&gt; &lt;b&gt;" in written
+    assert not any(tag in written for tag in ("<script", "<i>", "<b>"))

@@ -45,6 +45,8 @@ def train_on_workers(args: argparse.Namespace) -> None:
             count = len(client.nthreads())
             print(f"{count} worker{'s' * (count != 1)} of {client.scheduler.address}", file=sys.stderr)
         distributed.fit(est, args.data, client=client, block=block, labels=targets_for(task), **options)
+    if task != "regression":
+        targets_for(task, args.task)(est.classes_)  # no worker sees all labels
     seconds = time.perf_counter() - started
     # a doubly stochastic learner counts iterations, the others rows
     rows = None if isinstance(est, DoublyEstimator) else int(est.state_["t"])

@@ -144,7 +144,7 @@ def _prequential(args: argparse.Namespace) -> None:
     est = build(args, task)
     result = prequential(
         est,
-        _blocks(est, stream, task),
+        _blocks(est, stream, task, args.task),
         block_size=stream.block,
         name=args.algorithm,
         n_rows=stream.n_rows,
@@ -168,9 +168,9 @@ def _prequential(args: argparse.Namespace) -> None:
     _show(args, about)
 
 
-def _blocks(est: Any, stream: Any, task: str) -> Any:
+def _blocks(est: Any, stream: Any, task: str, given: str) -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
-    read = targets_for(task)
+    read = targets_for(task, given)
     for X, y in stream:
         width = getattr(est, "n_features_in_", None)
         if width is not None and X.shape[1] > width:
@@ -251,7 +251,7 @@ def _run_bench(args: argparse.Namespace) -> None:
             stream = rows()
             result = prequential(
                 est,
-                _blocks(est, stream, task),
+                _blocks(est, stream, task, args.task),
                 block_size=stream.block,
                 name=name,
                 n_rows=stream.n_rows,

@@ -234,6 +234,9 @@ def _pictures(experiment: Experiment, plain: list[Cell], swept: list[Cell]) -> I
 
 
 def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
+    def esc(value: Any) -> str:
+        return html.escape(str(value))
+
     seen: dict[str, dict[str, Any]] = {}
     for _, _, records in found:
         for where in records.environments():
@@ -242,8 +245,8 @@ def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     for where in seen.values():
         versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
         lines.append(
-            f"<li>{html.escape(where['processor'])} ({where['machine']}), {where['cores']} cores, "
-            f"Python {where['python']}; {html.escape(versions)}</li>"
+            f"<li>{esc(where['processor'])} ({esc(where['machine'])}), {esc(where['cores'])} cores, "
+            f"Python {esc(where['python'])}; {esc(versions)}</li>"
         )
     return f"<h2>Machines and versions</h2><ul>{''.join(lines)}</ul>"
 
