@@ -2,9 +2,10 @@
 
 import contextlib
 import importlib
-import re
 import sys
 from pathlib import Path
+
+from pages import ROOT, blocks
 
 from kernelstream import _plugins, _twins
 from kernelstream.budgets import _base as budgets
@@ -14,25 +15,17 @@ from kernelstream.losses import _base as losses
 from kernelstream.updates import _REGISTRY as UPDATES
 from kernelstream.zoo._registry import _RECIPES as RECIPES
 
-PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+PAGE = ROOT / "CONTRIBUTING.md"
 NAME = "my_parts"
 
-_BLOCK = re.compile(r"(<!-- my_parts\.py -->\n)?```python\n(.*?)```", re.DOTALL)
 _CATALOGUES = (kernels._REGISTRY, losses._REGISTRY, UPDATES, budgets._REGISTRY, features._REGISTRY, RECIPES)
 
 
 def written(folder: Path) -> Path:
     """The page's module in a folder."""
     path = folder / f"{NAME}.py"
-    blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    path.write_text("\n\n".join(code for mark, code in blocks if mark), encoding="utf-8")
+    path.write_text("\n\n".join(block.code for block in blocks(PAGE) if block.mark == path.name), encoding="utf-8")
     return path
-
-
-def checks() -> str:
-    """The page's code that is not part of the module."""
-    blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    return "\n".join(code for mark, code in blocks if not mark)
 
 
 @contextlib.contextmanager

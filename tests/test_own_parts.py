@@ -58,14 +58,6 @@ def soft(parts):
     return Soft
 
 
-def test_the_page_runs(parts, tmp_path, monkeypatch):
-    """Every check of the page passes for the module of the page."""
-    monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        exec(compile(own_parts.checks(), "CONTRIBUTING.md", "exec"), {})
-
-
 # -------------------------------------------------------------------- every engine, every family
 FAMILIES = {
     "feature, loss": (ks.FeatureClassifier, {"loss": "soft"}),
