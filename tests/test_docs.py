@@ -83,7 +83,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         warnings.filterwarnings("ignore", "written in Python alone")
         sys.path.insert(0, str(tmp_path))
         found = blocks(page)
-        for block, following in zip(found, [*found[1:], None], strict=True):
+        for block, following in zip(found, [*found[1:], None]):
             if block.why_not is not None:
                 continue
             if block.mark.endswith(".py"):
