@@ -233,6 +233,22 @@ def test_a_derived_class_has_no_twin_of_its_parent():
     assert ks.BudgetClassifier(strategy=Last(), budget=5).fit(X, y).n_support_ == 1
 
 
+def test_a_derived_class_has_no_program_of_its_parent(parts, soft):
+    """On a GPU the recursion of such parts stays with the processor."""
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    from kernelstream.engine.torch.recursion import program
+
+    class Still(updates.OGD):
+        name = "still"
+
+    hinge, ogd = losses.get("hinge"), updates.OGD(0.1)
+    assert program(hinge, ogd).loss == "hinge"
+    assert program(losses.OneVsRest("logistic"), ogd)[:2] == ("logistic", True)
+    for loss, update in ((hinge, Still()), (soft(), ogd), (losses.OneVsRest(soft()), ogd), (parts.LogCosh(), ogd)):
+        assert program(loss, update) is None
+
+
 def test_a_name_belongs_to_one_class():
     """A class under another's name would be taken for it: by the compiled core, by solvers, by model files."""
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import __version__, _plugins
 from ._base import COMMANDS, Interrupted, UsageError
+from ._parts import import_parts
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv, modules = _without_imports(sys.argv[1:] if argv is None else argv)
     try:
         for module in modules:
-            _import(module)
+            import_parts(module, os.getcwd())
     except UsageError as error:
         if "--debug" in argv:
             raise
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _plugins.load()
     parser = _parser(argv)
     args, unknown = parser.parse_known_args(argv)
+    args.modules = modules
     if unknown:
         _reject(parser, args, unknown)
     try:
@@ -71,21 +73,6 @@ def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     early.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules")
     known, rest = early.parse_known_args(list(argv))
     return rest, known.modules
-
-
-def _import(module: str) -> None:
-    """Import a module whose parts are to be known by name."""
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise UsageError(f"--import: {module!r} is not the name of a module")
-    if module.endswith(".py"):
-        raise UsageError(f"--import takes the name of a module, not of a file: --import {module.removesuffix('.py')}")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # at the end: a file here must not take the place of a library
-    try:
-        importlib.import_module(module)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UsageError(f"--import: the module {module!r} cannot be imported ({reason})") from error
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

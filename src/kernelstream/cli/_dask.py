@@ -11,6 +11,7 @@ from typing import Any
 
 from ._algorithms import build, finds_novelties
 from ._base import UsageError, print_json, size_text
+from ._parts import import_parts
 from ._reading import fingerprint, open_data, reading
 from ._targets import Peeked, targets_for
 
@@ -41,6 +42,8 @@ def train_on_workers(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     block = options.pop("block", distributed.BLOCK)
     with distributed.connect(args.dask) as client:
+        for module in args.modules:
+            client.run(import_parts, module, os.getcwd())
         if not args.quiet and not args.json:
             count = len(client.nthreads())
             print(f"{count} worker{'s' * (count != 1)} of {client.scheduler.address}", file=sys.stderr)

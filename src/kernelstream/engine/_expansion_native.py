@@ -248,20 +248,8 @@ def expansion_pass(
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
     if rule.twins is None:
-        return _expansion_python.expansion_pass(
-            F,
-            G,
-            y,
-            weight,
-            rule,
-            memory,
-            center,
-            t,
-            room,
-            u=u,
-            M=M,
-            stop=stop,  # type: ignore[arg-type]
-        )
+        parts = _expansion_python.Rule(rule.loss, rule.update, rule.strategy)
+        return _expansion_python.expansion_pass(F, G, y, weight, parts, memory, center, t, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])

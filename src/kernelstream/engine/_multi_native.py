@@ -49,7 +49,9 @@ def family_pass(
         return F
     work = len(P) * sum(state["w"].shape[1] for state in states)
     threads = 1 if work < ALONE else min(get_num_threads(), len(states))
-    _core.family_pass(P, stretch, y, weights, states, [(*spec.twins, spec.average) for spec in specs], threads, F)
+    _core.family_pass(
+        P, stretch, y, weights, states, [(*(spec.twins or ()), spec.average) for spec in specs], threads, F
+    )
     return F
 
 

@@ -11,7 +11,8 @@ from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
 from ..engine import threads
-from ..features import FeatureMap, Mapping, checked
+from ..features import FeatureMap, Mapping
+from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..rows import Rows, host
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap

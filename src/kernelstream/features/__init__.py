@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream.features._base import FeatureMap, Mapping, checked, get, names, register
+from kernelstream.features._base import FeatureMap, Mapping, get, names, register
 from kernelstream.features.binning import RandomBinning
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
@@ -31,7 +31,6 @@ __all__ = [
     "RawFeatures",
     "TaylorFeatures",
     "TensorSketch",
-    "checked",
     "for_kernel",
     "get",
     "names",
