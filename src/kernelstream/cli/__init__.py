@@ -41,7 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"kernelstream: error: {error}", file=sys.stderr)
         return USAGE
     if not {"--version", "--help", "-h"}.intersection(argv):
-        _plugins.load()
+        with warnings.catch_warnings():
+            if "--debug" not in argv:
+                warnings.showwarning = _warn
+            _plugins.load()
     parser = _parser(argv)
     args, unknown = parser.parse_known_args(argv)
     args.modules = modules
