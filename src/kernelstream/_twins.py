@@ -5,6 +5,7 @@ A part written in Python alone is right in every engine: its model then learns b
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
@@ -24,9 +25,9 @@ def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Any, ...
     """Names and parameters of the twins of the parts, one after the other, or None where one of them has none."""
     found: list[Any] = []
     alone = []
-    for part, known in ((loss, _core.has_loss), (update, _core.has_update), (strategy, _core.has_budget)):
+    for part, kind in ((loss, "loss"), (update, "update"), (strategy, "budget")):
         if part is not None:
-            own = twin(part, known)
+            own = twin(part, functools.partial(_known, kind))
             if own is None:
                 alone.append(part)
             else:
@@ -44,6 +45,12 @@ def twin(part: Any, known: Callable[[str], bool]) -> tuple[str, list[float]] | N
     if found is None or found[0].partition(":")[0] != part.name or not known(found[0]):
         return None
     return found
+
+
+@functools.cache  # asked for every block, and the core never learns a name
+def _known(kind: str, name: str) -> bool:
+    """Whether the core has a loss, an update or a budget strategy of a name."""
+    return getattr(_core, f"has_{kind}")(name)
 
 
 def _tell(parts: list[Any]) -> None:
