@@ -3,6 +3,7 @@
 #include "budget_pass.hpp"
 #include "expansion_pass.hpp"
 #include "gaussian.hpp"
+#include "known.hpp"
 
 #include <nanobind/stl/tuple.h>
 
@@ -211,8 +212,9 @@ void bind(nb::module_& m) {
 void bind_budget(nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
+    // those that remove, and those that only grow
     m.def("has_budget", [](const std::string& name) {
-        return make_budget<double>(name, {0.0}) != nullptr;
+        return make_budget<double>(name, {0.0}) != nullptr || is_known(make_growing, name);
     });
     m.attr("FLOAT_TILE") = csr_tile_width<float>;
     m.attr("DOUBLE_TILE") = csr_tile_width<double>;

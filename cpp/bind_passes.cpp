@@ -1,5 +1,6 @@
 // Bindings of the sequential passes over blocks of rows.
 #include "arrays.hpp"
+#include "known.hpp"
 #include "linear_pass.hpp"
 
 using namespace ks;
@@ -59,4 +60,6 @@ void bind(nb::module_& m) {
 void bind_passes(nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
+    m.def("has_loss", [](const std::string& name) { return is_known(make_loss, name); });
+    m.def("has_update", [](const std::string& name) { return is_known(make_update, name); });
 }

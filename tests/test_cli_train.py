@@ -152,6 +152,64 @@ def test_info(home, tmp_path, capsys):
     assert "has not learned anything" in out(capsys, "info", model)
 
 
+def test_info_counts_the_rows_of_all_runs(home, tmp_path, capsys):
+    """``train --from`` goes on: 1,000 rows and 2,000 more, and once more from a checkpoint."""
+    first, second, third = tmp_path / "1.ks", tmp_path / "2.ks", tmp_path / "3.ks"
+    options = ("--target", "price", "--drop", "id,kind,city", "-q")
+    out(capsys, "train", home / "part1.csv", *options, "-m", first)
+    out(capsys, "train", home / "part2.csv", "-q", "--from", first, "-m", second)
+    assert "rows learned   3,000" in out(capsys, "info", second)
+    out(capsys, "train", home / "part1.csv", "-q", "--from", second, "-m", third, "--checkpoint", tmp_path / "run")
+    assert "rows learned   4,000" in out(capsys, "info", third)
+    assert kernelstream.load(third).state_["t"] == 4000
+    # a model that the library saved, without notes
+    kernelstream.save(kernelstream.load(first), first)
+    out(capsys, "train", home / "part2.csv", *options, "--from", first, "-m", second)
+    assert "rows learned   3,000" in out(capsys, "info", second)
+
+
+def test_a_resumed_run_counts_the_rows_before_it(home, tmp_path, capsys):
+    """A run that went on with a model was killed, and goes on from its checkpoint."""
+    options = ("--target", "price", "--drop", "id,kind,city", "-q", "--block", 500)
+    out(capsys, "train", home / "part1.csv", *options, "-m", tmp_path / "1.ks")
+    run_ = ("--checkpoint", tmp_path / "run", "-m", tmp_path / "2.ks")
+    out(capsys, "train", home / "flats.csv", *options, "--limit", 1000, "--from", tmp_path / "1.ks", *run_)
+    out(capsys, "train", home / "flats.csv", *options, "--resume", *run_)
+    assert "rows learned   4,000" in out(capsys, "info", tmp_path / "2.ks")
+    assert kernelstream.load(tmp_path / "2.ks").state_["t"] == 4000
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "bench", "from", "resume"])
+def test_a_binary_task_has_two_labels(command, home, tmp_path, capsys):
+    """Three where two were promised are an error; unless they were, a third is learned when it comes."""
+    city = ("--target", "city", "--drop", "id,kind", "-q", "--block", 200)
+    model = ("-m", tmp_path / "m.ks")
+    if command == "from":  # two labels in the first rows, Oslo after them
+        lines = (home / "flats.csv").read_text().splitlines(keepends=True)
+        (tmp_path / "two.csv").write_text("".join(line for line in lines[:300] if ",Oslo," not in line))
+        assert run("train", tmp_path / "two.csv", *city, *model, "--task", "binary") == 0
+        argv = ("train", *city, "--from", tmp_path / "m.ks", *model)
+    elif command == "resume":
+        lines = (home / "flats.csv").read_text().splitlines(keepends=True)
+        kept = [line for line in lines[:800] if ",Oslo," not in line][:401]
+        (tmp_path / "rows.csv").write_text("".join(kept))
+        argv = ("train", *city, *model, "--checkpoint", tmp_path / "run", "--task", "binary")
+        assert run(*argv, tmp_path / "rows.csv") == 0
+        with open(tmp_path / "rows.csv", "a") as file:
+            file.writelines(line for line in lines[800:] if ",Oslo," in line)
+        assert run(*argv, "--resume", tmp_path / "rows.csv") == 1
+        assert "the target has a third label, 'Oslo'" in capsys.readouterr().err
+        return
+    else:
+        more = {"train": model, "bench": ("--algorithms", "fogd")}.get(command, ())
+        argv = (command, *city, *more)
+    assert run(*argv, home / "flats.csv", "--task", "binary") == 1
+    assert "the target has a third label, " in capsys.readouterr().err
+    assert run(*argv, home / "flats.csv") == 0
+    if command == "train":
+        assert list(kernelstream.load(tmp_path / "m.ks").classes_) == ["Oslo", "Paris", "Rome"]
+
+
 def test_bench(home, capsys):
     about = json.loads(
         out(capsys, "bench", home / "flats.svm", "--algorithms", "fogd,perceptron", "--json", "--limit", 500)

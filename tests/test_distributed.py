@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import own_parts
 import pytest
 from sklearn.base import clone
 
@@ -419,3 +420,15 @@ def test_the_example_that_starts_a_cluster_from_a_shell(tmp_path):
         check=True,
     )
     assert "40,000 rows of 8 files" in done.stdout and float(done.stdout.split()[-1]) > 0.95
+
+
+def test_workers_import_parts_of_ones_own(client, files, tmp_path, monkeypatch, capsys):
+    """``--import``: a loss that is known by name here is known there."""
+    own_parts.written(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = ["--target", "y", "--dask", client.scheduler.address, "--loss", "log_cosh", "--model", "model.ks", "-q"]
+    with own_parts.undone():
+        assert cli.main(["train", f"{files}/part-*.csv", "--import", own_parts.NAME, *words]) == 0, (
+            capsys.readouterr().err
+        )
+        assert kernelstream.load("model.ks").state_["t"] == N

@@ -125,12 +125,16 @@ def test_conforms(loss):
 class _Broken(Hinge):
     """A hinge whose gradient has the wrong sign."""
 
+    name = "broken"
+
     def _gradient(self, y, f, xp):
         return -super()._gradient(y, f, xp)
 
 
 class _Concave(Hinge):
     """Bounded above, hence not convex."""
+
+    name = "concave"
 
     def _value(self, y, f, xp):
         return xp.minimum(1.0, super()._value(y, f, xp))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kernelstream import cli, datasets, reproduce, zoo
+from kernelstream.evaluate import prequential
 from kernelstream.reproduce import _job, report
 from kernelstream.reproduce._peers import peer
 
@@ -219,6 +220,52 @@ def test_peers_tell_two_classes_apart_row_by_row(name):
     assert np.mean(est.predict(X[80:]) == y[80:]) > 0.8
 
 
+def test_baselines_look_at_no_column():
+    """The majority so far (the first of equals) and the row before, by hand; the mean for numbers."""
+    labels = np.array([3, 1, 1, 2, 2, 2, 1, 1])
+    X = np.zeros((8, 1))
+    answers = {"usual": [0, 3, 3, 1, 1, 1, 2, 1], "last": [0, 3, 1, 1, 2, 2, 2, 1]}
+    for name, expected in answers.items():
+        est, found = peer(name, "multiclass", {}, 0), []
+        for i in range(8):
+            found.append(est.predict(X[i : i + 1])[0])
+            est.partial_fit(X[i : i + 1], labels[i : i + 1])
+        assert found == expected, name
+        assert prequential(peer(name, "multiclass", {}, 0), X, labels, block_size=1).mistakes == sum(
+            a != b for a, b in zip([min(labels), *expected[1:]], labels)
+        )
+    numbers = np.array([1.0, 2.0, 6.0])
+    assert peer("usual", "regression", {}, 0).fit(X[:3], numbers).predict(X[:2]).tolist() == [3.0, 3.0]
+    assert peer("last", "regression", {}, 0).fit(X[:3], numbers).predict(X[:2]).tolist() == [6.0, 6.0]
+
+
+def test_baselines_stand_in_every_table_of_peers():
+    for name in reproduce.names():
+        found = reproduce.load(name)
+        if found.source == "peers":
+            have = {a.peer for a in found.algorithms}
+            assert "usual" in have and (found.kind != "online" or "last" in have), name
+            assert all(a.block == 1 for a in found.algorithms if a.peer in ("usual", "last") and found.kind == "online")
+            # rows that came one after another stay so
+            assert all(d.order == "file" for d in found.data if d.name == "elec2"), name
+
+
+def test_streams_keep_their_order(small):
+    iris = datasets.load("iris")
+    kept = replace(small.data[0], scale=None, order="file", rows=70)
+    for order in (0, 1):
+        X, y, *_ = _job.rows_of(kept, order, "online")
+        assert np.array_equal(X, iris.X[:70]) and np.array_equal(y, iris.y[:70])
+    shuffled = _job.rows_of(replace(kept, order=None), 0, "online")[0]
+    assert not np.array_equal(shuffled, iris.X[:70])
+    declared = TEXT.replace('scale = "minmax"\n', 'scale = "minmax"\norder = "file"\n')
+    cell = reproduce.parse("small", declared)
+    assert report._heading(cell, "iris") == "iris, in its order" and report._heading(cell, "wine") == "wine"
+    for wrong in (declared.replace('"file"', '"time"'), declared.replace('"online"', '"holdout"')):
+        with pytest.raises(ValueError, match="order of iris must be 'file', in an online run"):
+            reproduce.parse("small", wrong)
+
+
 # ---------------------------------------------------------------------------------------------------- the page
 
 
@@ -279,3 +326,33 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert cli.main(arguments) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["experiments"]["small"]["cells"] == 5 and (tmp_path / "index.html").exists()
+
+
+def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
+    """An error, not an empty table: for an experiment, for a data set that was asked for, for all experiments."""
+    monkeypatch.setattr(datasets, "names", lambda: ["iris"])
+    with pytest.warns(UserWarning, match="'wine' is not there and left out"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False)
+    with pytest.raises(reproduce.NoData, match=r"small: wine is not there: set KERNELSTREAM_DATA"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False, only=["wine"])
+    monkeypatch.setattr(datasets, "names", lambda: [])
+    with pytest.raises(reproduce.NoData, match=r"iris, wine are not there"):
+        reproduce.run(small, tmp_path / "none", n_jobs=1, quick=True, progress=False)
+    command = ["reproduce", "--quick", "--results", str(tmp_path / "none"), "--quiet", "--jobs", "1"]
+    assert cli.main([*command, "thesis-table-4-4"]) == 1
+    assert "set KERNELSTREAM_DATA" in capsys.readouterr().err
+    assert cli.main([*command, "thesis-table-4-4", "thesis-table-3-2"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("left out: ") == 2 and "error: " in told
+    assert not (tmp_path / "none" / "index.html").exists()
+
+
+def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
+    """Records are text that may come from anywhere."""
+    records = reproduce.Records(tmp_path, "small")
+    names = ("processor", "machine", "cores", "python")
+    where = {name: f"<script>{name}</script>" for name in names} | {"versions": {"<i>": "<b>"}}
+    records.add({"key": "a", "environment": where})
+    written = report._machines([(None, [], records)])
+    assert written.count("&lt;script&gt;") == 4 and "&lt;i&gt; &lt;b&gt;" in written
+    assert not any(tag in written for tag in ("<script", "<i>", "<b>"))

@@ -1,5 +1,6 @@
 """River adapters: River's own checks, and the same model as without River."""
 
+import copy
 import random
 
 import numpy as np
@@ -12,6 +13,7 @@ from river import checks, compose, datasets, evaluate, metrics, preprocessing
 from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.river import StreamClassifier, StreamRegressor
+from kernelstream.testing.streaming import assert_same_state
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((400, 5))
@@ -116,6 +118,41 @@ def test_bad_rows():
     hinge.learn_many(DICTS, y)
     assert hinge.predict_one(DICTS[0]) in (0, 1)
     assert hinge.model.__dict__.keys() == FeatureClassifier().__dict__.keys()  # the parameter itself is not trained
+
+
+def _all_of(model):
+    """Everything that a row may change."""
+    held = model.estimator
+    state = None if held is None else copy.deepcopy(held.__dict__.get("_state"))
+    return list(model.feature_names), dict(model._columns), getattr(held, "n_features_in_", None), state
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("many", [True, False])
+@pytest.mark.parametrize(
+    ("row", "target"),
+    [
+        ({"b": 1.0, "new": 2.0, "d": "red"}, 1.0),
+        ({"b": 1.0, "new": float("inf"), "a": 2.0}, 1.0),
+        ({"b": 1.0, "new": 2.0}, float("nan")),
+        ({"b": 1.0, "new": 2.0}, "a word"),
+    ],
+)
+def test_a_refused_row_changes_nothing(first, many, row, target):
+    """Neither the columns nor the width of the model, and a model that never learned a row is still none."""
+    model = StreamRegressor(seed=0)
+    if not first:
+        model.learn_many([{"a": i / 7, "b": i % 5} for i in range(120)], list(range(120)))
+    before = _all_of(model)
+    with pytest.raises(ValueError):
+        model.learn_many([{"a": 0.5, "newer": 1.0}, row], [1.0, target]) if many else model.learn_one(row, target)
+    after = _all_of(model)
+    assert after[:3] == before[:3]
+    assert (model.estimator is None) == first
+    if not first:
+        assert_same_state(before[3], after[3], 0.0, "before and after a refused row")
+        model.learn_one({"a": 1.0, "b": 2.0, "other": 3.0}, 1.0)
+        assert model.feature_names == ["a", "b", "other"]
 
 
 def test_in_a_river_pipeline():

@@ -67,9 +67,9 @@ _MODULES = (
     "zoo",
 )
 
-_EXTRAS = ("distributed", "onnx", "river")  # need an extra, so that `from kernelstream import *` leaves them out
-
-__all__ = [*_NAMES, *(name for name in _MODULES if name not in _EXTRAS), "__version__"]
+# What `from kernelstream import *` brings: no module but the zoo, since `random`, `datasets` or `evaluate` would take
+# the place of others' names.
+__all__ = [*_NAMES, "zoo"]
 
 
 def __getattr__(name: str) -> Any:
@@ -83,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_NAMES, *_MODULES})

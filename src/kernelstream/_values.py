@@ -34,6 +34,7 @@ PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 DEPTH = 40  # no sane parameter is nested deeper
+REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules whose components users may add to
 
 
 def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
@@ -122,6 +123,54 @@ def component_class(name: str) -> type[BaseEstimator]:
     if cls is None:
         raise ValueError(f"{name!r} is not a component of this version of {PACKAGE}")
     return cls
+
+
+def own_parts(encoded: Any) -> dict[str, str]:
+    """Components in an encoded value that their user registered, given as objects or by name, and their modules.
+
+    >>> own_parts(["hinge", {"$component": ["kernels.Gaussian", {"gamma": 1.0}]}])
+    {}
+    """
+    if isinstance(encoded, str):
+        found = {f"{kind}:{encoded}": _registry(kind).get(encoded) for kind in REGISTRIES}
+        modules = {name: cls.__module__ for name, cls in found.items() if cls is not None}
+        return {name: module for name, module in modules.items() if not module.startswith(f"{PACKAGE}.")}
+    if isinstance(encoded, dict) and "$component" in encoded:
+        name, params = encoded["$component"]
+        return own_parts(name.partition(":")[2]) | own_parts(list(params.values()))
+    items = encoded if isinstance(encoded, list) else encoded.values() if isinstance(encoded, dict) else ()
+    return {name: module for item in items for name, module in own_parts(item).items()}
+
+
+def missing_parts(parts: Any) -> str:
+    """What to do about components of :func:`own_parts` that are not registered now; nothing if all of them are.
+
+    Nothing here imports a module because a file names it.
+    """
+    if not isinstance(parts, dict):
+        return ""
+    for name, module in parts.items():
+        kind, _, key = name.partition(":")
+        if kind in REGISTRIES and key not in _registry(kind):
+            how = f"import {module} (on the command line: --import {module})"
+            if module == "__main__":
+                how = "it was defined in a script or a session, so define and register it again"
+            elif not all(part.isidentifier() for part in str(module).split(".")):
+                how = "import the module that registers it"
+            return f"it uses the part {key!r}, which is not one of {PACKAGE}'s own: {how} before loading"
+    return ""
+
+
+def outline(encoded: Any) -> str:
+    """Text for an encoded value, made without building anything: for components that cannot be built here."""
+    if isinstance(encoded, dict) and "$component" in encoded:
+        name, params = encoded["$component"]
+        text = ", ".join(f"{key}={outline(value)}" for key, value in params.items())
+        return f"{name.replace(':', '.').rpartition('.')[2]}({text})"
+    if isinstance(encoded, dict):
+        [(_, content)] = encoded.items()
+        return outline(content)
+    return f"[{', '.join(map(outline, encoded))}]" if isinstance(encoded, list) else repr(encoded)
 
 
 def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:

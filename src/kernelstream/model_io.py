@@ -9,6 +9,9 @@ whose comment, the last 64 bytes of the file, is the SHA-256 of all bytes before
 ``unzip -p model.ks kernelstream.json`` shows what is in it. Loading runs nothing that a file could bring along: it
 builds objects of this library's public classes, checks every array against its declared shape and type, and finally
 against what the model itself expects. The same model always gives the same bytes.
+
+Parts that a user has registered (a loss of one's own, say) are named together with their module. Loading does not
+import it: where the part is not known yet, the error says which import it takes.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from . import __version__
-from ._values import KINDS, build, component_class, component_name, decode, encode
+from . import __version__, _plugins
+from ._values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 
 FORMAT = "kernelstream model"
 VERSION = 1  # of the format; a reader accepts its own and older ones
@@ -92,7 +95,10 @@ def load(source: Source) -> Any:
 def read(source: Source) -> tuple[Any, dict[str, Any]]:
     """The estimator and the notes of a model file."""
     name, header, arrays = _open(source)
-    with _blame(name):
+    with _blame(name), _plugins.left_alone():
+        lacking = missing_parts(header.get("parts"))
+        if lacking:
+            raise ModelFileError(lacking)
         est = _estimator(header, arrays)
         notes = decode(header.get("notes"), arrays) or {}
     return est, notes
@@ -104,18 +110,20 @@ def describe(source: Source) -> dict[str, Any]:
     Returns
     -------
     dict
-        "format_version", "library_version", "class", "parameters" (as readable text), "notes", "entries": a dict from
-        entry of the state to its shape and type or its value.
+        "format_version", "library_version", "class", "parameters" (as readable text), "parts" (components that their
+        user registered, and their modules), "notes", "entries": a dict from entry of the state to its shape and type or
+        its value.
     """
     name, header, arrays = _open(source)
     with _blame(name):
-        params = {key: decode(value, arrays) for key, value in header["parameters"].items()}
+        params = {key: _shown(value, arrays) for key, value in header["parameters"].items()}
         state = {key: decode(value, arrays) for key, value in (header["state"] or {}).items()}
         return {
             "format_version": header["version"],
             "library_version": header["library"],
             "class": header["class"],
-            "parameters": {key: value if _plain(value) else repr(value) for key, value in params.items()},
+            "parameters": params,
+            "parts": dict(header.get("parts") or {}),
             "notes": decode(header.get("notes"), arrays) or {},
             "feature_names": header.get("feature_names"),
             "entries": {
@@ -135,7 +143,7 @@ def to_bytes(est: Any, notes: dict[str, Any] | None = None) -> bytes:
         )
     arrays: list[np.ndarray] = []
     state = getattr(est, "state_", None)
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
@@ -146,6 +154,9 @@ def to_bytes(est: Any, notes: dict[str, Any] | None = None) -> bytes:
         "notes": encode(notes or {}, arrays, "notes"),
         "arrays": [{"dtype": array.dtype.str, "shape": list(array.shape)} for array in arrays],
     }
+    parts = own_parts(list(header["parameters"].values()))
+    if parts:
+        header["parts"] = parts
     entries = {_HEADER: json.dumps(header, indent=1, allow_nan=False).encode()}
     for i, array in enumerate(arrays):
         entries[_entry(i)] = _npy(array)
@@ -301,5 +312,10 @@ def _pack(entries: dict[str, bytes]) -> bytes:
     return body + hashlib.sha256(body).hexdigest().encode()
 
 
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
+def _shown(encoded: Any, arrays: list[np.ndarray]) -> Any:
+    """A parameter for people: numbers and strings as they are, all else as text."""
+    try:
+        value = decode(encoded, arrays)
+    except ValueError:
+        return outline(encoded)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

@@ -10,8 +10,9 @@ True
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -70,13 +71,32 @@ class _Adapter:
         width = len(self._names) + len(names)
         if self._ready() and width > self._est.n_features_in_:
             self._est.widen(width)
-        for name in names:
-            self._columns[name] = len(self._names)
-            self._names.append(name)
+        # new objects: a row that is refused leaves the old ones
+        self._columns = {**self._columns, **{name: len(self._names) + i for i, name in enumerate(names)}}
+        self._names = [*self._names, *names]
         self._take = itemgetter(*self._names) if len(self._names) > 1 else None
 
-    def _row(self, x: Row, grow: bool) -> np.ndarray:
-        """A row as an array (1, d); see :meth:`_rows`."""
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Rows that are refused inside leave no trace: no column, no width of the model, no model."""
+        before, est = dict(self.__dict__), dict(self._est.__dict__) if self._est is not None else {}
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if self._est is not None:
+                self._est.__dict__.clear()
+                self._est.__dict__.update(est)
+            raise
+
+    def _row(self, x: Row) -> np.ndarray:
+        """A row as an array (1, d); features without a column are left out."""
+        known = self._known_row(x)
+        return self._rows((x,), grow=False) if known is None else known
+
+    def _known_row(self, x: Row) -> np.ndarray | None:
+        """A row that has just the known features, all of them finite numbers, as an array (1, d); else None."""
         take = self._take
         if take is not None and len(x) == len(self._names):
             try:
@@ -85,7 +105,7 @@ class _Adapter:
                     return np.array((values,), np.float64)
             except (KeyError, TypeError, ValueError, OverflowError):
                 pass  # a closer look: other features, or a value that is no number
-        return self._rows((x,), grow)
+        return None
 
     def _rows(self, rows: Sequence[Row], grow: bool) -> np.ndarray:
         """Rows as an array (n, d). Unless it may ``grow``, features without a column are left out."""
@@ -142,7 +162,12 @@ class _Adapter:
         y
             Its label or target.
         """
-        self._started().learn_row(self._row(x, True), y)
+        row = self._known_row(x)
+        if row is not None:
+            self._est.learn_row(row, y)
+            return
+        with self._all_or_nothing():
+            self._started().learn_row(self._rows((x,), grow=True), y)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.
@@ -154,9 +179,10 @@ class _Adapter:
         y
             Labels or targets.
         """
-        self._started()
-        if len(X):
-            self._est.learn(self._frame(X, grow=True), _targets(y))
+        with self._all_or_nothing():
+            self._started()
+            if len(X):
+                self._est.learn(self._frame(X, grow=True), _targets(y))
 
     def _ready(self) -> bool:
         """Whether there is something to predict with."""
@@ -200,7 +226,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         """Predicted label, or None before the first row was learned."""
         if not self._ready():
             return None
-        return self._est.predict(self._row(x, False))[0].item()
+        return self._est.predict(self._row(x))[0].item()
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label known so far; only for losses that define it."""
@@ -211,7 +237,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         probability = getattr(self._est, "predict_proba", None)
         if probability is None:
             raise NotImplementedError
-        p = probability(self._row(x, False))[0]
+        p = probability(self._row(x))[0]
         return dict(zip(self._est.classes_.tolist(), p.tolist(), strict=True))
 
     def predict_many(self, X: Any) -> Any:
@@ -259,7 +285,7 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
 
     def predict_one(self, x: Row) -> float:
         """Predicted target, 0 before the first row was learned."""
-        return float(self._est.predict(self._row(x, False))[0]) if self._ready() else 0.0
+        return float(self._est.predict(self._row(x))[0]) if self._ready() else 0.0
 
     def predict_many(self, X: Any) -> Any:
         """Predicted targets of the rows of a data frame, as a series; of a list of dicts, as an array."""

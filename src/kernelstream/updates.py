@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._names import unknown
+from ._names import check_own, enter, find, listed
 from .losses import Loss
 
 _REGISTRY: dict[str, type[Update]] = {}
@@ -28,13 +28,13 @@ TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
 
 def register(cls: type[Update]) -> type[Update]:
     """Class decorator: make an update known by its ``name``."""
-    _REGISTRY[cls.name] = cls
+    enter(_REGISTRY, "update", cls.name, cls)
     return cls
 
 
 def names() -> list[str]:
     """Names of all updates."""
-    return sorted(_REGISTRY)
+    return listed(_REGISTRY)
 
 
 def get(spec: str | Update) -> Update:
@@ -46,13 +46,11 @@ def get(spec: str | Update) -> Update:
     AdaGrad()
     """
     if isinstance(spec, Update):
+        check_own(_REGISTRY, "update", spec)
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"update must be a name or an Update object, got {spec!r}")
-    name = _FORMER.get(spec, spec)
-    if name in _REGISTRY:
-        return _REGISTRY[name]()
-    raise unknown("update", spec, _REGISTRY)
+    return find(_REGISTRY, "update", _FORMER.get(spec, spec))()
 
 
 def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
@@ -90,9 +88,9 @@ class Update(BaseEstimator):
         """``(decay, tau)`` for a row with target y, score f, ``k(x, x)`` and number t = 1, 2, …"""
         raise NotImplementedError
 
-    def native(self) -> tuple[str, list[float]]:
-        """Name and parameters of the C++ twin."""
-        raise NotImplementedError
+    def native(self) -> tuple[str, list[float]] | None:
+        """Name and parameters of the compiled twin, which has the update's own name; None where there is none."""
+        return None
 
 
 _SCHEDULES = ("constant", "sqrt", "inverse")

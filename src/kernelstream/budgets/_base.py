@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._names import unknown
+from .._names import check_own, enter, find, listed
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -23,13 +23,13 @@ _REGISTRY: dict[str, type[Budget]] = {}
 
 def register(cls: type[Budget]) -> type[Budget]:
     """Class decorator: make a strategy known by its ``name``."""
-    _REGISTRY[cls.name] = cls
+    enter(_REGISTRY, "strategy", cls.name, cls)
     return cls
 
 
 def names() -> list[str]:
     """Names of all strategies."""
-    return sorted(_REGISTRY)
+    return listed(_REGISTRY)
 
 
 def get(spec: str | Budget) -> Budget:
@@ -42,12 +42,11 @@ def get(spec: str | Budget) -> Budget:
     RemoveRandom()
     """
     if isinstance(spec, Budget):
+        check_own(_REGISTRY, "strategy", spec)
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"strategy must be a name or a Budget object, got {spec!r}")
-    if spec in _REGISTRY:
-        return _REGISTRY[spec]()
-    raise unknown("strategy", spec, _REGISTRY)
+    return find(_REGISTRY, "strategy", spec)()
 
 
 @dataclass(slots=True)
@@ -205,6 +204,6 @@ class Budget(BaseEstimator):
         """Take the row with its coefficients ``row.tau`` into the support set, within the budget."""
         raise NotImplementedError
 
-    def native(self) -> tuple[str, list[float]]:
-        """Name and parameters of the C++ twin."""
+    def native(self) -> tuple[str, list[float]] | None:
+        """Name and parameters of the compiled twin, which has the strategy's own name; None where there is none."""
         return self.name, []

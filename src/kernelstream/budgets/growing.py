@@ -14,7 +14,7 @@ class Growing(Budget):
     """Base: :meth:`admit` says with which coefficient a row joins; once a budget is full nothing changes any more."""
 
     grows = True
-    warn_at: int | None
+    warn_at: int | None = 20_000  # size of the support set at which a warning is given
 
     def check(self, budget, kernel, loss, update):
         super().check(budget, kernel, loss, update)

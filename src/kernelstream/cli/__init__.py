@@ -18,10 +18,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import __version__
+from .. import __version__, _plugins
 from ._base import COMMANDS, Interrupted, UsageError
+from ._parts import import_parts
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
 for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # the order in which --help shows them
     importlib.import_module(f"{__name__}.{_name}")
@@ -29,9 +31,23 @@ for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv, modules = _without_imports(sys.argv[1:] if argv is None else argv)
+    try:
+        for module in modules:
+            import_parts(module, os.getcwd())
+    except UsageError as error:
+        if "--debug" in argv:
+            raise
+        print(f"kernelstream: error: {error}", file=sys.stderr)
+        return USAGE
+    if not {"--version", "--help", "-h"}.intersection(argv):
+        with warnings.catch_warnings():
+            if "--debug" not in argv:
+                warnings.showwarning = _warn
+            _plugins.load()
     parser = _parser(argv)
     args, unknown = parser.parse_known_args(argv)
+    args.modules = modules
     if unknown:
         _reject(parser, args, unknown)
     try:
@@ -54,6 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return OK
 
 
+def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The command line without ``--import MODULE``, which may stand anywhere, and the modules."""
+    early = argparse.ArgumentParser(prog="kernelstream", add_help=False, allow_abbrev=False)
+    early.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules")
+    known, rest = early.parse_known_args(list(argv))
+    return rest, known.modules
+
+
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; only the subcommand that ``argv`` names has its arguments, because some take time to find out."""
     parser = argparse.ArgumentParser(
@@ -63,11 +87,13 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kernelstream {__version__}")
     parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
     for name, (help, setup) in COMMANDS.items():
         sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         if name == named:
+            sub.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
             sub.set_defaults(run=setup(sub, argv), parser=sub)
     return parser
 

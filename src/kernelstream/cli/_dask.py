@@ -11,6 +11,7 @@ from typing import Any
 
 from ._algorithms import build, finds_novelties
 from ._base import UsageError, print_json, size_text
+from ._parts import import_parts
 from ._reading import fingerprint, open_data, reading
 from ._targets import Peeked, targets_for
 
@@ -41,10 +42,14 @@ def train_on_workers(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     block = options.pop("block", distributed.BLOCK)
     with distributed.connect(args.dask) as client:
+        for module in args.modules:
+            client.run(import_parts, module, os.getcwd())
         if not args.quiet and not args.json:
             count = len(client.nthreads())
             print(f"{count} worker{'s' * (count != 1)} of {client.scheduler.address}", file=sys.stderr)
         distributed.fit(est, args.data, client=client, block=block, labels=targets_for(task), **options)
+    if task != "regression":
+        targets_for(task, args.task)(est.classes_)  # no worker sees all labels
     seconds = time.perf_counter() - started
     # a doubly stochastic learner counts iterations, the others rows
     rows = None if isinstance(est, DoublyEstimator) else int(est.state_["t"])
@@ -62,12 +67,14 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
 def _expanded(names: list[str]) -> list[str]:
     """Files of patterns that the shell left alone."""
+    from ..streams._bytes import is_pipe
+
     out: list[str] = []
     for name in names:
         found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else [name]
         if not found:
             raise UsageError(f"no file matches {name!r}")
         out += found
-    if not out or out[0] == "-" or out[0].startswith("dataset:"):
+    if not out or out[0].startswith("dataset:") or any(map(is_pipe, out)):
         raise UsageError("--dask: workers read files: name some, or a pattern such as 'part-*.svm'")
     return out

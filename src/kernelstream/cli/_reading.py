@@ -67,9 +67,23 @@ def reading(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def open_data(args: argparse.Namespace, options: dict[str, Any], needs_target: bool = True) -> Any:
-    """The stream of the files on the command line."""
+def open_data(
+    args: argparse.Namespace,
+    options: dict[str, Any],
+    needs_target: bool = True,
+    otherwise: dict[str, Any] | None = None,
+) -> Any:
+    """The stream of the files on the command line; each is opened once, since it may be a pipe.
+
+    ``otherwise`` are other options, for files of a format that has no use for the first.
+    """
     from .. import streams
+    from ..streams._open import open_once
+
+    def opened(path: str) -> Any:
+        choices = [options] if otherwise is None else [options, otherwise]
+        plain = [{key: value for key, value in choice.items() if key != "format"} for choice in choices]
+        return open_once(path, options.get("format"), *plain)
 
     if not args.data:
         raise UsageError("which data? name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets')")
@@ -82,10 +96,7 @@ def open_data(args: argparse.Namespace, options: dict[str, Any], needs_target: b
             raise UsageError("'-' (standard input) cannot be mixed with other files")
         if args.data[0] == "-" and os.isatty(0):
             raise UsageError("standard input is a terminal: pipe some data in")
-        if len(args.data) == 1:
-            stream = streams.open(args.data[0], **options)
-        else:
-            stream = streams.Chain(args.data, lambda path: streams.open(path, **options))
+        stream = opened(args.data[0]) if len(args.data) == 1 else streams.Chain(args.data, opened)
     if needs_target and getattr(inner(stream), "columns", None) is not None and inner(stream).columns.target is None:
         names = inner(stream).columns.names
         stream.close()
@@ -160,11 +171,19 @@ class _Limited:
 
 
 def fingerprint(paths: list[str]) -> list[Any]:
-    """Enough of files to tell whether they are the same ones, wherever they are now."""
+    """Enough of files to tell whether they are the same ones, wherever they are now; nothing is known of pipes.
+
+    Opening a pipe once more would take bytes away from whoever reads it.
+    """
+    from ..streams._bytes import is_pipe
+
     found = []
     for path in paths:
-        if path == "-" or path.startswith(DATASET):
+        if path.startswith(DATASET):
             found.append(path)
+            continue
+        if is_pipe(path):
+            found.append("-")
             continue
         with open(path, "rb") as file:
             start = file.read(4096)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+MORE = "--task multiclass learns more than two"
 MANY = 30  # more different whole numbers than this, among the first rows, are hardly labels
 
 
@@ -65,6 +67,34 @@ def as_numbers(y: np.ndarray) -> np.ndarray:
     return y.astype(np.float64)
 
 
-def targets_for(task: str) -> Any:
-    """How the targets of a task are read; None where there is none."""
+class TwoLabels:
+    """Labels of a target that was said to be binary: a third one is an error.
+
+    Parameters
+    ----------
+    known : iterable
+        Labels of the rows before.
+    """
+
+    def __init__(self, known: Iterable[Any] = ()):
+        self.known = list(known)
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        y = as_labels(y)
+        for label in np.unique(y).tolist():
+            if label not in self.known:
+                self.known.append(label)
+        if len(self.known) > 2:
+            first, second, third = self.known[:3]
+            raise ValueError(f"the target has a third label, {third!r} besides {first!r} and {second!r}: {MORE}")
+        return y
+
+
+def targets_for(task: str, given: str = "auto", known: Iterable[Any] = ()) -> Any:
+    """How the targets of a task are read; None where there is none.
+
+    ``given`` is the task of the command line: what it says is binary must be so. ``known`` are labels of rows before.
+    """
+    if task == given == "binary":
+        return TwoLabels(known)
     return {"regression": as_numbers, "novelty": None}.get(task, as_labels)

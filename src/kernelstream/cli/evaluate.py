@@ -144,7 +144,7 @@ def _prequential(args: argparse.Namespace) -> None:
     est = build(args, task)
     result = prequential(
         est,
-        _blocks(est, stream, task),
+        _blocks(est, stream, task, args.task),
         block_size=stream.block,
         name=args.algorithm,
         n_rows=stream.n_rows,
@@ -168,9 +168,9 @@ def _prequential(args: argparse.Namespace) -> None:
     _show(args, about)
 
 
-def _blocks(est: Any, stream: Any, task: str) -> Any:
+def _blocks(est: Any, stream: Any, task: str, given: str) -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
-    read = targets_for(task)
+    read = targets_for(task, given)
     for X, y in stream:
         width = getattr(est, "n_features_in_", None)
         if width is not None and X.shape[1] > width:
@@ -223,9 +223,11 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 def _run_bench(args: argparse.Namespace) -> None:
     from .. import drift, zoo
     from ..evaluate import prequential
+    from ..streams._bytes import is_pipe, name_of
 
-    if args.data == ["-"]:
-        raise UsageError("bench reads its data once for every algorithm: standard input can be read only once")
+    once = [path for path in args.data if is_pipe(path)]
+    if once:
+        raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
 
     def rows() -> Any:
         if args.data:
@@ -249,7 +251,7 @@ def _run_bench(args: argparse.Namespace) -> None:
             stream = rows()
             result = prequential(
                 est,
-                _blocks(est, stream, task),
+                _blocks(est, stream, task, args.task),
                 block_size=stream.block,
                 name=name,
                 n_rows=stream.n_rows,

@@ -42,6 +42,9 @@ def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
     if not state:
         yield "state", "none: it has not learned anything"
         return
+    if about["parts"]:
+        modules = ", ".join(sorted(set(about["parts"].values())))
+        yield "parts", f"{', '.join(name.partition(':')[2] for name in about['parts'])} of {modules}"
     notes = about["notes"]
     notes = notes.get("notes", notes) if "position" in notes else notes
     for name in ("task", "algorithm"):

@@ -69,13 +69,9 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
     options = {**known, **given}
     if not needs_target and "target" not in given and "features" in options:
         options["target"] = None  # rows to predict need not have one
-    try:
-        return open_data(args, options, needs_target)
-    except ValueError as error:
-        if "is no option of" not in str(error):
-            raise
-        # data in another format than the model's: its columns count by their place
-        return open_data(args, given | {key: known[key] for key in ("dtype",) if key in known}, needs_target)
+    # data in another format than the model's: its columns count by their place
+    otherwise = given | {key: known[key] for key in ("dtype",) if key in known}
+    return open_data(args, options, needs_target, otherwise)
 
 
 def fitted(est: Any, X: Any) -> Any:

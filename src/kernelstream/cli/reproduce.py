@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from ._base import Run, UsageError, command, print_json, print_table
@@ -62,21 +63,31 @@ def _run(args: argparse.Namespace) -> None:
         if label not in lines and experiments:
             raise UsageError(f"no algorithm {label!r} in what was asked for: {', '.join(sorted(lines))}")
     summary = {}
+    left_out = None
     for experiment in experiments:
         asked = experiment.quick() if args.quick else experiment
-        records = reproduce.run(
-            experiment,
-            folder,
-            n_jobs=args.jobs,
-            quick=args.quick,
-            only=args.data,
-            algorithms=args.algorithm,
-            progress=False if args.quiet else None,
-        )
+        try:
+            records = reproduce.run(
+                experiment,
+                folder,
+                n_jobs=args.jobs,
+                quick=args.quick,
+                only=args.data,
+                algorithms=args.algorithm,
+                progress=False if args.quiet else None,
+            )
+        except reproduce.NoData as error:
+            if len(experiments) == 1:
+                raise
+            print(f"kernelstream: left out: {error}", file=sys.stderr)
+            left_out = error
+            continue
         cells = reproduce.table(asked, records)
         summary[experiment.name] = {"cells": len(cells), "worse": len(reproduce.worse(asked, cells))}
         if not args.json:
             print(f"{experiment.name}: {len(cells)} cells, {summary[experiment.name]['worse']} behind the paper")
+    if left_out is not None and not summary:
+        raise left_out
     from ..reproduce.report import write
 
     page = write(folder, quick=args.quick)

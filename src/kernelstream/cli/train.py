@@ -73,6 +73,7 @@ def _run(args: argparse.Namespace) -> None:
         train_on_workers(args)
         return
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
+    before = rows_learned(started, notes)
     options = {**notes.get("reader", {}), **reading(args)}
     novelty = finds_novelties(args, notes)
     stream = Peeked(open_data(args, options, needs_target=not novelty))
@@ -89,6 +90,10 @@ def _run(args: argparse.Namespace) -> None:
         "reader": kept(options, stream.stream),
         "data": fingerprint(args.data),
     }
+    if found is not None:
+        before = found[1]["notes"].get("rows_before", 0)
+    if before:
+        notes["rows_before"] = before
     if found is not None and not args.quiet:
         print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
@@ -100,13 +105,13 @@ def _run(args: argparse.Namespace) -> None:
             every=args.every,
             keep=args.keep,
             resume=args.resume,
-            labels=targets_for(task),
+            labels=targets_for(task, args.task, getattr(est if found is None else found[0], "classes_", ())),
             stop=lambda: bool(asked),
             progress=lambda run: bar.rows(run.rows, run.value, expected_rows(stream), run.resumed),
             notes=notes,
         )
     stream.close()
-    notes |= {"rows": run.rows, "finished": run.finished}
+    notes |= {"rows": before + run.rows, "finished": run.finished}
     whole = run.finished or args.checkpoint is None
     if args.model is not None and whole and run.rows:
         model_io.save(est, args.model, notes)
@@ -114,6 +119,15 @@ def _run(args: argparse.Namespace) -> None:
     if not run.finished:
         where = f"the checkpoint is in {args.checkpoint}" if args.checkpoint else f"{args.model} holds what was learned"
         raise Interrupted(f"stopped after {run.rows:,} rows; {where}")
+
+
+def rows_learned(est: Any, notes: dict[str, Any]) -> int:
+    """Rows that a model has learned so far; 0 for none, or where it counts something else."""
+    from ..estimators._doubly import DoublyEstimator
+
+    if est is None or "rows" in notes:
+        return notes.get("rows", 0)
+    return 0 if isinstance(est, DoublyEstimator) else int(getattr(est, "state_", {}).get("t", 0))
 
 
 def _check_target(path: str | None) -> None:

@@ -16,6 +16,8 @@ from ..features._cells_native import find_cells as find_cells
 from ..features._cells_native import number_cells as number_cells
 from ..features._cells_native import order_of_cells as order_of_cells
 from ..losses import Loss
+from . import _binning_python
+from ._spec_native import Spec
 
 State = dict[str, Any]
 
@@ -89,9 +91,11 @@ def sweep_columns(
 
 
 def cell_pass(
-    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any
+    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec
 ) -> np.ndarray:
     """Online learning on random binning features, rows in order; returns the scores before each update, (m, C)."""
+    if spec.twins is None:
+        return _binning_python.cell_pass(cells, width, y, weight, state, spec.parts)
     scores = np.empty((cells.shape[1], state["w"].shape[1]))
     state["t"] = _core.cell_pass(
         cells,
@@ -104,7 +108,7 @@ def cell_pass(
         state["memory"],
         state.get("center"),
         state["t"],
-        *spec[0],
+        *spec.twins,
         scores,
     )
     return scores

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from .. import _core
+from .._twins import twins
 from ..budgets import Budget, Merge
 from ..budgets.projection import refresh
 from ..kernels import Gaussian, Kernel
@@ -23,6 +24,7 @@ State = dict[str, Any]
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
+NO_STRATEGY: tuple[str, list[float]] = ("", [])  # as the compiled passes take it
 CHUNK = 512  # support vectors per product when only scores are wanted
 
 
@@ -213,18 +215,20 @@ def tile_width(dtype: Any) -> int:
 
 @dataclass(slots=True)
 class Rule:
-    """What the passes do to a row: the parts, and the names and parameters of their C++ twins."""
+    """What the passes do to a row: the parts, and the names and parameters of their compiled twins, if all have one."""
 
     loss: Loss
     update: Update
     strategy: Budget | None
-    twins: tuple[Any, ...]
+    twins: tuple[Any, ...] | None
 
     @classmethod
     def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
         """Made once, used for many blocks."""
-        twin = ("", []) if strategy is None else strategy.native()
-        return cls(loss, update, strategy, (*loss.native(), *update.native(), *twin))
+        found = twins(loss, update, strategy)
+        if found is not None and strategy is None:
+            found = (*found, *NO_STRATEGY)
+        return cls(loss, update, strategy, found)
 
 
 def expansion_pass(
@@ -243,6 +247,9 @@ def expansion_pass(
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
+    if rule.twins is None:
+        parts = _expansion_python.Rule(rule.loss, rule.update, rule.strategy)
+        return _expansion_python.expansion_pass(F, G, y, weight, parts, memory, center, t, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
@@ -264,7 +271,7 @@ def budget_pass(
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(rule.strategy, Merge)
-    if not _core.has_budget(rule.twins[-2]) or (merges and not expansion.gaussian):
+    if rule.twins is None or (merges and not expansion.gaussian):
         return _by_specification(expansion, X, Z, y, weight, u, state, rule)
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
@@ -305,7 +312,8 @@ def _solve_likely(
     """
     F = (K @ state["alpha"].T) * state["scale"]
     center = state["center"].copy() if "center" in state else None
-    joins = Rule(rule.loss, rule.update, None, (*rule.twins[:4], "", []))
+    assert rule.twins is not None
+    joins = Rule(rule.loss, rule.update, None, (*rule.twins[:4], *NO_STRATEGY))
     _, rows, _, _ = expansion_pass(
         F, G, y, weight, joins, state["memory"].copy(), center, state["t"], len(y), stop=False
     )
@@ -336,7 +344,7 @@ def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> No
 
 
 def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:
-    """The python pass, for strategies without a C++ twin and kernels whose values it would have to compute."""
+    """The python pass, for parts without a compiled twin and kernels whose values it would have to compute."""
     state = rest[4]
     rows = X.plain() if isinstance(X, SparseRows) else X
     before = state["support"].copy()

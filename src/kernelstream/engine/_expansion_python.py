@@ -216,6 +216,11 @@ def expansion_pass(
             center[0] += importance
             center[1] += importance * (float(y[i]) - center[1]) / center[0]
         if np.any(decay != 1.0):
+            if M is not None:  # the mean of the functions so far is known only where coefficients stay as they are
+                raise ValueError(
+                    f"{type(growing).__name__} predicts by a mean of functions and needs an update that never shrinks "
+                    f"them; {type(update).__name__} does"
+                )
             F[i + 1 :] *= decay
             total *= decay
             coefficients = [decay * alpha for alpha in coefficients]

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from . import _multi_python
 from ._multi_python import Hedge, State
 from ._multi_python import combine as combine
 from ._multi_python import start_hedge as start_hedge
 from ._multi_python import theta as theta
+from ._spec_native import Spec
 from .threads import get_num_threads
 
 ALONE = 200_000  # rows × features of all learners below which a second thread costs more than it saves
@@ -27,11 +29,32 @@ def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: S
 
 
 def family_pass(
-    P: np.ndarray, stretch: np.ndarray, y: np.ndarray, weights: np.ndarray | None, states: list[State], specs: list[Any]
+    P: np.ndarray,
+    stretch: list[float],
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    states: list[State],
+    specs: list[Spec],
 ) -> np.ndarray:
     """Learners on Fourier features with common frequencies, on several threads; see the python engine."""
     F = np.empty((len(states), len(P), len(states[0]["w"])))
+    slow = [i for i, spec in enumerate(specs) if spec.twins is None]
+    if slow:
+        quick = [i for i, spec in enumerate(specs) if spec.twins is not None]
+        for some, learn in ((quick, family_pass), (slow, _by_specification)):
+            if some:
+                own = None if weights is None else np.ascontiguousarray(weights[some])
+                stretches = [stretch[i] for i in some]
+                F[some] = learn(P, stretches, y, own, [states[i] for i in some], [specs[i] for i in some])
+        return F
     work = len(P) * sum(state["w"].shape[1] for state in states)
     threads = 1 if work < ALONE else min(get_num_threads(), len(states))
-    _core.family_pass(P, stretch, y, weights, states, [(*twins, average) for twins, average in specs], threads, F)
+    _core.family_pass(
+        P, stretch, y, weights, states, [(*(spec.twins or ()), spec.average) for spec in specs], threads, F
+    )
     return F
+
+
+def _by_specification(P: np.ndarray, stretch: list[float], y: Any, weights: Any, states: Any, specs: Any) -> np.ndarray:
+    """The python engine's pass, for learners with a part that has no compiled twin."""
+    return _multi_python.family_pass(P, stretch, y, weights, states, [spec.parts for spec in specs])

@@ -146,7 +146,12 @@ def remember(state: State) -> None:
 
 
 def family_pass(
-    P: np.ndarray, stretch: np.ndarray, y: np.ndarray, weights: np.ndarray | None, states: list[State], specs: list[Any]
+    P: np.ndarray,
+    stretch: list[float],
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    states: list[State],
+    specs: list[Any],
 ) -> np.ndarray:
     """Learners on Fourier features whose frequencies are multiples of the same ones; returns their scores, (m, n, C).
 

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from .. import _core
 from ..features.spectra import GUARD, Spectrum
 from ..rows import Rows
+from . import _rrf_python
+from ._spec_native import Spec
 
 _CALLS = {np.dtype(np.float32): _core.RrfCall32, np.dtype(np.float64): _core.RrfCall64}
 
@@ -19,13 +21,16 @@ def rrf_pass(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: dict[str, Any],
-    spec: Any,
+    spec: Spec,
     spectrum: Spectrum,
     E: np.ndarray,
     eta_g: float,
     batch_size: int,
 ) -> np.ndarray:
     """Online learning of weights and kernel together; see the python engine."""
+    shape = spectrum.native()
+    if spec.twins is None or shape is None:
+        return _rrf_python.rrf_pass(X, y, weight, state, spec.parts, spectrum, E, eta_g, batch_size)
     w = state["w"]
     scores = np.empty((X.shape[0], len(w)))
     call = _CALLS[w.dtype](
@@ -48,8 +53,8 @@ def rrf_pass(
         GUARD,
         batch_size,
         state["t"],
-        *spectrum.native(),
-        *spec[0],
+        *shape,
+        *spec.twins,
     )
     if sp.issparse(X):
         state["t"] = call.csr(X.data, X.indices, X.indptr, X.shape[1])

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
+from .._twins import twins
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update, unwrap
-from . import _binning_native
+from . import _binning_native, python
 from ._blocks_native import fourier_scores as fourier_scores
 from ._expansion_native import Expansion as Expansion
 from ._expansion_native import Rule as Rule
@@ -29,6 +30,7 @@ from ._pool_native import pool_hedge_pass as pool_hedge_pass
 from ._pool_native import pool_pass as pool_pass
 from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
+from ._spec_native import Spec
 from ._workspace import workspace as workspace
 
 NAME = "native"
@@ -85,19 +87,20 @@ def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np
     return _core.standardize(X, weight, count, mean, m2)
 
 
-def spec(loss: Loss, update: Update) -> Any:
-    """Names and parameters of the C++ twins, and whether the iterates are averaged."""
+def spec(loss: Loss, update: Update) -> Spec:
+    """What a pass does to a row; made once, used for many blocks."""
     inner, average = unwrap(update)
-    return (*loss.native(), *inner.native()), average
+    return Spec(twins(loss, inner), average, python.spec(loss, update))
 
 
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool, trig: bool = False
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool, trig: bool = False
 ) -> np.ndarray:
     """Online learning on explicit features; see the python engine."""
+    if spec.twins is None:
+        return python.linear_pass(Z, y, weight, state, spec.parts, unit, trig)
     w = state["w"]
     scores = np.empty((Z.shape[0], w.shape[0]))
-    twins, average = spec
     state["t"] = _core.linear_pass(
         Z,
         y,
@@ -105,11 +108,11 @@ def linear_pass(
         w,
         state["scale"],
         state.get("G"),
-        state["w_mean"] if average else None,
+        state["w_mean"] if spec.average else None,
         state["memory"],
         state.get("center"),
         state["t"],
-        *twins,
+        *spec.twins,
         unit,
         trig,
         scores,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets
+from .._twins import twins
 from ..engine.python import Hedge
 from ..random import uniforms
 from ..rows import Rows
@@ -34,7 +35,7 @@ class ExpansionFamily:
         self.states: list[State] = [member._state for member in self.members]
         first = self.states[0]
         self.kernels = [ops.Pool.kernel(member._kernel(member._state)) for member in self.members]
-        self.twins = [_twins(member) for member in self.members]
+        self.twins: list[Any] = [_twins(member) for member in self.members]  # `find` takes those that have them
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
         )
@@ -170,9 +171,10 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
         return False
     if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, under another code
         return False
-    return ops.Pool.kernel(member._kernel(state)) is not None
+    return ops.Pool.kernel(member._kernel(state)) is not None and _twins(member) is not None
 
 
-def _twins(member: Any) -> list[tuple[str, list[float]]]:
-    loss = member._loss_now(member._state)
-    return [loss.native(), member._update.native(), member._strategy.native()]
+def _twins(member: Any) -> list[tuple[str, list[float]]] | None:
+    """Names and parameters of the compiled twins of loss, update and strategy; None where one has none."""
+    found = twins(member._loss_now(member._state), member._update, member._strategy)
+    return None if found is None else list(zip(found[::2], found[1::2]))

@@ -12,6 +12,8 @@ from .. import features as maps
 from .. import losses, updates
 from ..engine import threads
 from ..features import FeatureMap, Mapping
+from ..features._base import checked
+from ..features.fourier import FourierMapping
 from ..rows import Rows, host
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
@@ -57,7 +59,7 @@ class FeatureEstimator(StreamEstimator):
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
-            return self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"]))
+            return checked(self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"])))
 
         return self._cached("mapping", build)
 
@@ -134,7 +136,8 @@ class FeatureEstimator(StreamEstimator):
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, state["n_outputs"]))
-        W = getattr(mapping, "W", None)  # Fourier frequencies: the pass itself turns projections into features
+        # of Fourier features the pass needs the projections only
+        W = mapping.W if isinstance(mapping, FourierMapping) else None
         blocks = feature_blocks(mapping, X, ops) if W is None else projected_blocks(W, X, ops)
         for rows, Z in blocks:
             part = None if weight is None else weight[rows]

@@ -31,6 +31,7 @@ def prequential(
     curve_points: int = 200,
     n_rows: int | None = None,
     name: str | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> Result:
     """Predict each row, then learn it, over a whole stream.
 
@@ -64,6 +65,8 @@ def prequential(
         Number of rows an iterable will give, if known: only the progress bar uses it.
     name : str, optional
         Label for tables and plots; the class name by default.
+    clock : callable, optional
+        What counts the ``seconds`` inside the estimator; ``time.process_time`` leaves out those of other programs.
 
     Returns
     -------
@@ -91,6 +94,7 @@ def prequential(
     if classes is None and y is not None and task == "classification":
         classes = np.unique(np.asarray(y))
     student = _student(est, task, classes, any(metric.needs_probability for metric in chosen))
+    student.clock = student.clock if clock is None else clock
     tally = _Tally(chosen, task, curve_points)
     label = name or type(est).__name__
     total = n_rows if total is None else total

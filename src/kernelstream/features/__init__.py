@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream.features._base import FeatureMap, Mapping
+from kernelstream.features._base import FeatureMap, Mapping, get, names, register
 from kernelstream.features.binning import RandomBinning
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
@@ -20,8 +20,6 @@ from kernelstream.features.nystroem import Nystroem
 from kernelstream.features.raw import RawFeatures
 from kernelstream.features.taylor import TaylorFeatures
 from kernelstream.features.tensor_sketch import TensorSketch
-
-from .._names import unknown
 
 __all__ = [
     "FeatureMap",
@@ -36,45 +34,8 @@ __all__ = [
     "for_kernel",
     "get",
     "names",
+    "register",
 ]
-
-_MAPS: dict[str, type[FeatureMap]] = {
-    cls.name: cls for cls in (RandomFourier, Nystroem, RandomFeatures, TensorSketch, TaylorFeatures, RawFeatures)
-}
-
-
-def names() -> list[str]:
-    """Names of the registered maps, for :func:`get`."""
-    return sorted(_MAPS)
-
-
-def get(spec: Any, **params: Any) -> Any:
-    """A feature map from a name and its parameters; an object with ``prepare`` and ``build`` is returned as it is.
-
-    Parameters
-    ----------
-    spec : str or feature map
-        One of :func:`names`, or a map (then without ``params``).
-    **params
-        Parameters of the map.
-
-    Examples
-    --------
-    >>> from kernelstream import features
-    >>> features.get("nystroem", rank=5).rank
-    5
-    """
-    if isinstance(spec, str):
-        if spec not in _MAPS:
-            raise unknown("feature map", spec, _MAPS)
-        return _MAPS[spec](**params)
-    if isinstance(spec, type) or not (hasattr(spec, "prepare") and hasattr(spec, "build")):
-        raise ValueError(
-            f"a feature map is a name ({', '.join(names())}) or an object with prepare and build, got {spec!r}"
-        )
-    if params:
-        raise ValueError(f"parameters {sorted(params)} belong in the feature map {spec!r} itself")
-    return spec
 
 
 def for_kernel(kernel: Any, n_components: int = 256, gamma: Any = None, random_state: Any = None) -> FeatureMap:

@@ -8,7 +8,7 @@ one every time.
 from __future__ import annotations
 
 import numbers
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -18,9 +18,53 @@ from kernelstream import kernels
 from kernelstream.features import _ops
 from kernelstream.random import seed_from
 
+from .._names import enter, find, listed
+
+_REGISTRY: dict[str, type[FeatureMap]] = {}
+_T = TypeVar("_T", bound="type[FeatureMap]")
+
 Entries = dict[str, Any]
 FLOATS = (np.float64, np.float32)
+PACKAGE = __name__.partition(".")[0] + "."
 BANDWIDTHS = ("scale", "median")  # parameters that a kernel estimates from rows
+
+
+def register(cls: _T) -> _T:
+    """Class decorator: make a feature map known by its ``name``."""
+    enter(_REGISTRY, "feature map", cls.name, cls)
+    return cls
+
+
+def names() -> list[str]:
+    """Names of the registered maps, for :func:`get`."""
+    return listed(_REGISTRY)
+
+
+def get(spec: Any, **params: Any) -> Any:
+    """A feature map from a name and its parameters; an object with ``prepare`` and ``build`` is returned as it is.
+
+    Parameters
+    ----------
+    spec : str or feature map
+        One of :func:`names`, or a map (then without ``params``).
+    **params
+        Parameters of the map.
+
+    Examples
+    --------
+    >>> from kernelstream import features
+    >>> features.get("nystroem", rank=5).rank
+    5
+    """
+    if isinstance(spec, str):
+        return find(_REGISTRY, "feature map", spec)(**params)
+    if isinstance(spec, type) or not (hasattr(spec, "prepare") and hasattr(spec, "build")):
+        raise ValueError(
+            f"a feature map is a name ({', '.join(names())}) or an object with prepare and build, got {spec!r}"
+        )
+    if params:
+        raise ValueError(f"parameters {sorted(params)} belong in the feature map {spec!r} itself")
+    return spec
 
 
 class Mapping:
@@ -48,16 +92,38 @@ class Mapping:
         raise NotImplementedError
 
 
+class _Checked(Mapping):
+    """A mapping written elsewhere, held to what it says of itself."""
+
+    def __init__(self, mapping: Any):
+        self.mapping, self.n_out, self.unit = mapping, int(mapping.n_out), bool(getattr(mapping, "unit", False))
+        self.dtype = np.dtype(mapping.dtype)
+
+    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+        Z = np.ascontiguousarray(self.mapping(X, ops, out), self.dtype)
+        if Z.shape != (X.shape[0], self.n_out):
+            raise ValueError(
+                f"{type(self.mapping).__name__} made features of shape {Z.shape} from {X.shape[0]} rows, not "
+                f"(rows, n_out) = ({X.shape[0]}, {self.n_out})"
+            )
+        return Z
+
+
+def checked(mapping: Any) -> Mapping:
+    """The mapping itself if it is one of this library's, else one that checks shapes and types of its features."""
+    return mapping if type(mapping).__module__.startswith(PACKAGE) else _Checked(mapping)
+
+
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the feature maps: a transformer whose fitted part is ``entries_`` (a flat dict) and ``mapping_``.
 
     A new map writes ``__init__``, ``prepare`` and ``build``.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     #: True when a wider input keeps the features of the old columns, so that a stream's width may grow.
     extends: bool = False
-    random_state: Any
+    random_state: Any = None  # what is random comes from the seed that `prepare` is given
 
     @property
     def needs_data(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.features import _ops, sampling
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
+from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
 
 
 class FourierMapping(Mapping):
@@ -24,6 +24,7 @@ class FourierMapping(Mapping):
         return ops.fourier(X, self.W, out)
 
 
+@register
 class RandomFourier(KernelMap):
     r"""Random Fourier features of a shift-invariant kernel.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelstream.features import _ops
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
+from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import generator
 
@@ -28,6 +28,7 @@ class RandomMapping(Mapping):
         return np.ascontiguousarray(self.kernel.features(X, self.draw), dtype=self.dtype)
 
 
+@register
 class RandomFeatures(KernelMap):
     r"""Random features of any kernel that has them: D independent draws, each an unbiased estimate of the kernel.
 

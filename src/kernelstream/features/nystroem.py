@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
 from kernelstream.features import _ops, landmarks
-from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int
+from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.random import generator
 
 
@@ -52,6 +52,7 @@ class GaussianNystroemMapping(NystroemMapping):
         return ops.matmul(ops.exp_scaled(K, self.gamma), self.P, out)
 
 
+@register
 class Nystroem(KernelMap):
     r"""Nyström features: the kernel seen from a set of landmark rows S.
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.features import _ops
-from kernelstream.features._base import Entries, FeatureMap, Mapping
+from kernelstream.features._base import Entries, FeatureMap, Mapping, register
 
 
 class RawMapping(Mapping):
@@ -22,6 +22,7 @@ class RawMapping(Mapping):
         return np.array(X.toarray() if sparse.issparse(X) else X, dtype=self.dtype, order="C")
 
 
+@register
 class RawFeatures(FeatureMap):
     """The columns of X as features, ``z(x) = x``: linear models in the same clothes as the others.
 

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from kernelstream.kernels import Cauchy, Gaussian, Laplacian, Matern, SpectralMixture
+from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.random import generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
-# Kernels whose frequencies have independent, identically distributed coordinates.
-INDEPENDENT = (Gaussian, Laplacian, Cauchy)
 # Kernels whose coordinates are independent but for one shared number: a scale, or the component of a mixture.
 SHARING = (Matern, SpectralMixture)
 # Stream of the shared numbers: one that no coordinate can have.
@@ -40,12 +38,17 @@ def frequencies(kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", d
 
 def extends(kernel: Any, sampling: str) -> bool:
     """Whether frequencies for a wider input contain those for a narrower one, so that a stream's width may grow."""
-    return sampling in ("iid", "qmc") and type(kernel) in (*INDEPENDENT, Matern)
+    return sampling in ("iid", "qmc") and (_independent(kernel) or type(kernel) is Matern)
+
+
+def _independent(kernel: Any) -> bool:
+    """Whether a kernel's frequencies have independent, identically distributed coordinates."""
+    return getattr(kernel, "independent", False)
 
 
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
-    if type(kernel) in INDEPENDENT:
+    if _independent(kernel):
         W = np.empty((d, D))
         for i in range(d):
             W[i] = kernel.frequencies(generator(seed, i), 1, D)[0]

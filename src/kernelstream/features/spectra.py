@@ -61,9 +61,9 @@ class Spectrum(BaseEstimator):
         """Root mean square of the frequencies along each input, (d,)."""
         raise NotImplementedError
 
-    def native(self) -> tuple[str, int]:
-        """Name and size of the C++ twin."""
-        raise NotImplementedError
+    def native(self) -> tuple[str, int] | None:
+        """Name and size of the compiled twin; None where there is none."""
+        return None
 
 
 class Diagonal(Spectrum):

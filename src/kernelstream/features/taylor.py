@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernelstream import kernels
 from kernelstream.features import _ops
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
+from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.kernels._rows import squared_norms
 
 MOST = 100  # no degree above it is ever needed in floating point: 1/100! is 1e-158
@@ -95,6 +95,7 @@ def taylor_error(radius: float, sigma: float, degree: int) -> float:
     return math.exp((2 * degree + 2) * math.log(radius / sigma) - math.lgamma(degree + 2)) if radius else 0.0
 
 
+@register
 class TaylorFeatures(KernelMap):
     r"""Monomials that expand the Gaussian kernel in its own space.
 

@@ -10,7 +10,7 @@ from scipy import fft, sparse
 
 from kernelstream import kernels
 from kernelstream.features import _ops
-from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int
+from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int, register
 from kernelstream.random import generator
 
 # The appended constant has hashes of its own, from a stream that no input column can have.
@@ -38,6 +38,7 @@ class TensorSketchMapping(Mapping):
         return fft.irfft(spectrum, n=self.n_out, axis=1)
 
 
+@register
 class TensorSketch(FeatureMap):
     r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'y + c)^p`.
 

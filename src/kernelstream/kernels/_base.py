@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kernelstream.kernels._rows import as_rows
-from kernelstream.rows import Rows
+from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
+from kernelstream.kernels.bandwidth import as_wide_as_gaussian
+from kernelstream.rows import Rows, dense
 
-from .._names import unknown
+from .._names import enter, find, listed
 
 Draw = dict[str, np.ndarray]
 
@@ -24,7 +25,7 @@ _K = TypeVar("_K", bound="type[Kernel]")
 
 def register(cls: _K) -> _K:
     """Class decorator: make a kernel known under its ``name``."""
-    _REGISTRY[cls.name] = cls
+    enter(_REGISTRY, "kernel", cls.name, cls)
     return cls
 
 
@@ -35,7 +36,7 @@ def names() -> list[str]:
     >>> "gaussian" in kernels.names()
     True
     """
-    return sorted(_REGISTRY)
+    return listed(_REGISTRY)
 
 
 def get(spec: Any, gamma: float | str | None = None) -> Kernel:
@@ -67,9 +68,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
-    if spec not in _REGISTRY:
-        raise unknown("kernel", spec, _REGISTRY, _ELSEWHERE.get(spec))
-    cls = _REGISTRY[spec]
+    cls = find(_REGISTRY, "kernel", spec, _ELSEWHERE.get(spec))
     if gamma is None:
         return cls()
     if cls.bandwidth is None:
@@ -98,8 +97,9 @@ def positive(name: str, value: Any) -> float:
 class Kernel(BaseEstimator):
     """Positive semi-definite function of two rows; parameters only, no state.
 
-    A new kernel sets `name` and defines ``__init__`` (which only stores), `_gram` and `_diag`; the random features,
-    `draw` and `_features`, are optional. Rows are ndarrays, CSR matrices or CSR arrays.
+    A new kernel sets `name` and defines ``__init__`` (which only stores) and `_gram`; `_diag` makes its diagonal quick,
+    and the random features, `draw` and `_features`, are optional. Rows are ndarrays, CSR matrices or CSR arrays; a
+    kernel gets dense ones unless it says `takes_csr`.
     """
 
     #: Registry key.
@@ -110,7 +110,9 @@ class Kernel(BaseEstimator):
     bandwidth: ClassVar[str | None] = None
     #: Rules that may stand for a numeric bandwidth.
     rules: ClassVar[tuple[str, ...]] = ("scale", "median")
-    #: Parameters that must be positive numbers.
+    #: Whether the kernel's functions take CSR rows, and as many rows as there are; otherwise they get dense blocks.
+    takes_csr: ClassVar[bool] = False
+    #: Parameters that must be positive numbers, besides the bandwidth.
     _positive: ClassVar[tuple[str, ...]] = ()
 
     # Lets ``np.float64(2) * kernel`` reach ``__rmul__`` instead of making an object array.
@@ -124,7 +126,7 @@ class Kernel(BaseEstimator):
         resolved : bool
             Also reject a bandwidth that is still a rule.
         """
-        for name in self._positive:
+        for name in (*self._positive, *([] if self.bandwidth is None else [self.bandwidth])):
             value, owner = getattr(self, name), type(self).__name__
             if name != self.bandwidth or not isinstance(value, str):
                 positive(name, value)
@@ -148,7 +150,12 @@ class Kernel(BaseEstimator):
         return type(self)(**{**self.get_params(deep=False), self.bandwidth: value})
 
     def _estimate(self, rule: str, X: Rows) -> float:
-        raise NotImplementedError(f"{type(self).__name__} has no rule for its bandwidth")
+        """The bandwidth of a rule: unless a kernel has a formula, that which makes it as wide as the Gaussian's."""
+
+        def kernel(value: float) -> Kernel:
+            return type(self)(**{**self.get_params(deep=False), str(self.bandwidth): value})
+
+        return as_wide_as_gaussian(kernel, rule, X)
 
     def check(self, X: Any) -> None:
         """Raise a ValueError that names the kernel when a value of ``X`` (n, d) is outside its domain."""
@@ -186,22 +193,34 @@ class Kernel(BaseEstimator):
         self.check(X)
         if not same:
             self.check(Z)
-        return self._gram(X, Z).astype(X.dtype, copy=False)
+        if self.takes_csr:
+            return self._gram(X, Z).astype(X.dtype, copy=False)
+        return self._in_blocks(X, Z)
+
+    def _in_blocks(self, X: Rows, Z: Rows) -> np.ndarray:
+        """The Gram block from dense blocks, so small that the differences of all pairs would fit into memory."""
+        (n, d), m = X.shape, Z.shape[0]
+        K = np.empty((n, m), X.dtype)
+        for columns in spans(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
+            right = dense(Z[columns])
+            for rows in spans(n, MEMORY_ELEMENTS // max(1, d * len(right))):
+                K[rows, columns] = self._gram(dense(X[rows]), right)
+        return K
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         """`pairwise` on checked rows of one dtype; the result may be float64."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method _gram(X, Z), the kernel of all pairs of rows")
 
     def diag(self, X: Any) -> np.ndarray:
         """``k(x_i, x_i)`` of every row of ``X`` (n, d), shape (n,)."""
         self.validate()
         X = as_rows(X)
         self.check(X)
-        return self._diag(X).astype(X.dtype, copy=False)
+        return self._diag(X if self.takes_csr else dense(X)).astype(X.dtype, copy=False)
 
     def _diag(self, X: Rows) -> np.ndarray:
-        """`diag` on checked rows."""
-        raise NotImplementedError
+        """`diag` on checked rows; without a formula, from the Gram matrices of single rows."""
+        return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
     @property
     def has_features(self) -> bool:
@@ -236,7 +255,7 @@ class Kernel(BaseEstimator):
         self.validate()
         X = as_rows(X)
         self.check(X)
-        Z = self._features(X, draw)
+        Z = self._features(X if self.takes_csr or self.is_fourier else dense(X), draw)
         return Z.reshape(X.shape[0], math.prod(Z.shape[1:]))
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
@@ -282,6 +301,8 @@ class FourierKernel(Kernel):
 
     #: Whether the frequencies have no preferred direction, as orthogonal maps need.
     isotropic: ClassVar[bool] = False
+    #: Whether the coordinates of a frequency are independent and alike: rows may then get wider while a model learns.
+    independent: ClassVar[bool] = False
 
     @property
     def is_fourier(self) -> bool:

@@ -20,6 +20,7 @@ class CoordinateKernel(Kernel):
     """
 
     combine: ClassVar[np.ufunc] = np.add
+    takes_csr = True
 
     def _term(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Term of a coordinate, for arrays that broadcast against each other."""

@@ -44,6 +44,7 @@ class Hellinger(Kernel):
     """
 
     name = "hellinger"
+    takes_csr = True
     domain = "nonnegative"
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
@@ -10,6 +13,8 @@ from kernelstream.rows import Rows, dense
 
 #: Rows that the median distance looks at.
 MEDIAN_ROWS = 200
+#: Rows on which a kernel without a rule of its own is compared with the Gaussian.
+COMPARED_ROWS = 64
 
 
 def _degenerate(X: Rows) -> bool:
@@ -65,3 +70,49 @@ def laplacian_gamma(rule: str, X: Rows) -> float:
     if _degenerate(X if rule == "scale" else X[:MEDIAN_ROWS]):
         return 1 / max(d, 1)
     return 1 / (d * variance(X) ** 0.5) if rule == "scale" else 1 / median_distance(X, "cityblock")
+
+
+def as_wide_as_gaussian(kernel: Callable[[float], Any], rule: str, X: Rows) -> float:
+    """The bandwidth at which the median kernel value of (at most 64) rows is that of the Gaussian under the same rule.
+
+    The kernel must rise or fall with its bandwidth; it is compared after division by ``sqrt(k(x, x) k(z, z))``. Rows
+    that are all the same give 1.
+
+    Parameters
+    ----------
+    kernel : callable
+        From a bandwidth to the kernel.
+    rule : {"scale", "median"}
+    X : (n, d)
+    """
+    from scipy.optimize import brentq  # slow to import, and wanted only here
+
+    rows = X[:COMPARED_ROWS]
+    gamma = gaussian_gamma(rule, X)
+    if _degenerate(rows):
+        return 1.0
+    D2 = pdist(dense(rows).astype(np.float64), "sqeuclidean")
+    goal = float(np.exp(-gamma * (np.median(D2) or np.median(D2[D2 > 0]))))
+    pairs = np.triu_indices(rows.shape[0], 1)
+    kept = D2 > 0 if np.median(D2) == 0 else np.ones(len(D2), bool)
+
+    def beyond(log_value: float) -> float:
+        """How much the kernel is above the Gaussian."""
+        made = kernel(float(np.exp(log_value)))
+        with np.errstate(all="ignore"):
+            size = np.sqrt(made.diag(rows).astype(np.float64))
+            values = (made.pairwise(rows, rows) / np.outer(size, size))[pairs][kept]
+        return float(np.nan_to_num(np.median(values))) - goal
+
+    start, step = beyond(0.0), 1.0
+    while start != 0.0 and step < 1024:
+        for end in (-step, step):
+            if np.sign(beyond(end)) != np.sign(start):
+                return float(np.exp(brentq(beyond, min(0.0, end), max(0.0, end), xtol=1e-9)))
+        step *= 2
+    if start == 0.0:
+        return 1.0
+    raise ValueError(
+        f"{type(kernel(1.0)).__name__} has no rule {rule!r} for its bandwidth, and none makes it as wide as the "
+        f"Gaussian: give a number, or the kernel a method _estimate(rule, X)"
+    )

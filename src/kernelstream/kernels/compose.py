@@ -16,6 +16,8 @@ __all__ = ["Product", "Scale", "Sum"]
 class _Pair(Kernel):
     """A kernel of two kernels, ``left`` and ``right``."""
 
+    takes_csr = True  # each kernel sees to its own rows
+
     def __init__(self, left: Any, right: Any):
         self.left = left
         self.right = right
@@ -168,6 +170,7 @@ class Scale(Kernel):
     """
 
     name = "scale"
+    takes_csr = True
 
     def __init__(self, kernel: Any, factor: float = 1.0):
         self.kernel = kernel

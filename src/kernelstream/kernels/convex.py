@@ -46,7 +46,6 @@ class Convex(CoordinateKernel):
     name = "convex"
     bandwidth = "gamma"
     combine = np.multiply
-    _positive = ("gamma",)
 
     def __init__(self, profile: Callable[[np.ndarray], np.ndarray], gamma: float | str = "scale"):
         self.profile = profile

@@ -35,6 +35,7 @@ class Linear(Kernel):
     """
 
     name = "linear"
+    takes_csr = True
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         return inner(X, Z)
@@ -70,6 +71,7 @@ class DotProduct(Kernel):
     """
 
     name = "dot_product"
+    takes_csr = True
 
     def __init__(self, coefficients: Any = (1.0, 1.0, 0.5)):
         self.coefficients = coefficients
@@ -141,9 +143,9 @@ class Polynomial(Kernel):
     """
 
     name = "polynomial"
+    takes_csr = True
     bandwidth = "gamma"
     rules = ("scale",)
-    _positive = ("gamma",)
 
     def __init__(self, degree: int = 3, c: float = 1.0, gamma: float | str = "scale"):
         self.degree = degree
@@ -214,6 +216,7 @@ class ArcCosine(Kernel):
     """
 
     name = "arc_cosine"
+    takes_csr = True
 
     def __init__(self, order: int = 1):
         self.order = order

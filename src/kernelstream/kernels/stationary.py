@@ -40,9 +40,10 @@ class Gaussian(FourierKernel):
     """
 
     name = "gaussian"
+    independent = True
+    takes_csr = True
     bandwidth = "gamma"
     isotropic = True
-    _positive = ("gamma",)
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma: Any = gamma
@@ -80,8 +81,8 @@ class Laplacian(FourierKernel, CoordinateKernel):
     """
 
     name = "laplacian"
+    independent = True
     bandwidth = "gamma"
-    _positive = ("gamma",)
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma: Any = gamma
@@ -128,9 +129,9 @@ class Cauchy(FourierKernel, CoordinateKernel):
     """
 
     name = "cauchy"
+    independent = True
     bandwidth = "gamma"
     combine = np.multiply
-    _positive = ("gamma",)
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma: Any = gamma
@@ -176,9 +177,9 @@ class Matern(FourierKernel):
     """
 
     name = "matern"
+    takes_csr = True
     bandwidth = "length"
     isotropic = True
-    _positive = ("length",)
 
     def __init__(self, nu: float = 1.5, length: float | str = "scale"):
         self.nu = nu
@@ -258,6 +259,7 @@ class SpectralMixture(FourierKernel):
     """
 
     name = "spectral_mixture"
+    takes_csr = True
 
     def __init__(self, weights: Any = (1.0,), means: Any = (0.0,), scales: Any = (1.0,)):
         self.weights = weights

@@ -1,8 +1,9 @@
 """Losses ``l(y, f)`` of a score ``f`` and their derivatives in ``f``.
 
 Every loss is a small immutable parameter holder. ``value`` and ``gradient`` are elementwise and take numbers or arrays;
-a formula is written once against a tiny namespace ``xp`` (numpy for arrays, plain Python for numbers), because the
-python engine asks for one number per row and numpy would spend more time on its own bookkeeping than on the formula.
+a formula is written once, against a namespace ``xp``. It is numpy; the losses of this module keep to a few functions
+that plain Python has too (``plain = True``), because the python engine asks for one number per row and numpy would
+spend more time on its own bookkeeping than on the formula.
 
 Conventions, for all learners: a score 0 predicts +1, a multi-class tie predicts the lowest index.
 
@@ -15,7 +16,7 @@ Conventions, for all learners: a score 0 predicts +1, a multi-class tie predicts
 
 from ._base import Loss, get, names, register
 from .binary import Hinge, Logistic, Perceptron, SquaredHinge
-from .multiclass import CrammerSinger, MulticlassPerceptron, OneVsRest, Softmax
+from .multiclass import CrammerSinger, MulticlassLoss, MulticlassPerceptron, OneVsRest, Softmax
 from .regression import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "MulticlassLoss",
     "MulticlassPerceptron",
     "OneVsRest",
     "Perceptron",

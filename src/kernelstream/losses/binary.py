@@ -25,6 +25,7 @@ class Hinge(Loss):
     name = "hinge"
     piecewise_linear = True
     kind = "binary"
+    plain = True
     bound = 1.0
 
     def __init__(self, closed: bool = False) -> None:
@@ -47,6 +48,7 @@ class SquaredHinge(Loss):
 
     name = "squared_hinge"
     kind = "binary"
+    plain = True
 
     def _value(self, y, f, xp):
         gap = xp.maximum(0.0, 1.0 - y * f)
@@ -62,6 +64,7 @@ class Logistic(Loss):
 
     name = "logistic"
     kind = "binary"
+    plain = True
     bound = 1.0
 
     def _value(self, y, f, xp):
@@ -101,6 +104,7 @@ class Perceptron(Loss):
     name = "perceptron"
     piecewise_linear = True
     kind = "binary"
+    plain = True
     bound = 1.0
 
     def _value(self, y, f, xp):

@@ -9,14 +9,18 @@ from sklearn.utils.metaestimators import available_if
 
 from ._base import Loss, arrays, get, register
 
-__all__ = ["CrammerSinger", "MulticlassPerceptron", "OneVsRest", "Softmax"]
+__all__ = ["CrammerSinger", "MulticlassLoss", "MulticlassPerceptron", "OneVsRest", "Softmax"]
 
 
-class _Multiclass(Loss):
-    """Shapes of the multi-class losses; a single column means a single class, and its loss is 0."""
+class MulticlassLoss(Loss):
+    """Base of the multi-class losses.
+
+    Their formulas get y (n,) integers and f (n, C), or one row, an integer and f (C,), with at least two classes: a
+    single column means a single class, and its loss is 0. ``_value`` gives one number per row, ``_gradient`` an array
+    like f.
+    """
 
     kind = "multiclass"
-    bound = 1.0
 
     def value(self, y: Any, f: Any) -> Any:
         """Loss of each row: (n,), (n, C) -> (n,), or number, (C,) -> number."""
@@ -65,7 +69,7 @@ def _two_columns(y: Any, s: Any, act: Any, f: np.ndarray) -> np.ndarray:
 
 
 @register
-class CrammerSinger(_Multiclass):
+class CrammerSinger(MulticlassLoss):
     """max(0, 1 - f_y + max_{s != y} f_s); derivative +1 at s and -1 at y where the loss is positive.
 
     Among equal rivals s is the lowest index.
@@ -78,6 +82,7 @@ class CrammerSinger(_Multiclass):
 
     name = "crammer_singer"
     piecewise_linear = True
+    bound = 1.0
 
     def __init__(self, closed: bool = False) -> None:
         self.closed = closed
@@ -93,7 +98,7 @@ class CrammerSinger(_Multiclass):
 
 
 @register
-class MulticlassPerceptron(_Multiclass):
+class MulticlassPerceptron(MulticlassLoss):
     """max(0, max_{s != y} f_s - f_y); derivative +1 at s and -1 at y where the predicted class is wrong.
 
     A tie between y and a lower index predicts the lower index, so it counts as wrong.
@@ -101,6 +106,7 @@ class MulticlassPerceptron(_Multiclass):
 
     name = "multiclass_perceptron"
     piecewise_linear = True
+    bound = 1.0
 
     def _value(self, y, f, xp):
         _, f_s, f_y = _rival(y, f)
@@ -112,10 +118,11 @@ class MulticlassPerceptron(_Multiclass):
 
 
 @register
-class Softmax(_Multiclass):
+class Softmax(MulticlassLoss):
     """Softmax cross-entropy, log(sum_c exp(f_c)) - f_y; it has probabilities."""
 
     name = "softmax"
+    bound = 1.0
 
     def _value(self, y, f, xp):
         f_y = f[y] if f.ndim == 1 else f[np.arange(len(f)), y]
@@ -145,7 +152,7 @@ def _inner_has_probability(self: OneVsRest) -> bool:
 
 
 @register
-class OneVsRest(_Multiclass):
+class OneVsRest(MulticlassLoss):
     """Sum over the classes of a binary loss with target +1 in column y and -1 in the others.
 
     Parameters
@@ -178,10 +185,10 @@ class OneVsRest(_Multiclass):
     def check(self) -> None:
         get(self.loss, task="binary")
 
-    def native(self) -> tuple[str, list[float]]:
+    def native(self) -> tuple[str, list[float]] | None:
         """``"one_vs_rest:NAME"`` and the parameters of the binary loss NAME."""
-        name, parameters = self.inner.native()
-        return f"{self.name}:{name}", parameters
+        inner = self.inner.native()
+        return None if inner is None else (f"{self.name}:{inner[0]}", inner[1])
 
     def _signs(self, y, f):
         signs = np.full_like(f, -1.0)

@@ -22,6 +22,7 @@ class Squared(Loss):
 
     name = "squared"
     kind = "regression"
+    plain = True
 
     def __init__(self, epsilon: float = 0.0) -> None:
         self.epsilon = epsilon
@@ -45,6 +46,7 @@ class Absolute(Loss):
     name = "absolute"
     piecewise_linear = True
     kind = "regression"
+    plain = True
     bound = 1.0
 
     def _value(self, y, f, xp):
@@ -67,6 +69,7 @@ class EpsilonInsensitive(Loss):
     name = "epsilon_insensitive"
     piecewise_linear = True
     kind = "regression"
+    plain = True
     bound = 1.0
 
     def __init__(self, epsilon: float = 0.1) -> None:
@@ -95,6 +98,7 @@ class Huber(Loss):
 
     name = "huber"
     kind = "regression"
+    plain = True
 
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
@@ -128,6 +132,7 @@ class Quantile(Loss):
 
     name = "quantile"
     kind = "regression"
+    plain = True
 
     def __init__(self, tau: float = 0.5) -> None:
         self.tau = tau

@@ -9,7 +9,7 @@ An experiment is one declarative file in ``experiments/``: data, algorithms, gri
 
 from ._experiment import Algorithm, Data, Experiment, Printed, load, names, parse
 from ._records import Records
-from ._runner import run
+from ._runner import NoData, run
 from ._table import Cell, table, worse
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Cell",
     "Data",
     "Experiment",
+    "NoData",
     "Printed",
     "Records",
     "load",

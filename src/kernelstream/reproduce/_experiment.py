@@ -49,6 +49,9 @@ class Data:
         training part, or on 4/5 of the rows.
     rows, test_rows : int or None
         At most so many rows, drawn at random; the first ones of a stream in its own order.
+    order : {"file"} or None
+        "file" keeps the rows of an online run in the order of the file, the first of them where there are more: for
+        streams, whose order means something. Repetitions then differ in the seeds of the learners only.
     river : str or None
         A generator of ``river.datasets.synth`` that makes the rows; ``values`` are its arguments.
     positive : int or None
@@ -68,6 +71,7 @@ class Data:
     split: str = "all"
     rows: int | None = None
     test_rows: int | None = None
+    order: str | None = None
     positive: int | None = None
     classes: tuple[int, ...] = ()
     pca: int | None = None
@@ -143,7 +147,7 @@ class Experiment:
     tune_rows : int or None
         Rows on which grids are searched.
     isolate : bool
-        Each run has a process of its own, so that its memory can be told.
+        Each run has a process of its own, so that its memory and its processor time can be told.
     alone : bool
         One run at a time: threads or seconds are what is looked at.
     axis : str
@@ -259,6 +263,11 @@ def parse(name: str, text: str) -> Experiment:
         raise ValueError(f"{name}: kind must be one of {', '.join(KINDS)}, got {found.kind!r}")
     if found.measure not in MEASURES:
         raise ValueError(f"{name}: measure must be one of {', '.join(MEASURES)}, got {found.measure!r}")
+    for d in data:
+        if d.order is not None and (d.order != "file" or found.kind != "online"):
+            raise ValueError(
+                f"{name}: order of {d.name} must be 'file', in an online run, or left out; got {d.order!r}"
+            )
     labels, sets = {a.label for a in algorithms}, {d.name for d in data}
     if found.axis != "seconds" and not any(found.axis in a.sweep for a in algorithms):
         raise ValueError(f"{name}: the axis {found.axis!r} is swept by no algorithm")

@@ -36,7 +36,7 @@ def _load(name: str, scale: str | None, classes: tuple[int, ...], pca: int | Non
 
 
 def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
-    """X, y in a random order, the held-out X and y (None in an online run), and the task."""
+    """X, y in a random order or their own, the held-out X and y (None in an online run), and the task."""
     bunch = _load(data.name, data.scale, tuple(data.classes), data.pca)
     y, task = bunch.y, bunch.task
     if data.positive is not None:
@@ -56,7 +56,7 @@ def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, An
         mixed = np.random.default_rng(0).permutation(len(y))  # one split for all orders
         cut = len(y) * 4 // 5
         train, test = mixed[:cut], mixed[cut:]
-    train = rng.permutation(train)[: data.rows]
+    train = (train if data.order == "file" else rng.permutation(train))[: data.rows]
     if test is None:
         return bunch.X[train], y[train], None, None, task
     test = np.random.default_rng(1).permutation(test)[: data.test_rows]
@@ -108,7 +108,10 @@ def run_job(
     before = peak_mb()
     est = build(algorithm, task, settings, order)
     if experiment.kind == "online":
-        result = prequential(est, X, y, block_size=algorithm.block, metrics=metric, curve_points=30, progress=False)
+        result = prequential(
+            est, X, y, block_size=algorithm.block, metrics=metric, curve_points=30, progress=False,
+            clock=time.process_time if experiment.isolate else None,
+        )  # fmt: skip
         value, seconds, curve = result.metrics[metric], result.seconds, result.curves[metric]
         curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
     else:

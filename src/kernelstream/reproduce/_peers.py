@@ -34,6 +34,68 @@ def needed(name: str, package: str) -> Any:
         raise ImportError(f"this comparison needs {package}: pip install 'kernelstream[peers]'") from None
 
 
+class _Constant:
+    """The same answer to every row: no column is looked at. What a learner must beat."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        self._estimator_type = "regressor" if task == "regression" else "classifier"
+        self.answer: Any = 0
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.dummy import DummyClassifier, DummyRegressor
+
+        return (DummyRegressor() if self.task == "regression" else DummyClassifier()).__sklearn_tags__()
+
+    def partial_fit(self, X: Any, y: np.ndarray, classes: Any = None) -> _Constant:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: np.ndarray) -> _Constant:
+        return self.partial_fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(X.shape[0], self.answer)
+
+
+class _Usual(_Constant):
+    """The most frequent label so far (the first of several), or the mean."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(task)
+        self.counts: dict[Any, int] = {}
+        self.n, self.mean = 0, 0.0
+
+    def partial_fit(self, X: Any, y: np.ndarray, classes: Any = None) -> _Usual:
+        for target in y.tolist():
+            if self.task == "regression":
+                self.n += 1
+                self.mean += (target - self.mean) / self.n
+            else:
+                self.counts[target] = self.counts.get(target, 0) + 1
+        self.answer = self.mean if self.task == "regression" else max(self.counts, key=lambda label: self.counts[label])
+        return self
+
+
+class _Last(_Constant):
+    """The label or the number of the row before."""
+
+    def partial_fit(self, X: Any, y: np.ndarray, classes: Any = None) -> _Last:
+        self.answer = y[-1]
+        return self
+
+
+@_enter
+def _usual(task: str, settings: dict[str, Any], seed: int) -> Any:
+    """Baseline: the majority of the labels, or the mean of the numbers."""
+    return _Usual(task)
+
+
+@_enter
+def _last(task: str, settings: dict[str, Any], seed: int) -> Any:
+    """Baseline: what came last."""
+    return _Last(task)
+
+
 class _Mapped:
     """A scikit-learn feature map fitted to the first rows, then a linear model that learns block by block."""
 

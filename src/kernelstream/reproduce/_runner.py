@@ -21,6 +21,10 @@ from ._records import Records, environment
 CURVES = 5  #: repetitions whose curves are kept: enough for a picture
 
 
+class NoData(ValueError):
+    """Data sets that were asked for, or all of an experiment, are not there."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A run that is still to be done."""
@@ -65,6 +69,11 @@ def run(
     Returns
     -------
     Records
+
+    Raises
+    ------
+    NoData
+        A ValueError: a data set that was asked for, or every one of the experiment, is not there.
     """
     experiment = load(experiment) if isinstance(experiment, str) else experiment
     experiment = experiment.quick() if quick else experiment
@@ -72,8 +81,14 @@ def run(
     chosen = None if only is None else set(only)
     labels = None if algorithms is None else set(algorithms)
     needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data if d.river is None}
-    missing = (needed if chosen is None else needed & chosen) - set(datasets.names())
-    for name in sorted(missing):
+    missing = needed - set(datasets.names())
+    lacking = missing if chosen is None else missing & chosen
+    if lacking and (chosen is not None or lacking == needed):
+        raise NoData(
+            f"{experiment.name}: {', '.join(sorted(lacking))} {'is' if len(lacking) == 1 else 'are'} not there: set "
+            f"KERNELSTREAM_DATA to the folder that holds the data sets"
+        )
+    for name in sorted(lacking):
         warnings.warn(
             f"{experiment.name}: data set {name!r} is not there and left out (KERNELSTREAM_DATA names the folder)",
             stacklevel=2,

@@ -91,6 +91,11 @@ def _mean_std(cell: Cell, measure: str) -> str:
     return number(cell.mean, measure) + spread
 
 
+def _heading(experiment: Experiment, name: str) -> str:
+    """Name of a data set above its column, and whether its rows kept their order."""
+    return f"{name}, in its order" if any(d.name == name and d.order == "file" for d in experiment.data) else name
+
+
 def _paper(cell: Cell, measure: str) -> str:
     if cell.printed is None:
         return ""
@@ -108,8 +113,9 @@ def _page(found: list[tuple[Experiment, list[Cell], Records]], quick: bool) -> s
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<link rel='icon' href='data:,'><title>kernelstream: results</title><style>{STYLE}</style>",
         "<h1>kernelstream: the papers' results, computed again</h1>",
-        "<p>Mean ± standard deviation over random orders of the rows; the best of each column in bold; the paper's "
-        "own figure beside ours. All of it is written from the raw runs beside it (<code>*.jsonl</code>).</p>",
+        "<p>Mean ± standard deviation over random orders of the rows (over seeds, where a set keeps its order); the "
+        "best of each column in bold; the paper's own figure beside ours. All of it is written from the raw runs "
+        "beside it (<code>*.jsonl</code>).</p>",
     ]
     if quick:
         parts.append(
@@ -172,7 +178,7 @@ def _html_table(experiment: Experiment, cells: list[Cell]) -> str:
     top = best(experiment, cells)
     late = {(c.data, c.algorithm) for c in worse(experiment, cells)}
     width = {d: 3 + (d in paper) + memory for d in sets}
-    head = "".join(f"<th colspan='{width[d]}'>{esc(d)}</th>" for d in sets)
+    head = "".join(f"<th colspan='{width[d]}'>{esc(_heading(experiment, d))}</th>" for d in sets)
     sub = "".join(
         f"<th>{UNITS[measure]}</th>{'<th>paper</th>' if d in paper else ''}<th>s</th><th>size</th>"
         f"{'<th>MB</th>' if memory else ''}"
@@ -238,6 +244,9 @@ def _pictures(experiment: Experiment, plain: list[Cell], swept: list[Cell]) -> I
 
 
 def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
+    def esc(value: Any) -> str:
+        return html.escape(str(value))
+
     seen: dict[str, dict[str, Any]] = {}
     for _, _, records in found:
         for where in records.environments():
@@ -246,8 +255,8 @@ def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     for where in seen.values():
         versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
         lines.append(
-            f"<li>{html.escape(where['processor'])} ({where['machine']}), {where['cores']} cores, "
-            f"Python {where['python']}; {html.escape(versions)}</li>"
+            f"<li>{esc(where['processor'])} ({esc(where['machine'])}), {esc(where['cores'])} cores, "
+            f"Python {esc(where['python'])}; {esc(versions)}</li>"
         )
     return f"<h2>Machines and versions</h2><ul>{''.join(lines)}</ul>"
 
@@ -273,7 +282,8 @@ def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
     sets = list(dict.fromkeys(cell.data for cell in cells))
     top = best(experiment, cells)
     lines = [f"## {experiment.source}, {experiment.place}: {experiment.title}", ""]
-    lines += [f"| {UNITS[measure]} | {' | '.join(sets)} |", f"|---|{'---:|' * len(sets)}"]
+    heads = [_heading(experiment, d) for d in sets]
+    lines += [f"| {UNITS[measure]} | {' | '.join(heads)} |", f"|---|{'---:|' * len(sets)}"]
     for label in dict.fromkeys(cell.algorithm for cell in cells):
         row = []
         for d in sets:

@@ -98,7 +98,8 @@ class BlockRecursion(RowRecursion):
         return F, S
 
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray, S: np.ndarray) -> None:
-        state, (n, k), rule = self.state, y.shape, self.rule.native()
+        state, (n, k) = self.state, y.shape
+        rule: Any = self.rule.native()  # there is one, or the recursion would be that of rows
         j = state["n_window"]
         importance = self.ones[:n] if weight is None else weight
         scale: np.ndarray | float = 1.0

@@ -18,10 +18,11 @@ def learn(
     :mod:`.rules`.
     """
     F = np.empty(y.shape)
-    if engine.NAME != "python":
+    native = None if engine.NAME == "python" else rule.native()
+    if native is not None:
         from .. import _core
 
-        _core.diagonal_pass(Z, y, weight, A, w, F, *rule.native())
+        _core.diagonal_pass(Z, y, weight, A, w, F, *native)
         return F
     for i, z in enumerate(Z):
         for o in range(len(w)):

@@ -116,10 +116,10 @@ class RowRecursion:
 
 def make(engine: Any, state: State, rule: Rule, forgetting: float = 1.0) -> RowRecursion:
     """The recursion of an engine."""
-    if engine.NAME == "python":
-        return RowRecursion(state, rule, forgetting)
     if engine.NAME == "torch":
         return engine.least_squares(state, rule, forgetting)
+    if engine.NAME == "python" or rule.native() is None:
+        return RowRecursion(state, rule, forgetting)
     from .blocks import BlockRecursion
 
     return BlockRecursion(state, rule, forgetting)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._twins import twins
 from ..losses import Loss
 
 
@@ -28,8 +29,8 @@ class Rule:
         """The prediction made from raw scores."""
         return f
 
-    def native(self) -> tuple[str, list[float], str, list[float]]:
-        """Names and parameters of the C++ twin and of its loss."""
+    def native(self) -> tuple[str, list[float], str, list[float]] | None:
+        """Names and parameters of the compiled twin and of its loss; None where there is none."""
         return self.name, [], "squared", [0.0]
 
 
@@ -79,5 +80,6 @@ class Newton(Rule):
     def show(self, f: np.ndarray) -> np.ndarray:
         return np.clip(f, -self.bound, self.bound)
 
-    def native(self) -> tuple[str, list[float], str, list[float]]:
-        return self.name, [self.curvature, self.bound], *self.loss.native()
+    def native(self) -> tuple[str, list[float], str, list[float]] | None:
+        loss = twins(self.loss)
+        return None if loss is None else (self.name, [self.curvature, self.bound], *loss)

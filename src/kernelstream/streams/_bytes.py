@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import os
+import stat
 import sys
 from typing import Any
 
@@ -24,6 +25,16 @@ def name_of(source: Any) -> str:
     return str(getattr(source, "name", None) or type(source).__name__)
 
 
+def is_pipe(source: Any) -> bool:
+    """Whether a source can be read only once: standard input, or a path to a pipe, a socket or a terminal."""
+    if not isinstance(source, (str, os.PathLike)):
+        return False
+    try:
+        return source == "-" or not stat.S_ISREG(os.stat(source).st_mode)
+    except OSError:  # opening it will say what is wrong
+        return False
+
+
 class Bytes:
     """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
 
@@ -39,8 +50,8 @@ class Bytes:
         else:
             self.raw = sys.stdin.buffer if source == "-" else source
             self.size = None
-            if not hasattr(self.raw, "peek"):
-                self.raw = io.BufferedReader(self.raw) if isinstance(self.raw, io.RawIOBase) else _Peekable(self.raw)
+        if self.size is None:  # a pipe may give a byte at a time, and `peek` of its buffer would not wait for the next
+            self.raw = _Peekable(io.BufferedReader(self.raw) if isinstance(self.raw, io.RawIOBase) else self.raw)
         magic = self.raw.peek(4)[:4]
         self.packing = next((kind for start, kind in _PACKED.items() if magic.startswith(start)), None)
         self.file = _unpacked(self.raw, self.packing, self.name)
@@ -72,7 +83,7 @@ class Bytes:
             self.offset = offset
             return
         if offset < self.offset:
-            if not self.own:
+            if self.size is None:
                 raise ValueError(f"{self.name} cannot be read again from an earlier position")
             self.raw.seek(0)
             self.file = _unpacked(self.raw, self.packing, self.name)
@@ -94,7 +105,7 @@ class Bytes:
 
 
 class _Peekable:
-    """A binary file object without ``peek``: one that cannot be a raw file."""
+    """A binary file object that can be looked at before it is read, however few bytes it gives at a time."""
 
     def __init__(self, file: Any):
         self.file, self.held = file, b""
@@ -112,6 +123,9 @@ class _Peekable:
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def _unpacked(raw: Any, packing: str | None, name: str) -> Any:

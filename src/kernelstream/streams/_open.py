@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ._base import Stream
-from ._bytes import Text, name_of
+from ._bytes import Text, is_pipe, name_of
 from .arrays import Arrays
 from .csv import CSV
 from .iterators import Blocks
@@ -52,6 +52,14 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
         return source
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         return _in_memory(source, options)
+    return open_once(source, format, options)
+
+
+def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stream:
+    """The stream of a path or a file object, which is opened once, whatever it is.
+
+    ``choices`` are options: the first that the reader of this format has a use for are taken.
+    """
     if format is None:
         format = _BY_NAME.get(_suffix(name_of(source)))
     kind, text = FORMATS.get(format or ""), None
@@ -64,9 +72,18 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
             source = text
         else:
             text.bytes.close()
-    if kind not in (LibSVM, CSV) and (source == "-" or not isinstance(source, (str, os.PathLike))):
+    if kind not in (LibSVM, CSV) and (is_pipe(source) or not isinstance(source, (str, os.PathLike))):
         raise ValueError(f"{name_of(source)}: {kind.__name__} streams are read from files, not from pipes")
-    return kind(source, **_fitting(kind, options))
+    for options in choices[:-1]:
+        try:
+            return kind(source, **_fitting(kind, options))
+        except NoSuchOption:
+            continue
+    return kind(source, **_fitting(kind, choices[-1]))
+
+
+class NoSuchOption(ValueError):
+    """A reader has no use for an option."""
 
 
 def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
@@ -107,5 +124,5 @@ def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():
         if key not in known and value is not None:
-            raise ValueError(f"{key!r} is no option of {kind.__name__} streams")
+            raise NoSuchOption(f"{key!r} is no option of {kind.__name__} streams")
     return {key: value for key, value in options.items() if key in known}

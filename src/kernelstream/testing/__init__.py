@@ -1,4 +1,4 @@
-"""Conformance kit: checks that every kernel, loss, feature map, update and streaming estimator must pass.
+"""Conformance kit: what every kernel, loss, feature map, update, budget strategy and streaming estimator must keep.
 
 Each check raises an ``AssertionError`` that says what is wrong. They run over everything kernelstream registers, and
 are meant just as much for components written elsewhere.
@@ -18,6 +18,7 @@ _HOME = {
     "check_loss": "losses",
     "check_feature_map": "features",
     "check_update": "updates",
+    "check_budget": "budgets",
     "check_streaming": "streaming",
 }
 

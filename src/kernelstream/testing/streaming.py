@@ -37,7 +37,7 @@ def check_streaming(
     Parameters
     ----------
     estimator : estimator
-        Unfitted, with an integer ``random_state`` where it is random; it is cloned, never changed.
+        Unfitted; it is cloned, never changed. Where its ``random_state`` is None, 0 is used.
     rtol : float
         Relative tolerance between engines and, in the native engine, between splits.
     chunks : tuple of int
@@ -106,7 +106,10 @@ def assert_same_scores(a: np.ndarray, b: np.ndarray, rtol: float, what: str) -> 
 
 
 def _maker(estimator: Any, engine: Any) -> Callable[[], Any]:
-    return lambda: clone(estimator).set_params(engine=engine)
+    params = {"engine": engine}
+    if estimator.get_params(deep=False).get("random_state", 0) is None:
+        params["random_state"] = 0  # or no two models would be the same
+    return lambda: clone(estimator).set_params(**params)
 
 
 def _in_chunks(est: Any, X: Any, y: Any, chunk: int, start: int = 0) -> list[np.ndarray]:
@@ -231,7 +234,7 @@ def _check_bounded(make: Callable[[], Any], X: Any, y: Any) -> None:
     size = _bytes(est.state_)
     for _ in range(2):
         est.learn(X, y)
-    assert _bytes(est.state_) == size, f"{type(est).__name__}: state grew from {size} to {_bytes(est.state_)} bytes"
+    assert _bytes(est.state_) <= size, f"{type(est).__name__}: state grew from {size} to {_bytes(est.state_)} bytes"
 
 
 def _bytes(state: dict[str, Any]) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .._names import unknown
+from .._names import enter as enter_name
+from .._names import find, listed
 
 TASKS = ("binary", "multiclass", "regression")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?
@@ -40,6 +41,7 @@ def recipe(reference: str, tasks: tuple[str, ...] = TASKS) -> Callable[[Callable
     """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo."""
 
     def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+        enter_name({name: known.build for name, known in _RECIPES.items()}, "algorithm", build.__name__, build)
         _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build)
         return build
 
@@ -48,14 +50,12 @@ def recipe(reference: str, tasks: tuple[str, ...] = TASKS) -> Callable[[Callable
 
 def names(task: str | None = None) -> list[str]:
     """Names of all algorithms, or of those that serve a task."""
-    return sorted(name for name, found in _RECIPES.items() if task is None or task in found.tasks)
+    return [name for name in listed(_RECIPES) if task is None or task in _RECIPES[name].tasks]
 
 
 def get(name: str) -> Recipe:
     """The recipe of a name."""
-    if name in _RECIPES:
-        return _RECIPES[name]
-    raise unknown("algorithm", name, _RECIPES)
+    return find(_RECIPES, "algorithm", name)
 
 
 def make(name: str, task: str | None = None, **params: Any) -> Any:

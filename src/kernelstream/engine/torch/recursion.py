@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..._twins import twin
 from ...losses import Loss
 from ...updates import Update
 from .formulas import centred, keep, load, mean_after, read_memory, shared, step_of, store, write_memory
@@ -31,6 +32,7 @@ LOSSES = (
     "hinge", "squared_hinge", "logistic", "perceptron", "squared", "absolute", "epsilon_insensitive", "huber",
     "quantile", "crammer_singer", "multiclass_perceptron", "softmax",
 )  # fmt: skip
+REST = "one_vs_rest:"  # before the name of a binary loss
 UPDATES = ("ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting")
 
 
@@ -55,15 +57,12 @@ class Program(NamedTuple):
 
 def program(loss: Loss, update: Update) -> Program | None:
     """The recursion of a loss and an update, or None if one of them is not known here."""
-    try:
-        (name, p), (step, q) = loss.native(), update.native()
-    except NotImplementedError:
+    losses = twin(loss, lambda name: name.removeprefix(REST) in LOSSES)
+    updates = twin(update, UPDATES.__contains__)
+    if losses is None or updates is None:
         return None
-    head, _, inner = name.partition(":")
-    rest = head == "one_vs_rest"
-    name = inner if rest else head
-    if name not in LOSSES or step not in UPDATES:
-        return None
+    (name, p), (step, q) = losses, updates
+    rest, name = name.startswith(REST), name.removeprefix(REST)
     closed = name in ("hinge", "crammer_singer") and bool(p[0])
     number = float(p[0]) if p else 0.0
     flag, rest_of = {

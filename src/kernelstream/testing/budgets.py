@@ -1,0 +1,151 @@
+"""The checks a budget strategy must pass."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .. import budgets, losses, updates
+from ..budgets import Budget
+from ..estimators import BudgetClassifier, BudgetRegressor
+from ..kernels import Gaussian, Kernel
+from ..losses import Loss
+from ..updates import Update
+
+__all__ = ["check_budget"]
+
+_LOSSES = {"binary": "hinge", "multiclass": "crammer_singer", "regression": "epsilon_insensitive"}
+_UPDATES = (updates.OGD(0.5), updates.Perceptron(), updates.OGD(0.5, lam=0.01))
+_ROWS, _BLOCK = 60, 16
+
+
+def check_budget(
+    strategy: str | Budget,
+    loss: str | Loss | None = None,
+    update: str | Update | None = None,
+    *,
+    budget: int = 8,
+    kernel: Kernel | None = None,
+) -> None:
+    """Check a budget strategy: what every support set must keep, whatever leaves it.
+
+    There are never more support vectors than the budget. The score of a row is that of the function that the state
+    describes, ``f(x) = sum_j alpha_j k(s_j, x)``, also when rows come in blocks: a slot that changes is changed through
+    the support set's own methods. The diagonal, and the Gram matrix where the strategy keeps one, are those of the
+    vectors. Nothing is remembered outside of the state: a model with a copy of it goes on in the same way. All numbers
+    are finite, in float32 too.
+
+    Parameters
+    ----------
+    strategy : str or Budget
+    loss, update : optional
+        By default, for every kind of loss that the strategy serves, a piecewise linear one and an update it accepts.
+    budget : int, default=8
+    kernel : Kernel, optional
+        By default a Gaussian.
+
+    Raises
+    ------
+    AssertionError
+        Naming the property that does not hold.
+
+    Examples
+    --------
+    >>> from kernelstream.testing import check_budget
+    >>> check_budget("remove_random")
+    """
+    strategy = budgets.get(strategy)
+    kernel = Gaussian(0.7) if kernel is None else kernel
+    parameters = repr(strategy.get_params())
+    chosen = [losses.get(loss)] if loss is not None else [losses.get(_LOSSES[kind]) for kind in strategy.kinds]
+    for one in chosen:
+        step = _an_update(strategy, kernel, one, update, budget)
+        for dtype in (np.float64, np.float32):
+            est = _estimator(strategy, kernel, one, step, budget)
+            X, y = _stream(one.kind, dtype)
+            _check_rows(est, X, y, 1e-9 if dtype == np.float64 else 1e-4)
+    assert repr(strategy.get_params()) == parameters, "the strategy changed its own parameters"
+
+
+def _an_update(strategy: Budget, kernel: Kernel, loss: Loss, update: Any, budget: int) -> Update:
+    """The update given, or the first that goes with the strategy."""
+    reason = None
+    for candidate in _UPDATES if update is None else (updates.get(update),):
+        try:
+            candidate.check(loss)
+            strategy.check(budget, kernel, loss, candidate)
+        except ValueError as error:
+            reason = error
+        else:
+            return candidate
+    raise AssertionError(f"no update to check {strategy!r} and {loss!r} with: give one ({reason})")
+
+
+def _estimator(strategy: Budget, kernel: Kernel, loss: Loss, update: Update, budget: int) -> Any:
+    kind: Any = BudgetRegressor if loss.kind == "regression" else BudgetClassifier
+    return kind(kernel, budget=budget, strategy=strategy, loss=loss, update=update, engine="python", random_state=0)
+
+
+def _stream(kind: str, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a nonlinear target; some of them occur twice."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(_ROWS, 3)).astype(dtype)
+    X[40:44] = X[20:24]
+    f = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2]
+    if kind == "regression":
+        return X, f
+    return X, np.digitize(f, [0.0] if kind == "binary" else [-0.4, 0.4])
+
+
+def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> None:
+    classes = {} if isinstance(est, BudgetRegressor) else {"classes": np.unique(y)}
+    est.learn(X[:1], y[:1], **classes)
+    blocks, again = copy.deepcopy(est), None
+    found = []
+    for i in range(1, len(X)):
+        expected = _scores(est, X[i : i + 1])
+        found.append(est.learn(X[i : i + 1], y[i : i + 1]))
+        _close(found[-1], expected, tolerance, f"the score of row {i} is not that of the function held before it")
+        _check_state(est, tolerance)
+        if i == len(X) // 2:
+            again = clone(est)
+            again.state_ = copy.deepcopy(est.state_)
+    assert again is not None
+    again.learn(X[len(X) // 2 + 1 :], y[len(X) // 2 + 1 :])
+    for key, value in est.state_.items():
+        assert np.array_equal(value, again.state_[key]), f"something is remembered outside of the state: {key} differs"
+    blocks._expansion(blocks._state).block = _BLOCK
+    _close(blocks.learn(X[1:], y[1:]), np.concatenate(found), tolerance, "rows in blocks have other scores")
+    n = est.n_support_
+    assert blocks.n_support_ == n, f"rows in blocks leave {blocks.n_support_} support vectors, single rows {n}"
+    _close(blocks.state_["support"][:n], est.state_["support"][:n], tolerance, "rows in blocks leave other vectors")
+
+
+def _check_state(est: Any, tolerance: float) -> None:
+    """The state after a row."""
+    state, kernel = est.state_, est._kernel(est._state)
+    n, vectors = est.n_support_, est.support_vectors_
+    assert 0 <= n <= est.budget, f"{n} support vectors under a budget of {est.budget}"
+    for name, value in state.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            assert np.isfinite(value).all(), f"{name} is not finite"
+    if not n:
+        return
+    _close(state["diag"][:n], kernel.diag(vectors), tolerance, "diag is not k(s, s) of the vectors")
+    if "budget_gram" in state:
+        gram = kernel.pairwise(vectors, vectors)
+        _close(state["budget_gram"][:n, :n], gram, tolerance, "the Gram matrix is not that of the vectors")
+
+
+def _scores(est: Any, X: np.ndarray) -> np.ndarray:
+    return np.asarray(est.predict(X) if isinstance(est, BudgetRegressor) else est.decision_function(X))
+
+
+def _close(actual: np.ndarray, expected: np.ndarray, tolerance: float, problem: str) -> None:
+    """Compare relative to the largest expected entry, or to 1."""
+    assert np.shape(actual) == np.shape(expected), f"{problem}: shape {np.shape(actual)}, not {np.shape(expected)}"
+    error = np.abs(np.asarray(actual, float) - np.asarray(expected, float)).max(initial=0)
+    assert error <= tolerance * max(1.0, np.abs(expected).max(initial=0)), f"{problem}: by {error:.3g}"

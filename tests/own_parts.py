@@ -1,0 +1,72 @@
+"""The module of parts that CONTRIBUTING.md shows, built and imported as its reader would."""
+
+import contextlib
+import importlib
+import sys
+from pathlib import Path
+
+from pages import ROOT, blocks
+
+from kernelstream import _plugins, _twins
+from kernelstream.budgets import _base as budgets
+from kernelstream.features import _base as features
+from kernelstream.kernels import _base as kernels
+from kernelstream.losses import _base as losses
+from kernelstream.updates import _REGISTRY as UPDATES
+from kernelstream.zoo._registry import _RECIPES as RECIPES
+
+PAGE = ROOT / "CONTRIBUTING.md"
+NAME = "my_parts"
+
+_CATALOGUES = (kernels._REGISTRY, losses._REGISTRY, UPDATES, budgets._REGISTRY, features._REGISTRY, RECIPES)
+
+
+def written(folder: Path) -> Path:
+    """The page's module in a folder."""
+    path = folder / f"{NAME}.py"
+    path.write_text("\n\n".join(block.code for block in blocks(PAGE) if block.mark == path.name), encoding="utf-8")
+    return path
+
+
+@contextlib.contextmanager
+def undone():
+    """Whatever is registered or imported by that name inside is forgotten afterwards."""
+    before = [dict(catalogue) for catalogue in _CATALOGUES]
+    told, path, asked = set(_twins._TOLD), list(sys.path), _plugins._asked
+    try:
+        yield
+    finally:
+        for catalogue, kept in zip(_CATALOGUES, before, strict=True):
+            catalogue.clear()
+            catalogue.update(kept)
+        _twins._TOLD.clear()
+        _twins._TOLD.update(told)
+        sys.path[:] = path
+        sys.modules.pop(NAME, None)
+        _plugins._asked = asked
+
+
+@contextlib.contextmanager
+def absent():
+    """As if the module had never been imported."""
+    module = sys.modules.get(NAME)
+    with undone():
+        for catalogue in _CATALOGUES:
+            for name, held in list(catalogue.items()):
+                if (held.build if catalogue is RECIPES else held).__module__ == NAME:
+                    del catalogue[name]
+        _twins._TOLD.clear()
+        sys.modules.pop(NAME, None)
+        yield
+    if module is not None:
+        sys.modules[NAME] = module
+
+
+@contextlib.contextmanager
+def imported(folder: Path):
+    """The module, imported; gone afterwards."""
+    written(folder)
+    with undone():
+        sys.path.insert(0, str(folder))
+        importlib.invalidate_caches()
+        yield importlib.import_module(NAME)
