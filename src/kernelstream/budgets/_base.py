@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .. import _undo
 from .._names import unknown
 from ..kernels import Kernel
 from ..losses import Loss
@@ -130,6 +131,7 @@ class SupportSet:
         """The row becomes support vector ``slot``, replacing what was there, with the coefficient (C,)."""
         if slot == self.n:
             self.state["n_support"] += 1
+        _undo.rows(self.support, slot)
         self.support[slot] = dense(self.X[row.i : row.i + 1])[0]
         self.alpha[:, slot] = coefficient / self.scale
         self.diag[slot] = row.k_xx

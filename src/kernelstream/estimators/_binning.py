@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import solvers
+from .. import _undo, solvers
 from .._cores import get_num_threads
 from .._progress import SolverBar
+from .._turns import in_turn
 from ..engine.threads import cuts
 from ..features import RandomBinning, _grids
 from ..features._base import positive_int
@@ -58,8 +59,8 @@ class BinningEstimator(StreamEstimator):
     warm_start: bool
     n_jobs: int | None
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
-        return host(super()._check_X(X, reset))  # cells are numbered here
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # cells are numbered here
 
     # ---------------------------------------------------------------- components
     @property
@@ -81,6 +82,12 @@ class BinningEstimator(StreamEstimator):
     @property
     def _map(self) -> RandomBinning:
         return self._cached("map", lambda: RandomBinning(self.kernel, self.n_components, self.gamma))
+
+    @property
+    def _by_row(self) -> frozenset[str]:  # type: ignore[override]
+        """A row touches few weights, unless all shrink together."""
+        diagonal = self._online and unwrap(self._update)[0].diagonal
+        return frozenset({"w", "G"}) if diagonal else frozenset()
 
     @property
     def _free(self) -> bool:
@@ -159,6 +166,10 @@ class BinningEstimator(StreamEstimator):
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], _BLOCK):
             cells = ops.binning.bucket_cells(X[rows], grids, width, self._threads)
+            if self._by_row:
+                touched = (cells + width * np.arange(len(cells))[:, None]).ravel()
+                for name in self._by_row:
+                    _undo.rows(state[name], touched)
             part = None if weight is None else weight[rows]
             scores[rows] = ops.binning.cell_pass(cells, width, y[rows], part, state, spec)
         return scores
@@ -279,6 +290,7 @@ class BinningEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- what was found
     @property
+    @in_turn
     def coef_(self) -> Any:
         """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
         W = self.state_["w"].T if not self._online else (self.state_["w"] * self.state_["scale"]).T

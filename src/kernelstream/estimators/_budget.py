@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets, losses, updates
+from .._turns import in_turn
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
@@ -40,6 +41,8 @@ class BudgetEstimator(StreamEstimator):
     budget: int | None
     strategy: Any
     update: Any
+
+    _by_row = frozenset({"support"})
 
     # ---------------------------------------------------------------- components
     @property
@@ -77,8 +80,8 @@ class BudgetEstimator(StreamEstimator):
 
         return self._cached("mapping", build)(X, self._ops)
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
-        return host(super()._check_X(X, reset))  # rows may become support vectors, which are kept here
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which are kept here
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -98,11 +101,13 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- what is public besides scikit-learn's contract
     @property
+    @in_turn
     def support_vectors_(self) -> np.ndarray:
         """Support vectors, (n_support, d)."""
         return self.state_["support"][: self.n_support_].copy()
 
     @property
+    @in_turn
     def dual_coef_(self) -> np.ndarray:
         """Coefficients in the decision function, (n_outputs, n_support)."""
         return self._coefficients(self.state_)

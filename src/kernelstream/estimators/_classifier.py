@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
+from .._turns import in_turn
 from ..losses import Loss
-from ..rows import Rows
+from ..rows import Rows, native
 from ._base import State, StreamEstimator
 
 #: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
@@ -78,17 +80,21 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Labels known so far, sorted."""
         return self.state_["classes"]
 
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels, (n,)."""
         return self._labels(self._scores(X))
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
-        classes = self.classes_
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
         if len(classes) == 1:
             return np.full(len(scores), classes[0])
         if scores.shape[1] == 1:
@@ -96,10 +102,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return classes[np.argmax(scores, axis=1)]
 
     @available_if(_has_probability)
+    @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
         scores = self._scores(X)
-        classes = self.classes_
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
         if len(classes) == 1:
             return np.ones((len(scores), 1))
         loss: Any = self._loss_now(self._state)
@@ -326,6 +335,7 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
         if len(kinds) > 1:
             raise ValueError(f"{name} mixes strings with other labels")
         y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
+    y = native(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{name} contains NaN or infinity")
     # scikit-learn's check would warn of many classes in few rows, which is how streams often come

@@ -24,6 +24,11 @@ class Hooks:
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
 
+    # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries never changed in place: another array takes their place
+    _by_row: frozenset[str] = frozenset()  # entries of which `_undo.rows` is told what is about to change
+    _held: str = ""  # entry of the cache with a part of the state on a device: it has `mark`, if it is on one
+
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever a device holds of it."""

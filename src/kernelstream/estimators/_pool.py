@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import budgets
+from .. import _undo, budgets
 from ..engine.python import Hedge
 from ..random import uniforms
 from ..rows import Rows
@@ -119,6 +119,8 @@ class ExpansionFamily:
                     self._put(block, i, n, rows)
 
                 member._join(state, put, coefficients[:q], decay, born[:q])
+        for state, places in zip(self.states, self.places, strict=True):  # rows of the block are behind all others
+            _undo.rows(state["support"], np.flatnonzero(places[: state["n_support"]] >= self.pool.size))
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
                 member._cache.pop("expansion", None)  # it knows the vectors before

@@ -10,6 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import second_order
+from .._turns import in_turn
 from ..engine import threads
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule
@@ -24,6 +25,9 @@ class SecondOrderEstimator(FeatureEstimator):
     lam: Any
     forgetting: float = 1.0
     intercept: bool = False
+
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
+    _held = "recursion"
 
     # ---------------------------------------------------------------- hooks of a family
     def _rule(self) -> Rule:
@@ -88,6 +92,7 @@ class SecondOrderEstimator(FeatureEstimator):
         y = np.ascontiguousarray(self._targets(state, y))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         start, n = 0, X.shape[0]
+        second_order.announce(state, n)
         while start < n:
             stop = self._grow(state, weight, start, n)
             recursion = self._recursion(state)
@@ -164,6 +169,7 @@ class ManyTargets(StreamRegressor):
     def _public(scores: np.ndarray) -> np.ndarray:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))

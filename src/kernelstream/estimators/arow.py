@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import losses, second_order
+from .._turns import in_turn
 from ..features import FeatureMap
 from ..losses import Loss, OneVsRest
 from ..rows import Rows
@@ -66,6 +67,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
             self._cache.pop("recursion", None)
 
     @property
+    @in_turn
     def coef_(self) -> np.ndarray:
         """Weights of the features, (r,) or (classes, r)."""
         state = self.state_

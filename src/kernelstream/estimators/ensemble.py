@@ -153,7 +153,7 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
         super()._add_class(state, label, trained)
         self._regroup()  # the outputs may have changed
-        for member in self.learners_:
+        for member in self._learners:
             member._add_class(member._state, label, trained)
 
     def _mix_outputs(self, state: State, T: np.ndarray) -> None:

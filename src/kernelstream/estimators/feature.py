@@ -40,6 +40,8 @@ class FeatureEstimator(StreamEstimator):
     features: Any
     update: Any
 
+    _held = "device"
+
     # ---------------------------------------------------------------- components
     @property
     def _map(self) -> FeatureMap:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from .. import _undo
 from ..rows import Rows, dense
 from ._base import State
 from ._classifier import StreamClassifier
@@ -26,6 +27,8 @@ class KernelRidgeEstimator(KernelEstimator):
 
     lam: float
     forecaster: str
+
+    _by_row = frozenset({"rows", "L", "e", "targets"})
 
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return y if y.ndim == 2 else y[:, None]
@@ -88,6 +91,8 @@ class KernelRidgeEstimator(KernelEstimator):
             for name in ("rows", "e", "targets"):
                 state[name] = np.pad(state[name], ((0, grow), (0, 0)))
             state["L"] = np.pad(state["L"], ((0, grow), (0, grow)))
+        for name in self._by_row:
+            _undo.rows(state[name], slice(n, end))
         state["rows"][n:end], state["e"][n:end], state["targets"][n:end] = X, e, y
         state["L"][n:end, :n], state["L"][n:end, n:end] = W.T, L
         state["n_rows"] = end

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
+from .._turns import in_turn
 from ..engine import threads
 from ..features import spectra
 from ..features._base import positive_int
@@ -36,6 +37,7 @@ class RRFEstimator(StreamEstimator):
     batch_size: int
 
     @property
+    @in_turn
     def relevance_(self) -> np.ndarray:
         """Width per input, (d,): how fast the model can vary along each column, 0 for one that plays no part.
 

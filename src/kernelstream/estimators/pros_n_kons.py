@@ -30,6 +30,8 @@ class ProsNKonsEstimator(KernelEstimator):
     C: float
     budget: int | None
 
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
+
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return y if y.ndim == 2 else y[:, None]
 
@@ -128,6 +130,7 @@ class ProsNKonsEstimator(KernelEstimator):
         joins, p = self._joining(state, K, np.asarray(kernel.diag(X), dtype=np.float64), weight)
         m = len(X) if joins is None else joins + 1
         scores[:m] = 0.0
+        second_order.announce(state, m)
         if K.shape[1]:
             F, _ = self._recursion(state).learn(
                 np.ascontiguousarray(K[:m] @ self._projection(state)), y[:m], weight[:m]

@@ -2,12 +2,14 @@ r"""Online ridge regression and the forecaster of Azoury, Warmuth and Vovk, on a
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from .. import engine as engines
 from .. import second_order
+from .._turns import in_turn
 from ..features import FeatureMap
 from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
@@ -74,6 +76,7 @@ class RidgeEstimator(SecondOrderEstimator):
             raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
 
     @property
+    @in_turn
     def coef_(self) -> np.ndarray:
         """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
         w = self._recursion(self.state_).weights()
@@ -96,6 +99,12 @@ class RidgeEstimator(SecondOrderEstimator):
         -------
         self
         """
+        with contextlib.ExitStack() as stack:
+            for turns in sorted({self._turns, getattr(other, "_turns", self._turns)}, key=id):  # one order for all
+                stack.enter_context(turns)
+            return self._merge(other)
+
+    def _merge(self, other: RidgeEstimator) -> RidgeEstimator:
         mine, theirs = self._mergeable(other)
         self._align(mine, theirs)
         for state in (mine, theirs):
@@ -220,6 +229,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
 

@@ -41,7 +41,7 @@ class DeviceRecursion(RowRecursion):
         if not self.stale:
             return
         state = self.state
-        state["gram"][0] = self.gram.triu().cpu().numpy()
+        state["gram"] = self.gram.triu().cpu().numpy()[None]
         for name, held in self.sums.items():
             state[name] = held.cpu().numpy() if name != "mass" else float(held)
         self.stale = False
