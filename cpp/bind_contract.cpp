@@ -49,33 +49,38 @@ struct Memory {
     std::size_t size() const { return std::size_t(view.len); }
 };
 
-// Copies of arrays of some states, made and put back in one step that nothing can interrupt.
+// Some states as they are, to go back to: copies of arrays, made and put back in one step that nothing can interrupt.
 class Marks {
-    struct Watched {  // an array that must still be the entry of a state
-        nb::dict state;
-        nb::object name, array;
+    struct Entry {  // of a state
+        nb::object name;
+        nb::object array;   // which must still be its value, or null
+        nb::object before;  // its value when it was saved, or null
+    };
+    struct State {
+        nb::dict held;
+        std::vector<Entry> entries;
     };
     struct Copied {
         Memory array, copy;
         Copied(nb::handle array, nb::handle copy) : array(array), copy(copy) {}
     };
-    std::vector<nb::dict> states_;
-    std::vector<Py_ssize_t> sizes_;  // of the states
-    std::vector<Watched> watched_;
+    std::vector<State> states_;
     std::vector<std::unique_ptr<Copied>> copied_;
-    std::vector<nb::object> before_;  // of every state, what it held
+    bool saved_ = false;
 
   public:
-    // `entries` are tuples: position of the state, name of the entry, its array, and an array like it or None.
-    Marks(nb::list states, nb::list entries) {
-        for (nb::handle state : states) {
-            states_.push_back(nb::cast<nb::dict>(state));
-            sizes_.push_back(PyDict_Size(state.ptr()));
+    // `arrays` are tuples: position of the state, name of the entry, its array, and an array like it or None.
+    Marks(nb::list states, nb::list arrays) {
+        for (nb::handle held : states) {
+            State state{nb::cast<nb::dict>(held), {}};
+            for (nb::handle name : state.held.keys()) state.entries.push_back({nb::borrow(name), {}, {}});
+            states_.push_back(std::move(state));
         }
-        for (nb::handle item : entries) {
+        for (nb::handle item : arrays) {
             const auto [which, name, array, copy] = nb::cast<std::tuple<std::size_t, nb::object, nb::object, nb::object>>(item);
             require(which < states_.size(), "marks: there is no such state");
-            watched_.push_back({states_[which], name, array});
+            for (Entry& entry : states_[which].entries)
+                if (entry.name.equal(name)) entry.array = array;
             if (copy.is_none()) continue;
             copied_.push_back(std::make_unique<Copied>(array, copy));
             require(copied_.back()->array.size() == copied_.back()->copy.size(), "marks: a copy has another size");
@@ -84,29 +89,40 @@ class Marks {
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
 
-    // Remember the states as they are. False, and nothing is remembered, when they hold other arrays by now.
+    // Remember the states as they are. False, and nothing is remembered, when they hold other entries or arrays by now.
     bool save() {
-        for (std::size_t i = 0; i < states_.size(); ++i)
-            if (PyDict_Size(states_[i].ptr()) != sizes_[i]) return false;
-        for (const Watched& entry : watched_)
-            if (PyDict_GetItem(entry.state.ptr(), entry.name.ptr()) != entry.array.ptr()) return false;
+        saved_ = false;
+        for (State& state : states_) {
+            if (PyDict_Size(state.held.ptr()) != Py_ssize_t(state.entries.size())) return false;
+            Py_ssize_t at = 0;
+            PyObject *name, *value;
+            for (Entry& entry : state.entries) {
+                if (!PyDict_Next(state.held.ptr(), &at, &name, &value) || name != entry.name.ptr()) return false;
+                if (!entry.array.is_valid()) entry.before = nb::borrow(value);
+                else if (value != entry.array.ptr()) return false;
+            }
+        }
         for (const auto& entry : copied_) std::memcpy(entry->copy.view.buf, entry->array.view.buf, entry->array.size());
-        before_.clear();
-        for (const nb::dict& state : states_) before_.push_back(nb::steal(PyDict_Copy(state.ptr())));
-        return true;
+        return saved_ = true;
     }
 
-    void forget() { before_.clear(); }
+    // All is well: nothing will be put back.
+    void forget() {
+        saved_ = false;
+        for (State& state : states_)
+            for (Entry& entry : state.entries) entry.before.reset();
+    }
 
-    // The states as they were when they were saved.
-    void restore() {
-        require(before_.size() == states_.size(), "marks: nothing was saved");
+    // The states as they were when they were saved; false if they were not, or all is forgotten.
+    bool restore() {
+        if (!saved_) return false;
         for (const auto& entry : copied_) std::memcpy(entry->array.view.buf, entry->copy.view.buf, entry->array.size());
-        for (std::size_t i = 0; i < states_.size(); ++i) {
-            PyDict_Clear(states_[i].ptr());
-            PyDict_Update(states_[i].ptr(), before_[i].ptr());
+        for (State& state : states_) {
+            PyDict_Clear(state.held.ptr());
+            for (const Entry& entry : state.entries) state.held[entry.name] = entry.array.is_valid() ? entry.array : entry.before;
         }
-        before_.clear();
+        forget();
+        return true;
     }
 };
 
@@ -120,7 +136,7 @@ void bind_contract(nb::module_& m) {
         .def("__enter__", &enter)
         .def("__exit__", [](Turns& turns, nb::handle, nb::handle, nb::handle) { turns.leave(); }, nb::arg().none(),
              nb::arg().none(), nb::arg().none());
-    nb::class_<Marks>(m, "Marks", "Copies of arrays of some states, to go back to.")
+    nb::class_<Marks>(m, "Marks", "Some states as they are, to go back to.")
         .def(nb::init<nb::list, nb::list>())
         .def("save", &Marks::save)
         .def("forget", &Marks::forget)

@@ -16,19 +16,23 @@ try:
 except ImportError:  # installed without the compiled core
 
     class Marks:  # type: ignore[no-redef]
-        """Copies of arrays of some states, to go back to."""
+        """Some states as they are, to go back to.
 
-        def __init__(self, states: list[dict[str, Any]], entries: list[tuple[int, str, np.ndarray, Any]]):
-            self.states, self.entries = states, entries
-            self.sizes = [len(state) for state in states]
-            self.copied = [(array, copy) for _, _, array, copy in entries if copy is not None]
+        ``arrays`` are tuples: position of the state, name of the entry, its array, and an array like it or None.
+        """
+
+        def __init__(self, states: list[dict[str, Any]], arrays: list[tuple[int, str, np.ndarray, Any]]):
+            self.states, self.arrays = states, arrays
+            self.names = [list(state) for state in states]
+            self.copied = [(array, copy) for _, _, array, copy in arrays if copy is not None]
             self.before: list[dict[str, Any]] = []
 
         def save(self) -> bool:
             """Remember the states as they are; False, and nothing is remembered, when they hold other arrays by now."""
-            if [len(state) for state in self.states] != self.sizes:
+            self.before = []
+            if [list(state) for state in self.states] != self.names:
                 return False
-            if any(self.states[which].get(name) is not array for which, name, array, _ in self.entries):
+            if any(self.states[which][name] is not array for which, name, array, _ in self.arrays):
                 return False
             for array, copy in self.copied:
                 np.copyto(copy, array)
@@ -36,17 +40,20 @@ except ImportError:  # installed without the compiled core
             return True
 
         def forget(self) -> None:
-            """Nothing will be taken back."""
+            """All is well: nothing will be put back."""
             self.before = []
 
-        def restore(self) -> None:
-            """The states as they were when they were saved."""
+        def restore(self) -> bool:
+            """The states as they were when they were saved; False if they were not, or it is over."""
+            if not self.before:
+                return False
             for array, copy in self.copied:
                 np.copyto(array, copy)
             for state, before in zip(self.states, self.before, strict=True):
                 state.clear()
                 state.update(before)
             self.before = []
+            return True
 
 
 State = dict[str, Any]
@@ -58,10 +65,10 @@ _journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the ar
 
 
 def rows(array: np.ndarray, index: Any) -> None:
-    """Some rows of an array are about to change: slice or indices."""
+    """Some rows of an array are about to change: a slice, or an array of indices."""
     journal = _journals.get(id(array))
     if journal is not None:
-        journal.append((array, index, array[index].copy()))
+        journal.append((array, index, array[index].copy() if isinstance(index, slice) else array.take(index, axis=0)))
 
 
 class Undo:
@@ -92,17 +99,19 @@ class Undo:
             _journals[id(array)] = self.journal
 
     def end(self) -> None:
-        """It is over."""
+        """It is complete."""
         self.marks.forget()
         if self.journaled:
             self._close()
 
-    def take_back(self) -> None:
-        """It has failed: the states become what they were."""
-        for array, index, before in reversed(self.journal):
-            array[index] = before
-        self.marks.restore()
+    def take_back(self) -> bool:
+        """It has failed: the states become what they were. False, and nothing happens, if it is complete already."""
+        taken = self.marks.restore()
+        if taken:
+            for array, index, before in reversed(self.journal):
+                array[index] = before
         self._close()
+        return taken
 
     def _close(self) -> None:
         for array in self.journaled:

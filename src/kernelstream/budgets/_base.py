@@ -131,7 +131,7 @@ class SupportSet:
         """The row becomes support vector ``slot``, replacing what was there, with the coefficient (C,)."""
         if slot == self.n:
             self.state["n_support"] += 1
-        _undo.rows(self.support, slot)
+        _undo.rows(self.support, slice(slot, slot + 1))
         self.support[slot] = dense(self.X[row.i : row.i + 1])[0]
         self.alpha[:, slot] = coefficient / self.scale
         self.diag[slot] = row.k_xx

@@ -41,6 +41,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     _cache: dict[Any, Any]
     _hot: tuple[np.dtype, int, Any] | None
     _undo: Any
+    _marks: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -130,13 +131,22 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
-        back = self._begin_call()
+        marks = self._marks
+        if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
+            try:
+                scores = self._learn(self._state, X, y, None)
+                marks.forget()
+            except BaseException:
+                self._take_back(self._undo, None)
+                raise
+            return scores
+        undo, put_back = self._begin_call()
         try:
             scores = self._learn(self._state, X, y, None)
+            undo.end()
         except BaseException:
-            self._take_back(back)
+            self._take_back(undo, put_back)
             raise
-        self._undo.end()
         return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
@@ -153,6 +163,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         check_order(self, shuffle, passes)
         with self._all_or_nothing(fresh=True):
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+            self._check_whole(target, weight)
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
             context = None
@@ -173,8 +184,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Who learns into which state: the estimator, and its members if it has any."""
         return [(self, self._state)]
 
-    def _begin_call(self) -> Callable[[], Any] | None:
-        """Remember the state before a call; returns what puts back the part of it that a device holds, if any."""
+    def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
+        """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
         undo = self.__dict__.get("_undo")
         if undo is None:
             owners = self._owners()
@@ -184,14 +195,15 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
                 [owner._by_row for owner, _ in owners],
             )
         undo.begin()
+        self._marks = None if undo.journaled or engines.is_torch(self.engine) else undo.marks
         held: Any = self._cache.get(self._held)
-        return held.mark() if hasattr(held, "mark") else None
+        return undo, held.mark() if hasattr(held, "mark") else None
 
-    def _take_back(self, put_back: Callable[[], Any] | None) -> None:
-        """The state as it was at :meth:`_begin_call`; what was derived from it knows more, and goes."""
-        self._undo.take_back()
-        kept = {} if put_back is None else {self._held: put_back()}
-        self._cache = kept
+    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
+        """The state as it was at :meth:`_begin_call`, unless the call is complete; what was derived from it goes."""
+        if undo.take_back():
+            self._undo = undo
+            self._cache = {} if put_back is None else {self._held: put_back()}
 
     @contextlib.contextmanager
     def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
@@ -200,20 +212,18 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
         """
         before = dict(self.__dict__)
-        put_back = None if fresh else self._begin_call()
-        undo = None if fresh else self._undo
+        undo, put_back = (None, None) if fresh else self._begin_call()
         try:
             yield
+            if undo is not None:
+                undo.end()
         except BaseException:
             for name in [name for name in self.__dict__ if name not in before]:
                 del self.__dict__[name]
             self.__dict__.update(before)
             if undo is not None:
-                self._undo = undo
-                self._take_back(put_back)
+                self._take_back(undo, put_back)
             raise
-        if undo is not None:
-            undo.end()
 
     # ---------------------------------------------------------------- the door
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
@@ -312,11 +322,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
             else:
                 parts.append(self._step(Xs, ys, ws))
-            self._keep(Xs, ys, ws)
-            if state["warm_count"] == state["warm_rows"]:
+            kept = self._keep(Xs, ys, ws)
+            if kept == state["warm_rows"]:
                 self._renew()
                 self._drop_kept()
-            elif state["warm_count"] and state["warm_count"] & (state["warm_count"] - 1) == 0:
+            elif kept and kept & (kept - 1) == 0:
                 self._renew()
             start = stop
         return np.concatenate(parts)
@@ -337,14 +347,14 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return X
 
     # ---------------------------------------------------------------- warm-up
-    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Add rows of positive weight to the kept ones."""
+    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
         state = self._state
         if weight is None:
             weight = np.ones(len(y))
         counted = weight > 0
         if not counted.any():
-            return
+            return 0
         X, y, weight = X[counted], y[counted], weight[counted]
         kept = unpack("warm_X", state)
         if kept is not None:
@@ -353,6 +363,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             weight = np.concatenate([state["warm_weight"], weight])
         drop("warm_X", state)
         state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
+        return len(y)
 
     def _renew(self) -> None:
         """Estimate from the kept rows, then learn them again from the start."""
@@ -431,7 +442,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     def _forget(self) -> None:
         self._sync()
-        self._cache, self._undo, self._hot = {}, None, None
+        self._cache, self._undo, self._marks, self._hot = {}, None, None, None
 
     def _warm_caches(self) -> None:
         """Allow the short path of plain calls once nothing about a row needs a decision."""
@@ -511,7 +522,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_turns")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns")  # attributes that are made anew
 
 
 def _copied(value: Any) -> Any:

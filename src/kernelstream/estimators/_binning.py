@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _undo, solvers
+from .._change import Change
 from .._cores import get_num_threads
 from .._progress import SolverBar
 from .._turns import in_turn
@@ -85,7 +86,6 @@ class BinningEstimator(StreamEstimator):
 
     @property
     def _by_row(self) -> frozenset[str]:  # type: ignore[override]
-        """A row touches few weights, unless all shrink together."""
         diagonal = self._online and unwrap(self._update)[0].diagonal
         return frozenset({"w", "G"}) if diagonal else frozenset()
 
@@ -162,23 +162,24 @@ class BinningEstimator(StreamEstimator):
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         ops, grids, width = self._ops, self._grids(state), self._columns
+        first = self._cached("first", lambda: width * np.arange(self.n_components)[:, None])  # column of each grid
         spec = self._cached(("spec", state["n_outputs"]), lambda: ops.spec(self._loss_now(state), self._update))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], _BLOCK):
             cells = ops.binning.bucket_cells(X[rows], grids, width, self._threads)
-            if self._by_row:
-                touched = (cells + width * np.arange(len(cells))[:, None]).ravel()
-                for name in self._by_row:
-                    _undo.rows(state[name], touched)
+            if "G" in state:  # a row touches few weights, unless all shrink together
+                touched = (cells + first).ravel()
+                _undo.rows(state["w"], touched)
+                _undo.rows(state["G"], touched)
             part = None if weight is None else weight[rows]
             scores[rows] = ops.binning.cell_pass(cells, width, y[rows], part, state, spec)
         return scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         names = [name for name in ("w", "G") if name in state]
         for name in names:
             state[name] = state[name].T
-        mix_outputs(state, T, unwrap(self._update)[0])
+        mix_outputs(state, change, unwrap(self._update)[0])
         for name in names:
             state[name] = np.ascontiguousarray(state[name].T)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets, losses, updates
+from .._change import Change
 from .._turns import in_turn
 from ..budgets import Budget
 from ..engine import threads
@@ -275,14 +276,13 @@ class BudgetEstimator(StreamEstimator):
                 scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "budget_scores", "budget_w"):
             if name in state:
-                state[name] = (T * state["scale"]).astype(state[name].dtype) @ state[name]
-        state["scale"] = np.ones(len(T))
-        source, fresh = np.abs(T).argmax(axis=1), ~T.any(axis=1)
-        memory = self._update.memory(len(T))
-        memory[:, ~fresh] = state["memory"][:, source[~fresh]]
+                state[name] = change.rows(state[name], state["scale"])
+        state["scale"] = np.ones(len(change))
+        memory, old = self._update.memory(len(change)), ~change.fresh
+        memory[:, old] = state["memory"][:, change.source[old]]
         state["memory"] = memory
 
 

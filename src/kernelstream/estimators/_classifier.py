@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
+from .._change import Change
 from .._turns import in_turn
 from ..losses import Loss
 from ..rows import Rows, native
@@ -133,7 +134,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state = self.__dict__.get("_state")
         known = None if fresh or state is None else state["classes"]
         fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
-        _check_weights(self.class_weight)
+        _check_weights(self.class_weight, y)
         if known is not None:
             _same_kind(known, y)
         if classes is None:
@@ -150,7 +151,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             if not np.isin(known, classes).all():
                 raise ValueError(f"classes={classes} lacks labels already learned: {np.setdiff1d(known, classes)}")
         _inside(counted, classes)
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown}, which are not among classes={classes}")
         return y, (classes, True)
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        if not isinstance(self.class_weight, dict):
+            return
+        labels = np.unique(y if weight is None else y[weight > 0]).tolist()
+        unknown = [label for label in self.class_weight if label not in labels]
+        unweighted = [label for label in labels if label not in self.class_weight]
+        if unknown and unweighted:  # as in scikit-learn: where all labels have a weight, more may be named
+            raise ValueError(
+                f"class_weight names {unknown}, which are no labels of y, and has no weight for {unweighted[:5]}"
+            )
 
     def _declare(self, state: State, declared: Any) -> None:
         classes, fixed = declared
@@ -178,31 +194,33 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
         """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
         old = state["classes"]
-        new = np.unique(np.concatenate([old, np.asarray([label])]))
-        kept = np.atleast_1d(np.searchsorted(new, old))
+        place = int(np.searchsorted(old, label))
+        new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
+        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays were that labels came in
+            new = np.array(new.tolist())
+        kept = np.arange(len(old)) + (np.arange(len(old)) >= place)
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        T = self._transition(state, new, kept)
-        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(T)
-        if trained and not (T.shape == (1, 1) and T[0, 0] == 1):
-            self._mix_outputs(state, T)
+        change = self._transition(state, new, kept)
+        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
+        if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
+            self._mix_outputs(state, change)
 
-    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Matrix from the outputs of the old classes to those of the new ones, (C_new, C_old)."""
+    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
+        """From the outputs of the old classes to those of the new ones."""
         n_old = len(kept)
-        binary = self._loss_for(2).kind == "binary"
+        binary = self._cached("loss2", lambda: self._loss_for(2)).kind == "binary"
         if binary and len(new) <= 2:
             if n_old < 1 or len(new) < 2:
-                return np.ones((1, 1))
+                return Change.of(np.ones((1, 1)))
             is_positive = kept[0] == 1
-            return np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]])
+            return Change.of(np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]]))
+        source, factor = np.zeros(len(new), np.intp), np.zeros(len(new))
         if binary and n_old <= 2:
-            T = np.zeros((len(new), 1))
-            T[kept, 0] = [-0.5, 0.5]
-            return T
-        T = np.zeros((len(new), max(n_old, 1)))
-        T[kept, np.arange(n_old)] = 1.0
-        return T
+            factor[kept] = [-0.5, 0.5]
+            return Change(source, factor, 1)
+        source[kept], factor[kept] = np.arange(n_old), 1.0
+        return Change(source, factor, max(n_old, 1))
 
     # ---------------------------------------------------------------- learning
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -355,7 +373,7 @@ def _inside(y: np.ndarray, classes: Any) -> None:
         raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
 
 
-def _check_weights(class_weight: Any) -> None:
+def _check_weights(class_weight: Any, y: np.ndarray) -> None:
     if class_weight is None or class_weight == "balanced":
         return
     if not isinstance(class_weight, dict):
@@ -363,3 +381,5 @@ def _check_weights(class_weight: Any) -> None:
     for label, value in class_weight.items():
         if not np.isfinite(value) or value < 0:
             raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
+        if len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+            raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 
 from .. import engine as engines
 from .. import kernels
+from .._change import Change
 from .._turns import in_turn
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
@@ -298,7 +299,9 @@ class DoublyEstimator(StreamEstimator):
             check_order(self, shuffle, 1)
             with self._all_or_nothing(fresh=True):
                 passes = self.passes if passes is None else _checked_passes(passes)
-                self._fit(*self._admit(X, y, None, sample_weight, fresh=True), passes)
+                rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+                self._check_whole(target, weight)
+                self._fit(rows, target, weight, passes)
                 self._warm_caches()
         return self
 
@@ -332,10 +335,10 @@ class DoublyEstimator(StreamEstimator):
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._descent(state).predict(state, X)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "mean"):
             if name in state:
-                state[name] = state[name] @ T.T.astype(state[name].dtype)
+                state[name] = np.ascontiguousarray(np.moveaxis(change.rows(np.moveaxis(state[name], 2, 0)), 0, 2))
 
     def _widen(self, state: State, d: int) -> None:
         if not isinstance(self._kernel_given(), kernels.Gaussian):

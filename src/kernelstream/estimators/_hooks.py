@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._change import Change
 from ..rows import Rows
 
 State = dict[str, Any]
@@ -55,8 +56,8 @@ class Hooks:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
-        """Replace the outputs f (C_old,) by T f, T (C_new, C_old); every row of T has at most one nonzero."""
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Replace the outputs by others, which come from them as the change says."""
         raise NotImplementedError
 
     def _widen(self, state: State, d: int) -> None:
@@ -79,6 +80,9 @@ class Hooks:
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
         """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
         raise NotImplementedError
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise ValueError for parameters that do not go with the target of all rows there will be (``fit``)."""
 
     def _declare(self, state: State, declared: Any) -> None:
         """Enter what is known about the target before the first row is learned."""

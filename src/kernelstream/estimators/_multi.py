@@ -79,9 +79,9 @@ class MultiKernelEstimator(StreamEstimator):
     def _owners(self) -> list[tuple[Any, State]]:
         return [(self, self._state), *((member, member._state) for member in self._learners)]
 
-    def _take_back(self, put_back: Any) -> None:
+    def _take_back(self, undo: Any, put_back: Any) -> None:
         members = self._cache.get("learners")
-        super()._take_back(put_back)
+        super()._take_back(undo, put_back)
         if members is not None:  # somebody may hold them
             for i, member in enumerate(members):
                 if "capacity" in self._state:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._change import Change
 from ..engine.python import Hedge
 from ..features import RandomFourier
 from ..kernels import Gaussian
@@ -156,7 +157,7 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
         for member in self._learners:
             member._add_class(member._state, label, trained)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         """The weights stay as they are; :meth:`_add_class` tells the learners."""
 
     def _check_parameters(self) -> None:

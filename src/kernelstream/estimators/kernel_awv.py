@@ -8,11 +8,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .. import _undo
+from .._change import Change
 from ..rows import Rows, dense
 from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
-from ._second_order import ManyTargets, follow, one_against_rest
+from ._second_order import ManyTargets, one_against_rest
 from .ridge import FORECASTERS
 
 FIRST = 64  # rows there is room for at first; the room doubles
@@ -222,11 +223,10 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         """A class that appears had the target -1 on all rows before."""
-        fresh, source, sign = follow(T)
         n = state["n_rows"]
-        targets = np.where(fresh, -1.0, sign * state["targets"][:, source])
+        targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
         targets[n:] = 0.0
         state["targets"], state["e"] = targets, np.zeros_like(targets)
         state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _undo, losses, updates
 from .. import engine as engines
+from .._change import Change
 from ..engine import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
@@ -205,12 +206,12 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             scores[rows] = self._expansion(state, kernel, dense(host(X[rows])))
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
         if "alpha" in state:
-            state["alpha"] = np.ascontiguousarray(state["alpha"] @ T.T)
-            state |= {"scale": np.ones(T.shape[1])}
-        mix_outputs(state, T, self._early_update if "alpha" in state else self._update)
+            state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
+            state |= {"scale": np.ones(change.before)}
+        mix_outputs(state, change, self._early_update if "alpha" in state else self._update)
         if "alpha" in state:
             del state["scale"]
 

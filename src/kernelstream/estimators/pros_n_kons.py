@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .. import second_order
+from .._change import Change
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import generator
@@ -326,8 +327,8 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
-        mix_matrices(state, T)
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        mix_matrices(state, change)
         self._cache.pop("recursion", None)
 
     def __sklearn_tags__(self) -> Any:

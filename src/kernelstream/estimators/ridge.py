@@ -9,13 +9,14 @@ import numpy as np
 
 from .. import engine as engines
 from .. import second_order
+from .._change import Change
 from .._turns import in_turn
 from ..features import FeatureMap
 from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
-from ._second_order import ManyTargets, SecondOrderEstimator, follow, one_against_rest
+from ._second_order import ManyTargets, SecondOrderEstimator, one_against_rest
 from .feature import MAP
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
@@ -330,14 +331,14 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
         second_order.flush(state, self.forgetting)
-        fresh, source, sign = follow(T)
+        fresh, source, sign = change.fresh, change.source, change.sign
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
         state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
         state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
-        state["window_b"] = np.zeros((len(state["window"]), len(T)))
+        state["window_b"] = np.zeros((len(state["window"]), len(change)))
         if "expert_loss" in state:
             losses = state["expert_loss"]
             state["expert_loss"] = np.where(fresh, losses.mean(axis=1, keepdims=True), losses[:, source])
