@@ -76,15 +76,13 @@ class Undo:
 
     Parameters
     ----------
-    states : list of dict
-    replaced : list of sets of str
-        For each state, entries that are never changed in place: another array takes their place.
-    by_row : list of sets of str
-        For each state, entries whose changes are announced by :func:`rows`.
+    owners : list of (estimator, state)
+        Of each state, the estimator that learns into it. It says which entries are not to be copied: ``_replaced``,
+        because they are never changed in place, and ``_by_row``, because their changes are announced by :func:`rows`.
     """
 
-    def __init__(self, states: list[State], replaced: list[frozenset[str]], by_row: list[frozenset[str]]):
-        self.states, self.replaced, self.by_row = states, replaced, by_row
+    def __init__(self, owners: list[tuple[Any, State]]):
+        self.owners = owners
         self.journaled: list[np.ndarray] = []
         self.journal: list[tuple[np.ndarray, Any, np.ndarray]] = []
         self.marks: Any = None
@@ -122,15 +120,16 @@ class Undo:
         """Find the arrays, which may be others than in the call before."""
         entries: list[tuple[int, str, np.ndarray, Any]] = []
         self.journaled = []
-        for i, state in enumerate(self.states):
+        for i, (owner, state) in enumerate(self.owners):
+            replaced, by_row = owner._replaced, owner._by_row
             for name, value in state.items():
                 if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or not value.flags.writeable:
                     continue
-                if name in self.by_row[i]:
+                if name in by_row:
                     self.journaled.append(value)
                     entries.append((i, name, value, None))
-                elif name not in self.replaced[i] and not name.startswith(REPLACED):
+                elif name not in replaced and not name.startswith(REPLACED):
                     if not value.flags.forc:
                         value = state[name] = np.ascontiguousarray(value)
                     entries.append((i, name, value, np.empty_like(value)))
-        self.marks = Marks(self.states, entries)
+        self.marks = Marks([state for _, state in self.owners], entries)

@@ -8,24 +8,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
+
+
+def csr_form_by_numpy(indices: np.ndarray, indptr: np.ndarray, d: int, stored: int) -> int:
+    """Form of a CSR matrix with d columns and room for so many entries: one of the four above."""
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > stored:
+        return BROKEN_ROWS
+    used = indices[: indptr[-1]]
+    if len(used) and not 0 <= used.min() <= used.max() < d:
+        return BROKEN_COLUMNS
+    rises = np.append(used[1:] > used[:-1], True)
+    ends = indptr[1:]
+    rises[ends[ends > 0] - 1] = True  # the next index is of another row
+    return CANONICAL if rises.all() else UNORDERED
+
+
 try:
     from ._core import csr_form
 except ImportError:  # installed without the compiled core
+    csr_form = csr_form_by_numpy
 
-    def csr_form(indices: np.ndarray, indptr: np.ndarray, d: int, stored: int) -> int:
-        """Form of a CSR matrix: one of the four below."""
-        if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > stored:
-            return BROKEN_ROWS
-        used = indices[: indptr[-1]]
-        if len(used) and not 0 <= used.min() <= used.max() < d:
-            return BROKEN_COLUMNS
-        rises = np.append(used[1:] > used[:-1], True)
-        ends = indptr[1:]
-        rises[ends[ends > 0] - 1] = True  # the next index is of another row
-        return CANONICAL if rises.all() else UNORDERED
-
-
-CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
 _LARGEST = np.iinfo(np.int32).max
 
 Rows = Any  # np.ndarray (n, d), or a scipy CSR matrix / array of that shape, or a torch tensor for the torch engine

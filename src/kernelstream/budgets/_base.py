@@ -203,6 +203,13 @@ class Budget(BaseEstimator):
             entries["budget_gram"] = np.zeros((capacity, capacity), state["alpha"].dtype)
         return entries
 
+    def sized(self, budget: int | None) -> Budget:
+        """The strategy of a support set of at most so many vectors; itself, unless it wants to know the number.
+
+        The arrays of a state begin small, so that their length is not the budget before the support set is full.
+        """
+        return self
+
     def absorb(self, S: SupportSet, row: Row) -> None:
         """Take the row with its coefficients ``row.tau`` into the support set, within the budget."""
         raise NotImplementedError

@@ -188,12 +188,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
         undo = self.__dict__.get("_undo")
         if undo is None:
-            owners = self._owners()
-            undo = self._undo = Undo(
-                [state for _, state in owners],
-                [owner._replaced for owner, _ in owners],
-                [owner._by_row for owner, _ in owners],
-            )
+            undo = self._undo = Undo(self._owners())
         undo.begin()
         self._marks = None if undo.journaled or engines.is_torch(self.engine) else undo.marks
         held: Any = self._cache.get(self._held)
@@ -204,6 +199,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if undo.take_back():
             self._undo = undo
             self._cache = {} if put_back is None else {self._held: put_back()}
+            self._remake(self._state)
 
     @contextlib.contextmanager
     def _all_or_nothing(self, fresh: bool) -> Iterator[None]:

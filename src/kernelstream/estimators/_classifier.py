@@ -195,6 +195,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
         old = state["classes"]
         place = int(np.searchsorted(old, label))
+        if place < len(old) and old[place] == label:
+            return
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
         if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays were that labels came in
             new = np.array(new.tolist())

@@ -30,6 +30,9 @@ class Hooks:
     _by_row: frozenset[str] = frozenset()  # entries of which `_undo.rows` is told what is about to change
     _held: str = ""  # entry of the cache with a part of the state on a device: it has `mark`, if it is on one
 
+    def _remake(self, state: State) -> None:
+        """Make entries anew that were not copied because they follow from the others; a call was taken back."""
+
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever a device holds of it."""

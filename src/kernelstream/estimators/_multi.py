@@ -87,6 +87,7 @@ class MultiKernelEstimator(StreamEstimator):
                 if "capacity" in self._state:
                     _capacity.set_size(member, int(self._state["capacity"][i]))
                 member._cache = {}
+                member._remake(member._state)
             self._cache["learners"] = members
 
     # ---------------------------------------------------------------- state

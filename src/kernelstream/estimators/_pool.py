@@ -168,6 +168,8 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
     if not isinstance(member, BudgetEstimator) or type(member._strategy) not in POOLED:
         return False
     state = member._state
+    if member._may_grow(state):  # it must be cut off where its arrays are full
+        return False
     if state["n_outputs"] != outputs or state["n_features"] > ops.Pool.widest:
         return False
     if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, under another code
