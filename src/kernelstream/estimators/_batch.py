@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from ..rows import Rows
 from ._base import State, StreamEstimator
 
-CALLER = 6  # how far the caller of ``fit`` is from ``_solve``, for warnings
+CALLER = 7  # how far the caller of ``fit`` is from ``_solve``, for warnings
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
