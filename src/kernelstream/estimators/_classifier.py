@@ -313,7 +313,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = state["classes"]
         if n == 1:
             return self._hot_row(y.item(0))
-        if y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
+        if not len(classes) or y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
             return None
         return self._encode(state, y) if _known(classes, y).all() else None
 
