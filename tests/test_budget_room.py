@@ -54,7 +54,7 @@ def test_the_length_does_not_depend_on_the_calls(monkeypatch):
     for size in (1, 7, 150):
         est = model("forgetron", 500)
         for i in range(0, 150, size):
-            est.learn(X[i : i + size], y[i : i + size])
+            est.learn(X[i : min(i + size, 150)], y[i : min(i + size, 150)])
         shapes = {name: value.shape for name, value in est.state_.items() if hasattr(value, "shape")}
         lengths.append((est.n_support_, shapes))
     assert lengths[0] == lengths[1] == lengths[2]

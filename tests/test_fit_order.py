@@ -226,7 +226,7 @@ def test_bad_arguments():
     for wrong in ({"passes": 0}, {"passes": 1.5}, {"passes": True}, {"passes": "2"}, {"shuffle": "no"}, {"shuffle": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             est.fit(X, y, **wrong)
-    with pytest.raises(ValueError, match="weight 0"):
+    with pytest.raises(ValueError, match="weights are zero"):
         est.fit(X, y, np.zeros(400))
     with pytest.raises(ValueError, match="0 sample"):
         est.fit(X[:0], y[:0])

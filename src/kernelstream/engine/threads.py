@@ -6,11 +6,12 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -22,6 +23,8 @@ _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
+_limiting, _limited = threading.Lock(), 0  # how many callers want one BLAS thread, and
+_limit: Any = None  # what goes back to as many as before
 
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
@@ -36,9 +39,24 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through the loaded libraries once
 
 
-def one_blas_thread() -> Any:
-    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work."""
-    return _controller().limit(limits=1, user_api="blas")
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work.
+
+    The limit is that of the whole process: it is lifted when the last of several callers has left.
+    """
+    global _limit, _limited
+    with _limiting:
+        if _limited == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _limited += 1
+    try:
+        yield
+    finally:
+        with _limiting:
+            _limited -= 1
+            if _limited == 0:
+                _limit.restore_original_limits()
 
 
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
@@ -85,11 +103,17 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
 
     if _crew is None or _crew._max_workers < count - 1:
         _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
+    others: list[Future] = []
     with one_blas_thread():
-        others = [_crew.submit(run, first) for first in range(1, count)]
-        run(0)
-        for other in others:
-            other.result()
+        try:
+            for first in range(1, count):
+                others.append(_crew.submit(run, first))
+            run(0)
+        finally:
+            for other in others:  # nobody may go on working for a caller who has given up
+                other.exception()
+    for other in others:
+        other.result()
 
 
 def _the_pool() -> ThreadPoolExecutor:
@@ -100,9 +124,9 @@ def _the_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    global _pool, _crew, _helper
+    global _pool, _crew, _helper, _limiting
     _pool = _crew = None
-    _helper = threading.Lock()
+    _helper, _limiting = threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

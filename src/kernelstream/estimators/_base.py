@@ -235,7 +235,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         check_consistent_length(X, y)
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
         if fresh and weight is not None and not weight.any():
-            raise ValueError("all rows have weight 0: there is nothing to learn from")
+            raise ValueError("all sample weights are zero: there is nothing to learn from")
         y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
         if starts and (X.shape[0] or classes is not None):
             self._start(X, declared)

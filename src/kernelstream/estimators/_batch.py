@@ -20,8 +20,6 @@ def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np
     some = weight > 0
     if some.all():
         return X, y, weight
-    if not some.any():
-        raise ValueError("all rows have weight 0: there is nothing to learn from")
     return X[some], y[some], weight[some]
 
 
