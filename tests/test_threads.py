@@ -119,28 +119,3 @@ def test_nobody_goes_on_for_a_caller_who_has_given_up():
     with pytest.raises(KeyboardInterrupt):
         threads.each(work, range(2))
     assert done == [1]
-
-
-def test_limits_of_several_callers_do_not_mix():
-    """Two callers that overlap: afterwards BLAS may use as many threads as before."""
-    from threadpoolctl import threadpool_info
-
-    def counts():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    before, inside, leave = counts(), threading.Event(), threading.Event()
-
-    def first():
-        with threads.one_blas_thread():
-            inside.set()
-            leave.wait(10)
-
-    caller = threading.Thread(target=first)
-    caller.start()
-    inside.wait(10)
-    with threads.one_blas_thread():
-        assert set(counts()) <= {1}
-        leave.set()
-        caller.join(10)
-        assert set(counts()) <= {1}
-    assert counts() == before

@@ -6,7 +6,6 @@ The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, els
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
@@ -23,8 +22,6 @@ _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
-_limiting, _limited = threading.Lock(), 0  # how many callers want one BLAS thread, and
-_limit: Any = None  # what goes back to as many as before
 
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
@@ -39,24 +36,9 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through the loaded libraries once
 
 
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work.
-
-    The limit is that of the whole process: it is lifted when the last of several callers has left.
-    """
-    global _limit, _limited
-    with _limiting:
-        if _limited == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
-        _limited += 1
-    try:
-        yield
-    finally:
-        with _limiting:
-            _limited -= 1
-            if _limited == 0:
-                _limit.restore_original_limits()
+def one_blas_thread() -> Any:
+    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
@@ -124,9 +106,9 @@ def _the_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    global _pool, _crew, _helper, _limiting
+    global _pool, _crew, _helper
     _pool = _crew = None
-    _helper, _limiting = threading.Lock(), threading.Lock()
+    _helper = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
