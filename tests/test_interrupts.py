@@ -331,3 +331,51 @@ def test_what_is_kept_for_going_back_is_not_saved():
     model.learn(X[:1], TARGETS["binary"][:1])
     model.learn(X[:1], TARGETS["binary"][:1])
     assert len(pickle.dumps(model)) == fresh
+
+
+def _python_marks():
+    """The marks as they are where there is no compiled core."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("kernelstream._undo")
+    module = importlib.util.module_from_spec(spec)
+    held = sys.modules.get("kernelstream._core")
+    sys.modules["kernelstream._core"] = None  # makes the import fail
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if held is None:
+            del sys.modules["kernelstream._core"]
+        else:
+            sys.modules["kernelstream._core"] = held
+    return module.Marks
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_marks(kind):
+    make = _undo.Marks if kind == "compiled" else _python_marks()
+    state = {"a": np.arange(6.0).reshape(2, 3), "n": 1, "b": np.asfortranarray(np.eye(3)), "big": np.ones(4)}
+    other = {"c": np.ones(2, np.float32), "s": "x"}
+    arrays = [(0, "a", state["a"], np.empty_like(state["a"])), (0, "b", state["b"], np.empty_like(state["b"])),
+              (0, "big", state["big"], None), (1, "c", other["c"], np.empty_like(other["c"]))]  # fmt: skip
+    marks = make([state, other], arrays)
+    assert not marks.restore()  # nothing was saved
+    before = copy.deepcopy((state, other))
+    assert marks.save()
+    state["a"][:], state["b"][1], other["c"][0], state["n"], state["new"], other["s"] = 7, 7, 7, 7, 7, "y"
+    state["a"] = np.zeros(1)
+    del state["big"]
+    assert marks.restore()
+    for now, then in zip((state, other), before):
+        assert difference(then, now) is None
+    assert not marks.restore()  # once only
+    assert marks.save()
+    marks.forget()
+    assert not marks.restore()
+    for change in (lambda: state.update(a=state["a"].copy()), lambda: state.update(more=1)):
+        assert marks.save()
+        marks.forget()
+        change()
+        assert not marks.save()  # other arrays, or other entries, than it knows
+        state.update(a=arrays[0][2])
+        state.pop("more", None)

@@ -160,8 +160,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
         """What ``fit`` does in its turn."""
-        check_order(self, shuffle, passes)
         with self._all_or_nothing(fresh=True):
+            check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
             listened = listens(self) and not self._at_once

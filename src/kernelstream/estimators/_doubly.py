@@ -296,8 +296,8 @@ class DoublyEstimator(StreamEstimator):
             if not shuffle:
                 self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
                 return self
-            check_order(self, shuffle, 1)
             with self._all_or_nothing(fresh=True):
+                check_order(self, shuffle, 1)
                 passes = self.passes if passes is None else _checked_passes(passes)
                 rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
                 self._check_whole(target, weight)
