@@ -85,7 +85,7 @@ def row(name: str, orders: int) -> str:
 
 def learned(est: FeatureClassifier, X: np.ndarray, y: np.ndarray) -> FeatureClassifier:
     """One pass on this machine."""
-    return clone(est).fit(X, y)
+    return clone(est).fit(X, y, shuffle=False)
 
 
 def mixed(est: FeatureClassifier, X: np.ndarray, y: np.ndarray, workers: int, sync_rows: int) -> FeatureClassifier:

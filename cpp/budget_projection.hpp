@@ -62,8 +62,9 @@ inline double margin_step(double loss, double p, double k_xx, double budget) {
 
 template <class T>
 struct Projectron : Budget<T> {
-    bool margins;  // Projectron++
-    explicit Projectron(bool m) : margins(m) { this->restless = m; }
+    bool margins;   // Projectron++, with
+    double budget;  // so many vectors, at most
+    explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
@@ -82,7 +83,7 @@ struct Projectron : Budget<T> {
             S.factor[n * N + n] = std::sqrt(residual);
             return S.place(n, row, row.tau);
         }
-        const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, double(N));
+        const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, budget);
         if (size == 0.0) return;
         for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
         if (!solved) back_substitute(n, N, S.factor, v), d = v;

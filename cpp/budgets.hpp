@@ -22,7 +22,7 @@ std::unique_ptr<Budget<T>> make_budget(const std::string& name, const std::vecto
     if (name == "remove_redundant") return std::make_unique<RemoveRedundant<T>>();
     if (name == "replace") return std::make_unique<Replace<T>>(p.at(0) != 0.0);
     if (name == "projectron") return std::make_unique<Projectron<T>>(false);
-    if (name == "projectron_pp") return std::make_unique<Projectron<T>>(true);
+    if (name == "projectron_pp") return std::make_unique<Projectron<T>>(true, p.at(0));
     if (name == "project") return std::make_unique<Project<T>>(p.at(0) != 0.0);
     if (name == "merge") return std::make_unique<Merge<T>>();
     if (name == "transfer") return std::make_unique<Transfer<T>>();

@@ -104,3 +104,18 @@ def test_a_caller_that_stops_early_leaves_the_helper_free():
         _, worker = next(blocks)
         assert worker != threading.get_ident()
         blocks.close()
+
+
+def test_nobody_goes_on_for_a_caller_who_has_given_up():
+    threads.set_num_threads(2)
+    done = []
+
+    def work(i):
+        if i == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        done.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.each(work, range(2))
+    assert done == [1]

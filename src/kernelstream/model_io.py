@@ -136,6 +136,11 @@ def describe(source: Source) -> dict[str, Any]:
 
 def to_bytes(est: Any, notes: dict[str, Any] | None = None) -> bytes:
     """The content of a model file."""
+    with getattr(est, "_turns", contextlib.nullcontext()):  # another thread may be learning
+        return _content(est, notes)
+
+
+def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
     if isinstance(est, type) or not hasattr(type(est), "state_"):
         raise ValueError(
             f"{type(est).__name__} keeps no state_ and cannot be saved this way; only kernelstream's streaming "

@@ -1,4 +1,4 @@
-"""Rows: dense arrays or CSR matrices, cut, stacked, and packed into a flat state."""
+"""Rows: dense arrays or CSR matrices, checked at the door, cut, stacked, and packed into a flat state."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
+
+
+def csr_form_by_numpy(indices: np.ndarray, indptr: np.ndarray, d: int, stored: int) -> int:
+    """Form of a CSR matrix with d columns and room for so many entries: one of the four above."""
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > stored:
+        return BROKEN_ROWS
+    used = indices[: indptr[-1]]
+    if len(used) and not 0 <= used.min() <= used.max() < d:
+        return BROKEN_COLUMNS
+    rises = np.append(used[1:] > used[:-1], True)
+    ends = indptr[1:]
+    rises[ends[ends > 0] - 1] = True  # the next index is of another row
+    return CANONICAL if rises.all() else UNORDERED
+
+
+try:
+    from ._core import csr_form
+except ImportError:  # installed without the compiled core
+    csr_form = csr_form_by_numpy
+
+_LARGEST = np.iinfo(np.int32).max
 
 Rows = Any  # np.ndarray (n, d), or a scipy CSR matrix / array of that shape, or a torch tensor for the torch engine
 
@@ -21,11 +44,101 @@ def host(X: Any) -> Any:
     return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
+def native(array: Any) -> Any:
+    """An array of numbers or strings in this machine's byte order; anything else as it is."""
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
+
+
+def is_canonical(X: Any) -> bool:
+    """Whether a CSR matrix is sound and in the form that :func:`canonical` gives."""
+    data, indices, indptr = X.data, X.indices, X.indptr
+    if not (type(indices) is type(indptr) is np.ndarray and indices.dtype == indptr.dtype == np.int32):
+        return False
+    if indptr.shape != (X.shape[0] + 1,) or not len(indices) == len(data) == indptr[-1]:
+        return False
+    return csr_form(indices, indptr, X.shape[1], len(indices)) == CANONICAL
+
+
+def canonical(X: Any) -> Any:
+    """A sparse matrix as CSR in the one form that the library works with; ValueError if it is none.
+
+    Column indices rise strictly within a row, indices are int32 (int64 where that is too small), and all is in this
+    machine's byte order: a model does not depend on how a matrix came. The caller's matrix is never changed; what is in
+    this form already is returned as it is.
+    """
+    if X.ndim != 2:
+        return X  # for whoever checks the shape
+    if X.format != "csr":
+        _check_other(X)  # scipy's conversions trust the indices
+        X = X.tocsr()
+    elif type(X) in (sp.csr_array, sp.csr_matrix) and X.data.dtype.isnative and is_canonical(X):
+        return X
+    n, d = X.shape
+    data, indices, indptr = (native(np.asarray(part)) for part in (X.data, X.indices, X.indptr))
+    form, indices, indptr = _form(indices, indptr, n, d, data)
+    if form == BROKEN_ROWS:
+        raise ValueError(
+            f"X is no valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end within "
+            f"the {min(len(data), len(indices))} stored values"
+        )
+    if form == BROKEN_COLUMNS:
+        raise ValueError(f"X is no valid CSR matrix: a column index is not in 0 ... {d - 1}")
+    nnz = int(indptr[-1])
+    kind = np.int32 if max(nnz, d) <= _LARGEST else np.int64
+    out = sp.csr_array(
+        (data[:nnz], indices[:nnz].astype(kind, copy=False), indptr.astype(kind, copy=False)), shape=(n, d)
+    )
+    if form == UNORDERED:
+        out = out.copy()
+        out.sum_duplicates()
+    return out
+
+
+def _form(
+    indices: np.ndarray, indptr: np.ndarray, n: int, d: int, data: np.ndarray
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """Form of a CSR matrix, and its indices as arrays of one type of integers."""
+    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or indices.ndim != 1 or data.ndim != 1:
+        raise ValueError("X is no valid CSR matrix: indices and indptr must be arrays of integers, data of numbers")
+    if indptr.shape != (n + 1,):
+        return BROKEN_ROWS, indices, indptr
+    if not (indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)):
+        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    indices, indptr = np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+    return csr_form(indices, indptr, d, min(len(data), len(indices))), indices, indptr
+
+
+def _check_other(X: Any) -> None:
+    """ValueError for indices outside the matrix, in the other forms that have indices."""
+    n, d = X.shape
+    sound = True
+    if X.format in ("csc", "bsr"):
+        data, blocks = X.data, (1, 1) if X.format == "csc" else X.data.shape[1:]
+        across, along = (n, d) if X.format == "csc" else (d // blocks[1], n // blocks[0])
+        flat = data if data.ndim == 1 else data[:, 0, 0]
+        form, _, _ = _form(native(np.asarray(X.indices)), native(np.asarray(X.indptr)), along, across, flat)
+        sound = form in (CANONICAL, UNORDERED)
+    elif X.format == "coo" and X.nnz:
+        sound = all(index.min() >= 0 and index.max() < size for index, size in zip((X.row, X.col), X.shape))
+        sound = sound and len(X.row) == len(X.col) == len(X.data)
+    if not sound:
+        raise ValueError(f"X is no valid {X.format.upper()} matrix: an index lies outside its {n} rows and {d} columns")
+
+
 def concat(parts: list[Rows]) -> Rows:
     """Rows of all parts, in order; dense as soon as one part is dense. Never an alias of a part."""
     if all(sp.issparse(part) for part in parts):
         return sp.vstack(parts, format="csr")
     return np.concatenate([part.toarray() if sp.issparse(part) else np.asarray(part) for part in parts])
+
+
+def take(X: Rows, rows: Any) -> Rows:
+    """Some rows, by a slice or by indices."""
+    if is_tensor(X) and isinstance(rows, np.ndarray):
+        return X[sys.modules["torch"].from_numpy(rows).to(X.device)]
+    return X[rows]
 
 
 def dense(X: Rows) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._change import Change
 from ._names import check_own, enter, find, listed
 from .losses import Loss
 
@@ -77,10 +78,9 @@ class Update(BaseEstimator):
         """Initial memory, (n_memory, n_outputs); ``n_weights`` is the number of explicit features."""
         return np.zeros((self.n_memory, n_outputs))
 
-    def carry(self, memory: np.ndarray, T: np.ndarray) -> np.ndarray:
-        """Memory when the outputs f become T f, T (C_new, C_old): columns follow their output, new ones start empty."""
-        source, fresh = np.abs(T).argmax(axis=1), ~T.any(axis=1)
-        carried = np.where(fresh, self.memory(len(T)), memory[:, source])
+    def carry(self, memory: np.ndarray, change: Change) -> np.ndarray:
+        """Memory when the outputs change: columns follow their output, new ones start empty."""
+        carried = np.where(change.fresh, self.memory(len(change)), memory[:, change.source])
         carried[: self.n_shared, 0] = memory[: self.n_shared, 0]
         return carried
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .. import _undo
 from .._names import check_own, enter, find, listed
 from ..kernels import Kernel
 from ..losses import Loss
@@ -129,6 +130,7 @@ class SupportSet:
         """The row becomes support vector ``slot``, replacing what was there, with the coefficient (C,)."""
         if slot == self.n:
             self.state["n_support"] += 1
+        _undo.rows(self.support, slice(slot, slot + 1))
         self.support[slot] = dense(self.X[row.i : row.i + 1])[0]
         self.alpha[:, slot] = coefficient / self.scale
         self.diag[slot] = row.k_xx
@@ -199,6 +201,13 @@ class Budget(BaseEstimator):
         if self.gram:
             entries["budget_gram"] = np.zeros((capacity, capacity), state["alpha"].dtype)
         return entries
+
+    def sized(self, budget: int | None) -> Budget:
+        """The strategy of a support set of at most so many vectors; itself, unless it wants to know the number.
+
+        The arrays of a state begin small, so that their length is not the budget before the support set is full.
+        """
+        return self
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         """Take the row with its coefficients ``row.tau`` into the support set, within the budget."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .. import _undo
 from ..kernels import Gaussian
 from ..rows import dense
 from ._base import Budget, Row, SupportSet, register
@@ -114,6 +115,7 @@ def _vector(S: SupportSet, row: Row, j: int) -> np.ndarray:
 
 def _put(S: SupportSet, row: Row, slot: int, z: np.ndarray, k_zz: float, coefficient: np.ndarray) -> None:
     """The vector z becomes support vector ``slot``."""
+    _undo.rows(S.support, slice(slot, slot + 1))
     S.support[slot] = z
     S.alpha[:, slot] = coefficient / S.scale
     S.diag[slot] = k_zz

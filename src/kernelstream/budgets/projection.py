@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.base import clone
 
 from ..updates import Perceptron
 from ._base import NOVELTY, Budget, Row, SupportSet, register
@@ -65,6 +66,7 @@ class ProjectronPP(Projectron):
     name = "projectron_pp"
     kinds = ("binary", "multiclass")
     restless = True
+    budget = 100  # see `sized`
 
     def check(self, budget, kernel, loss, update):
         super().check(budget, kernel, loss, update)
@@ -81,13 +83,18 @@ class ProjectronPP(Projectron):
             return None
         L, n = S.state["budget_factor"], S.n
         v = solve_triangular(L[:n, :n], row.k, lower=True, check_finite=False)
-        tau = margin_step(row.value, float(v @ v), row.k_xx, S.capacity)
+        tau = margin_step(row.value, float(v @ v), row.k_xx, self.budget)
         if tau > 0:
             S.add(np.outer(-tau * row.gradient, back_substitute(L[:n, :n], v)))
         return None
 
+    def sized(self, budget):
+        sized = clone(self)
+        sized.budget = budget
+        return sized
+
     def native(self):
-        return self.name, []
+        return self.name, [float(self.budget)]
 
 
 def margin_step(loss: float, p: float, k_xx: float, budget: int) -> float:

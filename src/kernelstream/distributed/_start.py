@@ -20,7 +20,7 @@ Block = tuple[Any, Any]
 def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bool = False) -> Any:
     """A copy of an estimator on features that has no weights yet, its map settled as one machine would settle it.
 
-    Whatever a map estimates from rows it takes from the first ones, as in ``est.fit``; only landmarks that a Nyström
+    Whatever a map estimates from rows it takes from the first ones, as in ``est.learn``; only landmarks that a Nyström
     map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
     worker makes the same random numbers from them. With ``all_labels`` a classifier knows the labels of all partitions
     from the start, for one more pass over the rows if ``classes`` does not say them.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..features import Nystroem, landmarks
-from ..kernels.bandwidth import MEDIAN_ROWS
+from ..kernels.bandwidth import median_rows
 from ..random import generator, seed_from
 from ..rows import concat
 from ._client import compute, connect, need
@@ -58,8 +58,8 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
         raise ValueError("gamma='scale' needs the variance of all rows: give a number, or 'median'")
     seed = seed_from(random_state)
     rows = AllRows(data, client)
-    first = rows.delayed(np.arange(min(rows.n, MEDIAN_ROWS)))  # all that the median rule looks at
-    known = compute(client, need("dask").delayed(features.kernel_entries, pure=False)(first))
+    some = rows.delayed(median_rows(rows.n))  # all that the median rule looks at
+    known = compute(client, need("dask").delayed(features.kernel_entries, pure=False)(some))
     kernel = features.resolved(known)
     m, rng = features.n_components, generator(seed)
     if rows.n <= m:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from .. import _core
+from .. import _core, _undo
 from .._twins import twins
 from ..budgets import Budget, Merge
 from ..budgets.projection import refresh
@@ -131,6 +131,7 @@ class Expansion:
 
     def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
         """Rows ``rows`` of the block become the support vectors ``slots``."""
+        _undo.rows(state["support"], slots)
         if isinstance(X, SparseRows):
             _core.csr_to_slots(*X.csr, rows, slots, state["support"], self._tiles(state))
             self._norms(state)[slots] = X.norms[rows]
@@ -337,10 +338,12 @@ def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> No
         i = int(-1 - j)
         return rows[i : i + 1].toarray()[0] if sp.issparse(rows) else rows[i]
 
+    slots = np.unique(blends[:, 0]).astype(np.int64)
+    _undo.rows(support, slots)
     for slot, a, b, h in blends:
         support[int(slot)] = vector(a) if h == 1.0 else h * vector(a) + (1 - h) * vector(b)
     if len(blends):
-        expansion.changed(state, np.unique(blends[:, 0]).astype(np.int64))
+        expansion.changed(state, slots)
 
 
 def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _undo
 from ..budgets import Budget, Row, SupportSet
 from ..kernels import Kernel
 from ..losses import Loss
@@ -51,6 +52,7 @@ class Expansion:
     def put(self, X: Rows, joined: np.ndarray, state: State, start: int) -> None:
         """Rows ``joined`` of the block become the support vectors from ``start`` on."""
         stop = start + len(joined)
+        _undo.rows(state["support"], slice(start, stop))
         rows = X[joined]
         state["support"][start:stop] = rows.toarray() if hasattr(rows, "toarray") else rows
         state["diag"][start:stop] = self.kernel.diag(rows)

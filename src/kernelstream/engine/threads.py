@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -85,11 +85,17 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
 
     if _crew is None or _crew._max_workers < count - 1:
         _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
+    others: list[Future] = []
     with one_blas_thread():
-        others = [_crew.submit(run, first) for first in range(1, count)]
-        run(0)
-        for other in others:
-            other.result()
+        try:
+            for first in range(1, count):
+                others.append(_crew.submit(run, first))
+            run(0)
+        finally:
+            for other in others:  # nobody may go on working for a caller who has given up
+                other.exception()
+    for other in others:
+        other.result()
 
 
 def _the_pool() -> ThreadPoolExecutor:

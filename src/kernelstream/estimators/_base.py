@@ -14,14 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .. import engine as engines
+from .._turns import Turns, in_turn
+from .._undo import Undo
 from ..random import seed_from
-from ..rows import Rows, concat, drop, host, is_tensor, pack, unpack
-from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
+from ..rows import Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
+from ._callbacks import CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from ._hooks import Hooks, State
-from ._state import check_state, check_tensor, widen_rows
+from ._order import Order, check_order
+from ._state import check_state, check_tensor, checked_weights, widen_rows
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
@@ -30,13 +33,26 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
-    derived from it.
+    derived from it. Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves
+    the state as it was (``_undo``).
     """
+
+    _turns: Turns
+    _cache: dict[Any, Any]
+    _hot: tuple[np.dtype, int, Any] | None
+    _undo: Any
+    _marks: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
 
     # ---------------------------------------------------------------- public
     @property
+    @in_turn
     def state_(self) -> State:
-        """Everything the model has learned: a flat dict of arrays, numbers and strings."""
+        """Everything the model has learned: a flat dict of arrays, numbers and strings; the model itself, no copy."""
         state = self.__dict__.get("_state")
         if state is None:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
@@ -44,6 +60,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return state
 
     @state_.setter
+    @in_turn
     def state_(self, state: State) -> None:
         self._state = state
         self.n_features_in_ = int(state["n_features"])
@@ -51,42 +68,40 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
-        if classes is None and sample_weight is None:
-            hot = self._hot_call(X, y)
-            if hot is not None:
-                scores = self._learn(self._state, X, hot, None)
-                return scores[:, 0] if scores.shape[1] == 1 else scores
-        return self._learn_checked(X, y, classes, sample_weight, fresh=False)
+        with self._turns:
+            if classes is None and sample_weight is None:
+                hot = self._hot_call(X, y)
+                if hot is not None:
+                    scores = self._learn_plain(X, hot)
+                    return scores[:, 0] if scores.shape[1] == 1 else scores
+            return self._learn_checked(X, y, classes, sample_weight)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamEstimator:
-        """Forget everything, then learn the rows: in order and in one pass, if not all at once.
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
+    ) -> StreamEstimator:
+        """Forget everything, then learn the rows, in random order if not all at once.
 
         Parameters
         ----------
         X : (n, d) array or CSR
         y : (n,) array
         sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take the rows in a random order that follows from the estimator's seed, so that a file sorted by class or by
+            date does no harm. False keeps the order: what ``learn`` does on a fresh model.
+        passes : int, default=1
+            How often to go through the rows, each time in another order. A learner of all rows at once takes 1 only.
 
         Returns
         -------
         self
         """
-        if listens(self):
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            parts = [slice(0, n)] if self._at_once else cuts(n)
-            context = self._init_callback_context(max_subtasks=len(parts))
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            with self._all_or_nothing():
-                learn_in_parts(self, context, parts, *self._admit(X, y, None, sample_weight, fresh=True))
-        else:
-            self._learn_checked(X, y, None, sample_weight, fresh=True)
-        self._end_warm_up()
-        self._warm_caches()
-        if listens(self):
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        with self._turns:
+            self._fit_rows(X, y, sample_weight, shuffle, passes)
         return self
 
+    @in_turn
     def widen(self, n_features: int) -> StreamEstimator:
         """Take rows with more columns from now on, as if the new columns had been zero in every row so far.
 
@@ -114,41 +129,127 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return self
 
     # ---------------------------------------------------------------- learning
-    def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> np.ndarray:
-        with self._all_or_nothing():
-            scores = self._run(*self._admit(X, y, classes, sample_weight, fresh))
-        self._warm_caches()
+    def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
+        """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
+        marks = self._marks
+        if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
+            try:
+                scores = self._learn(self._state, X, y, None)
+                marks.forget()
+            except BaseException:
+                self._take_back(self._undo, None)
+                raise
+            return scores
+        undo, put_back = self._begin_call()
+        try:
+            scores = self._learn(self._state, X, y, None)
+            undo.end()
+        except BaseException:
+            self._take_back(undo, put_back)
+            raise
         return scores
 
+    def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
+            X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
+            if not X.shape[0]:
+                return self._no_scores()
+            scores = self._run(X, y, weight)
+            self._warm_caches()
+        return scores
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
+        """What ``fit`` does in its turn."""
+        with self._all_or_nothing(fresh=True):
+            check_order(self, shuffle, passes)
+            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+            self._check_whole(target, weight)
+            listened = listens(self) and not self._at_once
+            order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
+            context = None
+            if listens(self):
+                context = self._init_callback_context(max_subtasks=order.n_parts)
+                context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            for parts in order:
+                ended = learn_in_parts(self, context, parts, rows, target, weight)
+                self._end_warm_up()
+                if ended:
+                    break
+            self._warm_caches()
+            if context is not None:
+                context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    # ---------------------------------------------------------------- all or nothing
+    def _owners(self) -> list[tuple[Hooks, State]]:
+        """Who learns into which state: the estimator, and its members if it has any."""
+        return [(self, self._state)]
+
+    def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
+        """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
+        undo = self.__dict__.get("_undo")
+        if undo is None:
+            undo = self._undo = Undo(self._owners())
+        undo.begin()
+        self._marks = None if undo.journaled or engines.is_torch(self.engine) else undo.marks
+        held: Any = self._cache.get(self._held)
+        return undo, held.mark() if hasattr(held, "mark") else None
+
+    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
+        """The state as it was at :meth:`_begin_call`, unless the call is complete; what was derived from it goes."""
+        if undo.take_back():
+            self._undo = undo
+            self._cache = {} if put_back is None else {self._held: put_back()}
+            self._remake(self._state)
+
     @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """An error inside leaves the attributes as they were."""
+    def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
+        """An error inside leaves the estimator as it was.
+
+        ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
+        """
         before = dict(self.__dict__)
+        undo, put_back = (None, None) if fresh else self._begin_call()
         try:
             yield
+            if undo is not None:
+                undo.end()
         except BaseException:
-            self.__dict__.clear()
+            for name in [name for name in self.__dict__ if name not in before]:
+                del self.__dict__[name]
             self.__dict__.update(before)
+            if undo is not None:
+                self._take_back(undo, put_back)
             raise
 
+    # ---------------------------------------------------------------- the door
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
-        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``."""
-        fresh = fresh or self.__dict__.get("_state") is None
-        if fresh:
+        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
+
+        A ``fresh`` model needs rows that count. Later calls may bring none, or rows of weight 0 only.
+        """
+        starts = fresh or self.__dict__.get("_state") is None
+        if starts:
             self._check_engine()
             self._check_parameters()
-        X, y, sample_weight = self._check_X(X, reset=fresh), host(y), host(sample_weight)
-        check_consistent_length(X, y, sample_weight)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            weight = np.ascontiguousarray(weight)
-        y, declared = self._check_target(y, classes, X.shape[0], weight, fresh)
-        if fresh:
+        X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
+        check_consistent_length(X, y)
+        weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        if fresh and weight is not None and not weight.any():
+            raise ValueError("all sample weights are zero: there is nothing to learn from")
+        y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
+        if starts and (X.shape[0] or classes is not None):
             self._start(X, declared)
+        elif starts:  # nothing came, and nothing is known of what will
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
         elif declared is not None:
             self._declare(self._state, declared)
         return X, y, weight
+
+    def _no_scores(self) -> np.ndarray:
+        """Scores of no rows."""
+        outputs = 1 if self.__dict__.get("_state") is None else self._state["n_outputs"]
+        return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
 
     def _check_engine(self) -> None:
         """Raise ValueError for an engine that there is not, here or for this family."""
@@ -156,15 +257,17 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             raise ValueError(f"{type(self).__name__} has no torch engine; engine='auto' uses the processor")
         engines.get(self.engine)
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
         if is_tensor(X) and engines.is_torch(self.engine):
-            check_tensor(self, X, reset)
+            check_tensor(self, X, reset, least)
             self._check_rows(X)
             return X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C")
+        X = canonical(X) if sp.issparse(X) else native(X)
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=least)
         if sp.issparse(X):
-            X.sum_duplicates()
+            X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         self._check_rows(X)
         if self.standardize and sp.issparse(X):
             raise ValueError(
@@ -215,11 +318,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
             else:
                 parts.append(self._step(Xs, ys, ws))
-            self._keep(Xs, ys, ws)
-            if state["warm_count"] == state["warm_rows"]:
+            kept = self._keep(Xs, ys, ws)
+            if kept == state["warm_rows"]:
                 self._renew()
                 self._drop_kept()
-            elif state["warm_count"] and state["warm_count"] & (state["warm_count"] - 1) == 0:
+            elif kept and kept & (kept - 1) == 0:
                 self._renew()
             start = stop
         return np.concatenate(parts)
@@ -240,12 +343,14 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return X
 
     # ---------------------------------------------------------------- warm-up
-    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Add rows of positive weight to the kept ones."""
+    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
         state = self._state
         if weight is None:
             weight = np.ones(len(y))
         counted = weight > 0
+        if not counted.any():
+            return 0
         X, y, weight = X[counted], y[counted], weight[counted]
         kept = unpack("warm_X", state)
         if kept is not None:
@@ -254,6 +359,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             weight = np.concatenate([state["warm_weight"], weight])
         drop("warm_X", state)
         state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
+        return len(y)
 
     def _renew(self) -> None:
         """Estimate from the kept rows, then learn them again from the start."""
@@ -332,8 +438,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     def _forget(self) -> None:
         self._sync()
-        self._cache: dict[Any, Any] = {}
-        self._hot: tuple[np.dtype, int, Any] | None = None
+        self._cache, self._undo, self._marks, self._hot = {}, None, None, None
 
     def _warm_caches(self) -> None:
         """Allow the short path of plain calls once nothing about a row needs a decision."""
@@ -353,7 +458,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X)
         if type(X) in (sp.csr_array, sp.csr_matrix):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
-            return bool(plain and X.has_canonical_format and hot[2](X.data))
+            return bool(plain and is_canonical(X) and hot[2](X.data))
         return False
 
     def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
@@ -374,15 +479,17 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         X : (1, d) float64 array, C-contiguous
         y : a label, or a number for a regressor
         """
-        hot = self.__dict__.get("_hot")
-        if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1]:
-            target = self._hot_row(y)
-            if target is not None:
-                self._check_rows(X)
-                self._learn(self._state, X, target, None)
-                return
-        self._learn_checked(X, np.array([y]), None, None, fresh=False)
+        with self._turns:
+            hot = self.__dict__.get("_hot")
+            if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1]:
+                target = self._hot_row(y)
+                if target is not None:
+                    self._check_rows(X)
+                    self._learn_plain(X, target)
+                    return
+            self._learn_checked(X, np.array([y]), None, None)
 
+    @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
         """Set parameters, nested ones as ``component__name``; see scikit-learn."""
         super().set_params(**params)
@@ -394,9 +501,12 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
         return super().__sizeof__() + sum(arrays)
 
+    @in_turn
     def __getstate__(self) -> Any:
         self._sync()
-        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_hot")}
+        kept = {key: value for key, value in super().__getstate__().items() if key not in _PASSING}
+        # the arrays too: another thread may go on learning before they are written
+        return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
@@ -406,6 +516,18 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.standardize
         return tags
+
+
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns")  # attributes that are made anew
+
+
+def _copied(value: Any) -> Any:
+    """A state, or a list of them, with arrays of its own."""
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    if isinstance(value, dict):
+        return {key: part.copy() if isinstance(part, np.ndarray) else part for key, part in value.items()}
+    return value
 
 
 def _next_point(state: State) -> int:

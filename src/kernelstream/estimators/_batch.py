@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from ..rows import Rows
 from ._base import State, StreamEstimator
 
-CALLER = 6  # how far the caller of ``fit`` is from ``_solve``, for warnings
+CALLER = 7  # how far the caller of ``fit`` is from ``_solve``, for warnings
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
@@ -20,8 +20,6 @@ def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np
     some = weight > 0
     if some.all():
         return X, y, weight
-    if not some.any():
-        raise ValueError("all rows have weight 0: there is nothing to learn from")
     return X[some], y[some], weight[some]
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import solvers
+from .. import _undo, solvers
+from .._change import Change
 from .._cores import get_num_threads
 from .._progress import SolverBar
+from .._turns import in_turn
 from ..engine.threads import cuts
 from ..features import RandomBinning, _grids
 from ..features._base import positive_int
@@ -58,8 +60,8 @@ class BinningEstimator(StreamEstimator):
     warm_start: bool
     n_jobs: int | None
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
-        return host(super()._check_X(X, reset))  # cells are numbered here
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # cells are numbered here
 
     # ---------------------------------------------------------------- components
     @property
@@ -81,6 +83,11 @@ class BinningEstimator(StreamEstimator):
     @property
     def _map(self) -> RandomBinning:
         return self._cached("map", lambda: RandomBinning(self.kernel, self.n_components, self.gamma))
+
+    @property
+    def _by_row(self) -> frozenset[str]:  # type: ignore[override]
+        diagonal = self._online and unwrap(self._update)[0].diagonal
+        return frozenset({"w", "G"}) if diagonal else frozenset()
 
     @property
     def _free(self) -> bool:
@@ -155,19 +162,24 @@ class BinningEstimator(StreamEstimator):
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         ops, grids, width = self._ops, self._grids(state), self._columns
+        first = self._cached("first", lambda: width * np.arange(self.n_components)[:, None])  # column of each grid
         spec = self._cached(("spec", state["n_outputs"]), lambda: ops.spec(self._loss_now(state), self._update))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], _BLOCK):
             cells = ops.binning.bucket_cells(X[rows], grids, width, self._threads)
+            if "G" in state:  # a row touches few weights, unless all shrink together
+                touched = (cells + first).ravel()
+                _undo.rows(state["w"], touched)
+                _undo.rows(state["G"], touched)
             part = None if weight is None else weight[rows]
             scores[rows] = ops.binning.cell_pass(cells, width, y[rows], part, state, spec)
         return scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         names = [name for name in ("w", "G") if name in state]
         for name in names:
             state[name] = state[name].T
-        mix_outputs(state, T, unwrap(self._update)[0])
+        mix_outputs(state, change, unwrap(self._update)[0])
         for name in names:
             state[name] = np.ascontiguousarray(state[name].T)
 
@@ -279,6 +291,7 @@ class BinningEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- what was found
     @property
+    @in_turn
     def coef_(self) -> Any:
         """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
         W = self.state_["w"].T if not self._online else (self.state_["w"] * self.state_["scale"]).T

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import budgets, losses, updates
+from .._change import Change
+from .._turns import in_turn
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
@@ -22,6 +24,23 @@ from ._base import WARM_UP, State, StreamEstimator
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs from 0
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
+FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
+
+MATRICES = ("budget_gram", "budget_inverse", "budget_factor", "budget_z")
+COPIED = 1 << 20  # bytes of such a matrix up to which it is copied before a call; a larger one is made anew if need be
+
+# Entries with a place for every vector, and the axes along which.
+SLOTS = {
+    "support": (0,),
+    "alpha": (1,),
+    "diag": (0,),
+    "born": (0,),
+    "budget_gram": (0, 1),
+    "budget_inverse": (0, 1),
+    "budget_factor": (0, 1),
+    "budget_scores": (1,),
+    "budget_z": (0,),
+}
 
 
 class _Bandwidth(KernelMap):
@@ -41,6 +60,34 @@ class BudgetEstimator(StreamEstimator):
     strategy: Any
     update: Any
 
+    _by_row = frozenset({"support"})
+
+    @property
+    def _replaced(self) -> frozenset[str]:  # type: ignore[override]
+        """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""
+        state = self._state
+        if isinstance(self._strategy, budgets.Merge):  # kernel values of merged vectors have errors of their own
+            return frozenset()
+        return frozenset(name for name in MATRICES if name in state and state[name].nbytes > COPIED)
+
+    def _remake(self, state: State) -> None:
+        n, names = state.get("n_support", 0), self._replaced
+        if not names:
+            return
+        S = state["support"][:n]
+        gram = np.asarray(self._kernel(state).pairwise(S, S), np.float64)
+        made: dict[str, np.ndarray] = {"budget_gram": gram}
+        if "budget_inverse" in names:
+            made["budget_inverse"] = np.linalg.inv(gram)
+        if "budget_factor" in names:
+            made["budget_factor"] = np.linalg.cholesky(gram)
+        if "budget_z" in names:
+            made["budget_z"] = self._features(state, S)
+        for name in names:
+            value = made[name]
+            state[name] = np.zeros_like(state[name])
+            state[name][:n, : value.shape[1]] = value
+
     # ---------------------------------------------------------------- components
     @property
     def _bandwidth(self) -> _Bandwidth:
@@ -48,7 +95,7 @@ class BudgetEstimator(StreamEstimator):
 
     @property
     def _strategy(self) -> Budget:
-        return self._cached("strategy", self._pick_strategy)
+        return self._cached("strategy", lambda: self._pick_strategy().sized(self.budget))
 
     def _pick_strategy(self) -> Budget:
         if isinstance(self.strategy, str) and self.strategy == "auto":
@@ -77,8 +124,8 @@ class BudgetEstimator(StreamEstimator):
 
         return self._cached("mapping", build)(X, self._ops)
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
-        return host(super()._check_X(X, reset))  # rows may become support vectors, which are kept here
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which are kept here
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -98,11 +145,13 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- what is public besides scikit-learn's contract
     @property
+    @in_turn
     def support_vectors_(self) -> np.ndarray:
         """Support vectors, (n_support, d)."""
         return self.state_["support"][: self.n_support_].copy()
 
     @property
+    @in_turn
     def dual_coef_(self) -> np.ndarray:
         """Coefficients in the decision function, (n_outputs, n_support)."""
         return self._coefficients(self.state_)
@@ -125,7 +174,7 @@ class BudgetEstimator(StreamEstimator):
 
     def _reset(self, state: State) -> None:
         strategy, outputs = self._strategy, state["n_outputs"]
-        capacity = SMALLEST if self.budget is None else self.budget
+        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
         dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
         state |= {
             "support": np.zeros((capacity, state["n_features"]), dtype),
@@ -148,7 +197,7 @@ class BudgetEstimator(StreamEstimator):
         n, first = X.shape[0], state["t"]
         chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
-        for rows in threads.cuts(n, expansion.block):
+        for rows in self._cuts(state, n, expansion.block):
             block = expansion.cut(X, rows)
             part = None if weight is None else weight[rows]
             u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
@@ -158,6 +207,27 @@ class BudgetEstimator(StreamEstimator):
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
                 scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
         return scores
+
+    def _cuts(self, state: State, n: int, block: int) -> Iterator[slice]:
+        """Blocks of n rows, cut off where the arrays might be full; then they are made longer, up to the budget."""
+        start = 0
+        while start < n:
+            self._lengthen(state)  # the budget may have been raised
+            size = block
+            if self._may_grow(state):
+                size = min(block, state["alpha"].shape[1] - state["n_support"])
+            rows = slice(start, min(n, start + size))
+            yield rows
+            self._lengthen(state)
+            start = rows.stop
+
+    def _may_grow(self, state: State) -> bool:
+        """Whether the arrays are shorter than the budget allows; sets that only grow look after themselves."""
+        return not self._strategy.grows and self.budget is not None and state["alpha"].shape[1] < self.budget
+
+    def _lengthen(self, state: State) -> None:
+        if self._may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
+            self._make_room(state, state["n_support"] + 1)
 
     def _rule(self, state: State) -> Any:
         make = self._ops.Rule.of
@@ -225,17 +295,18 @@ class BudgetEstimator(StreamEstimator):
         self._warn(state, self._strategy)
 
     def _make_room(self, state: State, n: int) -> None:
-        """Double the support arrays until n vectors fit."""
+        """Double the support arrays until n vectors fit, up to the budget."""
         held = capacity = state["alpha"].shape[1]
         while capacity < n:
             capacity *= 2
+        if self.budget is not None:
+            capacity = min(capacity, self.budget)
         if capacity == held:
             return
-        for name, axis in {"support": 0, "alpha": 1, "diag": 0, "born": 0}.items():
+        for name, axes in SLOTS.items():
             if name in state:
-                shape = list(state[name].shape)
-                shape[axis] = capacity - held
-                state[name] = np.concatenate([state[name], np.zeros(shape, state[name].dtype)], axis=axis)
+                wider = [(0, capacity - held if axis in axes else 0) for axis in range(state[name].ndim)]
+                state[name] = np.pad(state[name], wider)
 
     def _warn(self, state: State, strategy: Any) -> None:
         if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
@@ -270,14 +341,13 @@ class BudgetEstimator(StreamEstimator):
                 scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "budget_scores", "budget_w"):
             if name in state:
-                state[name] = (T * state["scale"]).astype(state[name].dtype) @ state[name]
-        state["scale"] = np.ones(len(T))
-        source, fresh = np.abs(T).argmax(axis=1), ~T.any(axis=1)
-        memory = self._update.memory(len(T))
-        memory[:, ~fresh] = state["memory"][:, source[~fresh]]
+                state[name] = change.rows(state[name], state["scale"])
+        state["scale"] = np.ones(len(change))
+        memory, old = self._update.memory(len(change)), ~change.fresh
+        memory[:, old] = state["memory"][:, change.source[old]]
         state["memory"] = memory
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from .. import budgets
 from ..features import RandomFourier
 from ._base import State
-from ._budget import BudgetEstimator
+from ._budget import SLOTS, BudgetEstimator
 from .feature import FeatureEstimator
 
 # Strategies that remember nothing of their vectors but what can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
-SLOTS = {"support": (0,), "alpha": (1,), "diag": (0,), "budget_gram": (0, 1)}  # axes that run over the slots
 OLDEST = 2  # where the Forgetron's memory has its oldest slot
 
 

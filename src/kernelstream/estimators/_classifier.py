@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
+from .._change import Change
+from .._turns import in_turn
 from ..losses import Loss
-from ..rows import Rows
+from ..rows import Rows, native
 from ._base import State, StreamEstimator
 
 #: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
@@ -78,17 +81,21 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Labels known so far, sorted."""
         return self.state_["classes"]
 
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels, (n,)."""
         return self._labels(self._scores(X))
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
-        classes = self.classes_
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
         if len(classes) == 1:
             return np.full(len(scores), classes[0])
         if scores.shape[1] == 1:
@@ -96,10 +103,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return classes[np.argmax(scores, axis=1)]
 
     @available_if(_has_probability)
+    @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
         scores = self._scores(X)
-        classes = self.classes_
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
         if len(classes) == 1:
             return np.ones((len(scores), 1))
         loss: Any = self._loss_now(self._state)
@@ -124,7 +134,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state = self.__dict__.get("_state")
         known = None if fresh or state is None else state["classes"]
         fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
-        _check_weights(self.class_weight)
+        _check_weights(self.class_weight, y)
         if known is not None:
             _same_kind(known, y)
         if classes is None:
@@ -141,7 +151,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             if not np.isin(known, classes).all():
                 raise ValueError(f"classes={classes} lacks labels already learned: {np.setdiff1d(known, classes)}")
         _inside(counted, classes)
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown}, which are not among classes={classes}")
         return y, (classes, True)
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        if not isinstance(self.class_weight, dict):
+            return
+        labels = np.unique(y if weight is None else y[weight > 0]).tolist()
+        unknown = [label for label in self.class_weight if label not in labels]
+        unweighted = [label for label in labels if label not in self.class_weight]
+        if unknown and unweighted:  # as in scikit-learn: where all labels have a weight, more may be named
+            raise ValueError(
+                f"class_weight names {unknown}, which are no labels of y, and has no weight for {unweighted[:5]}"
+            )
 
     def _declare(self, state: State, declared: Any) -> None:
         classes, fixed = declared
@@ -169,31 +194,35 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
         """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
         old = state["classes"]
-        new = np.unique(np.concatenate([old, np.asarray([label])]))
-        kept = np.atleast_1d(np.searchsorted(new, old))
+        place = int(np.searchsorted(old, label))
+        if place < len(old) and old[place] == label:
+            return
+        new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
+        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays were that labels came in
+            new = np.array(new.tolist())
+        kept = np.arange(len(old)) + (np.arange(len(old)) >= place)
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        T = self._transition(state, new, kept)
-        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(T)
-        if trained and not (T.shape == (1, 1) and T[0, 0] == 1):
-            self._mix_outputs(state, T)
+        change = self._transition(state, new, kept)
+        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
+        if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
+            self._mix_outputs(state, change)
 
-    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Matrix from the outputs of the old classes to those of the new ones, (C_new, C_old)."""
+    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
+        """From the outputs of the old classes to those of the new ones."""
         n_old = len(kept)
-        binary = self._loss_for(2).kind == "binary"
+        binary = self._cached("loss2", lambda: self._loss_for(2)).kind == "binary"
         if binary and len(new) <= 2:
             if n_old < 1 or len(new) < 2:
-                return np.ones((1, 1))
+                return Change.of(np.ones((1, 1)))
             is_positive = kept[0] == 1
-            return np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]])
+            return Change.of(np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]]))
+        source, factor = np.zeros(len(new), np.intp), np.zeros(len(new))
         if binary and n_old <= 2:
-            T = np.zeros((len(new), 1))
-            T[kept, 0] = [-0.5, 0.5]
-            return T
-        T = np.zeros((len(new), max(n_old, 1)))
-        T[kept, np.arange(n_old)] = 1.0
-        return T
+            factor[kept] = [-0.5, 0.5]
+            return Change(source, factor, 1)
+        source[kept], factor[kept] = np.arange(n_old), 1.0
+        return Change(source, factor, max(n_old, 1))
 
     # ---------------------------------------------------------------- learning
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -284,7 +313,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = state["classes"]
         if n == 1:
             return self._hot_row(y.item(0))
-        if y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
+        if not len(classes) or y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
             return None
         return self._encode(state, y) if _known(classes, y).all() else None
 
@@ -326,6 +355,7 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
         if len(kinds) > 1:
             raise ValueError(f"{name} mixes strings with other labels")
         y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
+    y = native(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{name} contains NaN or infinity")
     # scikit-learn's check would warn of many classes in few rows, which is how streams often come
@@ -345,7 +375,7 @@ def _inside(y: np.ndarray, classes: Any) -> None:
         raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
 
 
-def _check_weights(class_weight: Any) -> None:
+def _check_weights(class_weight: Any, y: np.ndarray) -> None:
     if class_weight is None or class_weight == "balanced":
         return
     if not isinstance(class_weight, dict):
@@ -353,3 +383,5 @@ def _check_weights(class_weight: Any) -> None:
     for label, value in class_weight.items():
         if not np.isfinite(value) or value < 0:
             raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
+        if len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+            raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

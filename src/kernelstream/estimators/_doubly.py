@@ -13,6 +13,8 @@ from sklearn.utils import Tags
 
 from .. import engine as engines
 from .. import kernels
+from .._change import Change
+from .._turns import in_turn
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
 from ..random import generator
@@ -25,6 +27,7 @@ from ._doubly_choice import CHOICE_ROWS, choose, trial
 from ._doubly_descent import ORDERS, Descent
 from ._doubly_device import DeviceDescent, DeviceFeatureBlocks
 from ._doubly_step import BlockTags, DoublyStep
+from ._order import check_order
 from ._state import widen_packed
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
@@ -49,6 +52,8 @@ class DoublyEstimator(StreamEstimator):
     passes: Any
     cache_bytes: int
     center: bool = False
+
+    _replaced = frozenset({"alpha", "mean"})
     _least_steps = LEAST_STEPS
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
@@ -76,6 +81,7 @@ class DoublyEstimator(StreamEstimator):
         return auto and kernel.bandwidth is not None and "median" in kernel.rules
 
     @property
+    @in_turn
     def kernel_(self) -> Kernel:
         """The kernel in use."""
         return self._kernel(self.state_)
@@ -118,16 +124,15 @@ class DoublyEstimator(StreamEstimator):
         positive_int("block_size", self.block_size)
         if self.max_blocks is not None:
             positive_int("max_blocks", self.max_blocks)
-        if self.passes != "auto":
-            positive("passes", self.passes)
+        _checked_passes(self.passes)
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
         positive("cache_bytes", self.cache_bytes, zero=True)
         if not isinstance(self.center, (bool, np.bool_)):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
-    def _check_X(self, X: Any, reset: bool) -> Rows:
-        return host(super()._check_X(X, reset))  # rows wait, are shuffled and come back: they are kept here
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # rows wait, are shuffled and come back: they are kept here
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -268,7 +273,9 @@ class DoublyEstimator(StreamEstimator):
         self._descent(state).train(state, X, target, weight, WARM_STEPS, self.batch_size, state["seed"])
 
     # ---------------------------------------------------------------- fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyEstimator:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+    ) -> DoublyEstimator:
         """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
 
         Parameters
@@ -276,17 +283,29 @@ class DoublyEstimator(StreamEstimator):
         X : (n, d) array or CSR
         y : (n,) array
         sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
+        passes : float or "auto", optional
+            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
 
         Returns
         -------
         self
         """
-        with self._all_or_nothing():
-            self._fit(*self._admit(X, y, None, sample_weight, fresh=True))
-        self._warm_caches()
+        with self._turns:
+            if not shuffle:
+                self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
+                return self
+            with self._all_or_nothing(fresh=True):
+                check_order(self, shuffle, 1)
+                passes = self.passes if passes is None else _checked_passes(passes)
+                rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+                self._check_whole(target, weight)
+                self._fit(rows, target, weight, passes)
+                self._warm_caches()
         return self
 
-    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
         state = self._state
         X, y, weight = counted(X, y, weight)
         n = len(y)
@@ -300,25 +319,26 @@ class DoublyEstimator(StreamEstimator):
         state |= {"warm_rows": 0, "warm_count": 0}
         self._forget()
         self._reset(state)
-        self._descent(state).train(state, X, y, weight, self._steps(n), self.batch_size, state["seed"])
+        steps = self._steps(n, passes)
+        self._descent(state).train(state, X, y, weight, steps, self.batch_size, state["seed"])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Enter what all targets say; returns the weights of all rows."""
         return weight
 
-    def _steps(self, n: int) -> int:
-        """Iterations of fit on n rows."""
+    def _steps(self, n: int, passes: Any) -> int:
+        """Iterations of so many passes over n rows."""
         one = n / min(self.batch_size, n)
-        return max(math.ceil(one), self._least_steps) if self.passes == "auto" else max(1, math.ceil(self.passes * one))
+        return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
 
     # ---------------------------------------------------------------- the rest of the contract
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._descent(state).predict(state, X)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "mean"):
             if name in state:
-                state[name] = state[name] @ T.T.astype(state[name].dtype)
+                state[name] = np.ascontiguousarray(np.moveaxis(change.rows(np.moveaxis(state[name], 2, 0)), 0, 2))
 
     def _widen(self, state: State, d: int) -> None:
         if not isinstance(self._kernel_given(), kernels.Gaussian):
@@ -343,3 +363,10 @@ class DoublyEstimator(StreamEstimator):
 def _rules(kernel: Kernel) -> list[str]:
     """Names of the (nested) parameters of a kernel that are still rules."""
     return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
+
+
+def _checked_passes(passes: Any) -> Any:
+    """``passes`` itself, "auto" or a positive number."""
+    if passes != "auto":
+        positive("passes", passes)
+    return passes

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._change import Change
 from ..rows import Rows
 
 State = dict[str, Any]
@@ -23,6 +24,14 @@ class Hooks:
 
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+
+    # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries never changed in place: another array takes their place
+    _by_row: frozenset[str] = frozenset()  # entries of which `_undo.rows` is told what is about to change
+    _held: str = ""  # entry of the cache with a part of the state on a device: it has `mark`, if it is on one
+
+    def _remake(self, state: State) -> None:
+        """Make entries anew that were not copied because they follow from the others; a call was taken back."""
 
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
@@ -50,8 +59,8 @@ class Hooks:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
-        """Replace the outputs f (C_old,) by T f, T (C_new, C_old); every row of T has at most one nonzero."""
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Replace the outputs by others, which come from them as the change says."""
         raise NotImplementedError
 
     def _widen(self, state: State, d: int) -> None:
@@ -74,6 +83,9 @@ class Hooks:
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
         """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
         raise NotImplementedError
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise ValueError for parameters that do not go with the target of all rows there will be (``fit``)."""
 
     def _declare(self, state: State, declared: Any) -> None:
         """Enter what is known about the target before the first row is learned."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._turns import in_turn
 from ..engine import threads
 from ..engine.python import Hedge
 from ..rows import Rows
@@ -57,21 +58,41 @@ class MultiKernelEstimator(StreamEstimator):
         return self._cached("examples", self._prototypes)
 
     @property
+    @in_turn
     def learners_(self) -> list[Any]:
         """The learners, fitted; they go on learning with the ensemble."""
+        return self._learners
 
+    @property
+    def _learners(self) -> list[Any]:
         def attach() -> list[Any]:
             members = self._prototypes()
             for i, (member, state) in enumerate(zip(members, self._states, strict=True)):
                 if "capacity" in self._state:
                     _capacity.set_size(member, int(self._state["capacity"][i]))
+                member._turns = self._turns  # they share the state, so they share the turns
                 member.state_ = state
             return members
 
         return self._cached("learners", attach)
 
+    def _owners(self) -> list[tuple[Any, State]]:
+        return [(self, self._state), *((member, member._state) for member in self._learners)]
+
+    def _take_back(self, undo: Any, put_back: Any) -> None:
+        members = self._cache.get("learners")
+        super()._take_back(undo, put_back)
+        if members is not None:  # somebody may hold them
+            for i, member in enumerate(members):
+                if "capacity" in self._state:
+                    _capacity.set_size(member, int(self._state["capacity"][i]))
+                member._cache = {}
+                member._remake(member._state)
+            self._cache["learners"] = members
+
     # ---------------------------------------------------------------- state
     @property
+    @in_turn
     def state_(self) -> State:
         """Everything learned, flat: the entries of learner i have names that begin with ``m{i}_``."""
         if self.__dict__.get("_state") is None:
@@ -79,17 +100,20 @@ class MultiKernelEstimator(StreamEstimator):
         return _members.flatten(self._state, self._states)
 
     @state_.setter
+    @in_turn
     def state_(self, flat: State) -> None:
         self._state, self._states = _members.split(flat)
         self.n_features_in_ = int(self._state["n_features"])
         self._forget()
 
     @property
+    @in_turn
     def weights_(self) -> np.ndarray:
         """Weights of the learners now, (m,); they sum to one."""
         return self._ops.theta(self._fitted("log_theta"))
 
     @property
+    @in_turn
     def weights_history_(self) -> tuple[np.ndarray, np.ndarray]:
         """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
         history, stride = self._fitted("history"), self._state["history_stride"]
@@ -111,7 +135,7 @@ class MultiKernelEstimator(StreamEstimator):
         return max(member._warm_up_rows() for member in self._examples())
 
     def _estimate(self, state: State, X: Rows) -> None:
-        for member in self.learners_:
+        for member in self._learners:
             if member._warm_up_rows():
                 member._estimate(member._state, X)
 
@@ -124,14 +148,14 @@ class MultiKernelEstimator(StreamEstimator):
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
-        for member in self.learners_:
+        for member in self._learners:
             member._state["t"] = 0
             member._reset(member._state)
         state |= self._ops.start_hedge(len(self._states), self._hedge())
 
     def _end_warm_up(self) -> None:
         super()._end_warm_up()
-        for member in self.learners_:
+        for member in self._learners:
             member._end_warm_up()
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -208,18 +232,18 @@ class MultiKernelEstimator(StreamEstimator):
 
     def _widen(self, state: State, d: int) -> None:
         own, states = _members.split(state)
-        for member, part in zip(self.learners_, states, strict=True):
+        for member, part in zip(self._learners, states, strict=True):
             member._widen(part, d)
         state |= _members.flatten(own, states)
 
     # ---------------------------------------------------------------- rows and members
     def _family(self) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self._cached("family", lambda: find_family(self.learners_, self._state["n_outputs"], self._ops))
+        return self._cached("family", lambda: find_family(self._learners, self._state["n_outputs"], self._ops))
 
     def _expansions(self) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self._cached("expansions", lambda: find_expansions(self.learners_, self._state["n_outputs"], self._ops))
+        found = self._cached("expansions", lambda: find_expansions(self._learners, self._state["n_outputs"], self._ops))
         if found is not None and not found.fits():  # somebody has taught a learner on its own
             self._cache.pop("expansions")
             return self._expansions()
@@ -271,7 +295,7 @@ class MultiKernelEstimator(StreamEstimator):
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
-        members = self.learners_
+        members = self._learners
         if expansions is not None:
             if self.capacity == "shared" and y is not None and weights is not None:
                 for i in expansions.where:
@@ -350,7 +374,7 @@ class MultiKernelEstimator(StreamEstimator):
         As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
         Then all keep what they have: to take a row, a learner must drop one of its own.
         """
-        member, size = self.learners_[i], int(state["capacity"][i])
+        member, size = self._learners[i], int(state["capacity"][i])
         n, least, spent = member._state["n_support"], _capacity.least(member), False
         wanted = size
         if self._n_support() >= state["capacity_total"]:
@@ -366,7 +390,7 @@ class MultiKernelEstimator(StreamEstimator):
         """Every so many rows, the learners get features or support vectors in proportion to their weights."""
         if state["t"] == 0 or state["t"] % PERIOD:
             return
-        now, members = state["capacity"], self.learners_
+        now, members = state["capacity"], self._learners
         total = sum(_capacity.size(member) for member in self._examples())
         sizes = _capacity.shares(self._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
@@ -423,7 +447,7 @@ class MultiKernelEstimator(StreamEstimator):
             raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
         super()._check_state()
         if not self._state["warm_rows"] or self._state["warm_count"]:
-            for member in self.learners_:
+            for member in self._learners:
                 member._check_state()
 
     def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
+from .._turns import in_turn
 from ..rows import Rows
 from ._base import State, StreamEstimator
 
@@ -29,6 +30,7 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """Decision values of rows, (n,): negative for novelties."""
         raise NotImplementedError
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """-1 for novelties, +1 for the rest, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)

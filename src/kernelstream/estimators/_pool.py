@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import budgets
+from .. import _undo, budgets
 from .._twins import twins
 from ..engine.python import Hedge
 from ..random import uniforms
@@ -120,6 +120,8 @@ class ExpansionFamily:
                     self._put(block, i, n, rows)
 
                 member._join(state, put, coefficients[:q], decay, born[:q])
+        for state, places in zip(self.states, self.places, strict=True):  # rows of the block are behind all others
+            _undo.rows(state["support"], np.flatnonzero(places[: state["n_support"]] >= self.pool.size))
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
                 member._cache.pop("expansion", None)  # it knows the vectors before
@@ -167,6 +169,8 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
     if not isinstance(member, BudgetEstimator) or type(member._strategy) not in POOLED:
         return False
     state = member._state
+    if member._may_grow(state):  # it must be cut off where its arrays are full
+        return False
     if state["n_outputs"] != outputs or state["n_features"] > ops.Pool.widest:
         return False
     if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, under another code

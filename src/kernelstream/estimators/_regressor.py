@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
+from .._turns import in_turn
 from ._base import State, StreamEstimator
 
 
@@ -40,6 +41,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         self.learn(X, y, sample_weight)
         return self
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, (n,)."""
         return self._scores(X)[:, 0]

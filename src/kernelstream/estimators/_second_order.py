@@ -10,6 +10,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import second_order
+from .._change import Change
+from .._turns import in_turn
 from ..engine import threads
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule
@@ -24,6 +26,9 @@ class SecondOrderEstimator(FeatureEstimator):
     lam: Any
     forgetting: float = 1.0
     intercept: bool = False
+
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
+    _held = "recursion"
 
     # ---------------------------------------------------------------- hooks of a family
     def _rule(self) -> Rule:
@@ -88,6 +93,7 @@ class SecondOrderEstimator(FeatureEstimator):
         y = np.ascontiguousarray(self._targets(state, y))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         start, n = 0, X.shape[0]
+        second_order.announce(state, n)
         while start < n:
             stop = self._grow(state, weight, start, n)
             recursion = self._recursion(state)
@@ -164,6 +170,7 @@ class ManyTargets(StreamRegressor):
     def _public(scores: np.ndarray) -> np.ndarray:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))
@@ -208,17 +215,12 @@ def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
     return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)
 
 
-def follow(T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of a change of outputs T: which are new (C,), where the others come from (C,), and with which sign (C,)."""
-    return (T == 0).all(axis=1), np.abs(T).argmax(axis=1), np.sign(T.sum(axis=1))
-
-
-def mix_matrices(state: State, T: np.ndarray, forgetting: float = 1.0) -> None:
+def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:
     """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they know."""
-    fresh, source, sign = follow(T)
+    fresh, source, sign = change.fresh, change.source, change.sign
     second_order.flush(state, forgetting)
     state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])
     state["b"] = sign[:, None] * state["b"][source]
     state["yy"] = np.where(fresh, 0.0, state["yy"][source])
     for name in ("window_c", "window_b"):
-        state[name] = np.zeros((len(state["window"]), len(T)))
+        state[name] = np.zeros((len(state["window"]), len(change)))

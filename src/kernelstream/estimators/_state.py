@@ -44,13 +44,32 @@ def check_state(state: State, shapes: dict[str, tuple[tuple[int, ...], str]]) ->
             raise ValueError(f"state_[{name!r}] holds NaN")
 
 
-def check_tensor(est: Any, X: Any, reset: bool) -> None:
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n rows as an array (n,); ValueError for anything but numbers that are finite and not negative."""
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must hold numbers, got {sample_weight!r}") from None
+    if weight.ndim == 0:
+        weight = np.full(n, weight)
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got an array of {weight.ndim} dimensions")
+    if len(weight) != n:
+        raise ValueError(f"sample_weight has {len(weight)} entries for {n} rows")
+    if not np.isfinite(weight).all():
+        raise ValueError("Input sample_weight contains NaN or infinity")
+    if (weight < 0).any():
+        raise ValueError(f"Negative values in data passed to `sample_weight`: {weight[weight < 0][0]:g}")
+    return np.ascontiguousarray(weight)
+
+
+def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
     """What scikit-learn's ``validate_data`` does, for rows that are a torch tensor and stay where they are."""
     name = type(est).__name__
     kind = str(X.dtype).rpartition(".")[2]
     if X.ndim != 2:
         raise ValueError(f"Expected 2D rows, got a tensor with {X.ndim} dimensions")
-    if 0 in X.shape:
+    if X.shape[0] < least or X.shape[1] == 0:
         raise ValueError(f"Found an empty tensor of rows with shape {tuple(X.shape)}")
     if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
         wanted = "float32 or float64" if reset else est._state["dtype"]

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from .. import losses, second_order
+from .._change import Change
+from .._turns import in_turn
 from ..features import FeatureMap
 from ..losses import Loss, OneVsRest
 from ..rows import Rows
 from ..second_order import Margin, Newton, Rule
 from ._base import State
 from ._classifier import StreamClassifier
-from ._second_order import SecondOrderEstimator, follow, mix_matrices, one_against_rest
+from ._second_order import SecondOrderEstimator, mix_matrices, one_against_rest
 
 
 class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
@@ -55,17 +57,18 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
             scores[rows] = Z @ state["w"].T
         return scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         """A class that appears is untrained; others keep what they know, with their sign."""
         if self.diagonal:
-            fresh, source, sign = follow(T)
+            fresh, source, sign = change.fresh, change.source, change.sign
             state["A"] = np.where(fresh[:, None], float(self.lam), state["A"][source])
             state["w"] = sign[:, None] * state["w"][source]
         else:
-            mix_matrices(state, T)
+            mix_matrices(state, change)
             self._cache.pop("recursion", None)
 
     @property
+    @in_turn
     def coef_(self) -> np.ndarray:
         """Weights of the features, (r,) or (classes, r)."""
         state = self.state_

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._turns import in_turn
 from ..losses import Loss
 from ._base import State
 from ._classifier import StreamClassifier
@@ -125,6 +126,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DoublyStochasticClassifier:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call.
 
@@ -234,6 +236,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    @in_turn
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .. import losses
+from .._turns import in_turn
 from ..features._base import positive_int
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -144,11 +145,13 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         return self.state_["noise"]
 
     # ---------------------------------------------------------------- public
+    @in_turn
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
             return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
 
+    @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Posterior mean, and with ``return_std`` the standard deviation of f (without the noise).
 
@@ -279,9 +282,9 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         state["lam"] = self._regulariser(state, state["rows"])
         return super()._learn_waiting(wanted)
 
-    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
         self._state["rows"] = len(y) if weight is None else int((weight > 0).sum())
-        super()._fit(X, y, weight)
+        super()._fit(X, y, weight, passes)
 
     def _regulariser(self, state: State, n: int) -> float:
         return state["noise"] / (state["amplitude"] * max(n, 1))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._turns import in_turn
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, unpack
@@ -120,7 +121,9 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
 
     # ---------------------------------------------------------------- public
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+    ) -> DoublyStochasticOneClass:
         """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
 
         Parameters
@@ -128,24 +131,31 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         X : (n, d) array or CSR
         y : ignored
         sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
+        passes : float or "auto", optional
+            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
 
         Returns
         -------
         self
         """
-        super().fit(X, None, sample_weight)
+        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
         return self
 
+    @in_turn
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
             self._learn_any(X, None, None, sample_weight)
         return self
 
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """``f - tau`` of rows, (n,): negative for novelties."""
         return self._scores(X)[:, 0]
 
+    @in_turn
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the rows learned."""
         return self.decision_function(X) + self.offset_
@@ -218,8 +228,8 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         super()._renew()
         self._calibrate(state, X, weight)
 
-    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        super()._fit(X, y, weight)
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        super()._fit(X, y, weight, passes)
         counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         some = counted[generator(self._state["seed"], BOX + 1).permutation(len(counted))[:QUANTILE_ROWS]]
         self._calibrate(self._state, X[some], np.ones(len(some)) if weight is None else weight[some])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._change import Change
 from ..engine.python import Hedge
 from ..features import RandomFourier
 from ..kernels import Gaussian
@@ -153,10 +154,10 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
         super()._add_class(state, label, trained)
         self._regroup()  # the outputs may have changed
-        for member in self.learners_:
+        for member in self._learners:
             member._add_class(member._state, label, trained)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         """The weights stay as they are; :meth:`_add_class` tells the learners."""
 
     def _check_parameters(self) -> None:

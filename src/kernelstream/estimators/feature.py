@@ -10,6 +10,7 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
+from .._change import Change
 from ..engine import threads
 from ..features import FeatureMap, Mapping
 from ..features._base import checked
@@ -41,6 +42,8 @@ class FeatureEstimator(StreamEstimator):
 
     features: Any
     update: Any
+
+    _held = "device"
 
     # ---------------------------------------------------------------- components
     @property
@@ -161,9 +164,9 @@ class FeatureEstimator(StreamEstimator):
             scores *= state["scale"]
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
-        mix_outputs(state, T, unwrap(self._update)[0])
+        mix_outputs(state, change, unwrap(self._update)[0])
 
     def _widen(self, state: State, d: int) -> None:
         if not self._map.extends:
@@ -211,18 +214,16 @@ def projected_blocks(W: np.ndarray, X: Rows, ops: Any) -> Iterator[tuple[slice, 
     return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
 
 
-def mix_outputs(state: State, T: np.ndarray, update: Update) -> None:
-    """Outputs f become T f: weights by T, the accumulated squares and the update's memory follow their output."""
-    source = np.abs(T).argmax(axis=1)
-    fresh = ~T.any(axis=1)
+def mix_outputs(state: State, change: Change, update: Update) -> None:
+    """Outputs change, and with them the weights; squares of gradients and the update's memory follow their output."""
     for name in ("w", "w_mean"):
         if name in state:
-            state[name] = (T * (state["scale"] if name == "w" else 1.0)).astype(state[name].dtype) @ state[name]
+            state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
     if "G" in state:
-        state["G"] = state["G"][source]
-        state["G"][fresh] = 0
-    state["scale"] = np.ones(len(T))
-    state["memory"] = update.carry(state["memory"], T)
+        state["G"] = state["G"][change.source]
+        state["G"][change.fresh] = 0
+    state["scale"] = np.ones(len(change))
+    state["memory"] = update.carry(state["memory"], change)
 
 
 class FeatureClassifier(StreamClassifier, FeatureEstimator):

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from .. import _undo
+from .._change import Change
 from ..rows import Rows, dense
 from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
-from ._second_order import ManyTargets, follow, one_against_rest
+from ._second_order import ManyTargets, one_against_rest
 from .ridge import FORECASTERS
 
 FIRST = 64  # rows there is room for at first; the room doubles
@@ -26,6 +28,8 @@ class KernelRidgeEstimator(KernelEstimator):
 
     lam: float
     forecaster: str
+
+    _by_row = frozenset({"rows", "L", "e", "targets"})
 
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return y if y.ndim == 2 else y[:, None]
@@ -88,6 +92,8 @@ class KernelRidgeEstimator(KernelEstimator):
             for name in ("rows", "e", "targets"):
                 state[name] = np.pad(state[name], ((0, grow), (0, 0)))
             state["L"] = np.pad(state["L"], ((0, grow), (0, grow)))
+        for name in self._by_row:
+            _undo.rows(state[name], slice(n, end))
         state["rows"][n:end], state["e"][n:end], state["targets"][n:end] = X, e, y
         state["L"][n:end, :n], state["L"][n:end, n:end] = W.T, L
         state["n_rows"] = end
@@ -217,11 +223,10 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         """A class that appears had the target -1 on all rows before."""
-        fresh, source, sign = follow(T)
         n = state["n_rows"]
-        targets = np.where(fresh, -1.0, sign * state["targets"][:, source])
+        targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
         targets[n:] = 0.0
         state["targets"], state["e"] = targets, np.zeros_like(targets)
         state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0

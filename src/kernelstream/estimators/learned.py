@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
+from .._change import Change
+from .._turns import in_turn
 from ..engine import threads
 from ..features import spectra
 from ..features._base import positive_int
@@ -36,6 +38,7 @@ class RRFEstimator(StreamEstimator):
     batch_size: int
 
     @property
+    @in_turn
     def relevance_(self) -> np.ndarray:
         """Width per input, (d,): how fast the model can vary along each column, 0 for one that plays no part.
 
@@ -109,11 +112,11 @@ class RRFEstimator(StreamEstimator):
                 scores[rows] = mapping(X[rows], self._ops) @ weights
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         # gradients that wait are of the old outputs, so a batch ends where the outputs change
         self._finish_batch(state)
-        state["scale"] = np.ones(T.shape[1])
-        mix_outputs(state, T, self._update)
+        state["scale"] = np.ones(change.before)
+        mix_outputs(state, change, self._update)
         del state["scale"]
         if self.batch_size > 1:
             state["sum_w"] = np.zeros_like(state["w"])

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _undo, losses, updates
 from .. import engine as engines
-from .. import losses, updates
+from .._change import Change
 from ..engine import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
@@ -43,6 +44,8 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     rank: int | None
     refresh: int | None
     on_device = True  # the expansion runs on the processor, the features on the device
+
+    _by_row = frozenset({"support", "pool"})
 
     # ---------------------------------------------------------------- components
     @property
@@ -113,6 +116,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
         filled = slice(q, q + len(joined))
+        _undo.rows(state["support"], filled)
         state["support"][filled], state["alpha"][filled] = block[joined], coefficients
         state["n_support"] = filled.stop
         scores[rows.start : rows.start + consumed] = F[:consumed]
@@ -177,7 +181,9 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         found = np.flatnonzero(hit)
         latest = dense(X[found[-self.budget :]])
         state["pool_seen"] += len(found)
-        state["pool"][(state["pool_seen"] - len(latest) + np.arange(len(latest))) % self.budget] = latest
+        places = (state["pool_seen"] - len(latest) + np.arange(len(latest))) % self.budget
+        _undo.rows(state["pool"], places)
+        state["pool"][places] = latest
 
     def _move_landmarks(self, state: State) -> None:
         """Choose landmarks anew among the old ones and the pool, and carry the function over."""
@@ -200,12 +206,12 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             scores[rows] = self._expansion(state, kernel, dense(host(X[rows])))
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
         if "alpha" in state:
-            state["alpha"] = np.ascontiguousarray(state["alpha"] @ T.T)
-            state |= {"scale": np.ones(T.shape[1])}
-        mix_outputs(state, T, self._early_update if "alpha" in state else self._update)
+            state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
+            state |= {"scale": np.ones(change.before)}
+        mix_outputs(state, change, self._early_update if "alpha" in state else self._update)
         if "alpha" in state:
             del state["scale"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets, losses
+from .._turns import in_turn
 from ..budgets import Budget
 from ..updates import Novelty, Update
 from ._base import State
@@ -89,8 +90,10 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         self.random_state = random_state
 
     # ---------------------------------------------------------------- scikit-learn's contract
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetOneClass:
-        """Forget everything, then learn the rows in order, in one pass.
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
+    ) -> BudgetOneClass:
+        """Forget everything, then learn the rows in random order.
 
         Parameters
         ----------
@@ -98,12 +101,16 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         y : ignored
         sample_weight : (n,) array, optional
             Factors of the coefficients with which rows join; a row of weight 0 is skipped.
+        shuffle : bool, default=True
+            Take the rows in a random order. False keeps the order: what ``learn`` does on a fresh model.
+        passes : int, default=1
+            How often to go through the rows, each time in another order.
 
         Returns
         -------
         self
         """
-        super().fit(X, None, sample_weight)
+        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetOneClass:
@@ -111,10 +118,12 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         self.learn(X, None, sample_weight)
         return self
 
+    @in_turn
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the stream so far."""
         return self._scores(X)[:, 0]
 
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """``f - rho`` of rows, (n,): negative for novelties."""
         return self.score_samples(X) - self.offset_

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .. import second_order
+from .._change import Change
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import generator
@@ -29,6 +30,8 @@ class ProsNKonsEstimator(KernelEstimator):
     epsilon: float
     C: float
     budget: int | None
+
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
 
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return y if y.ndim == 2 else y[:, None]
@@ -128,6 +131,7 @@ class ProsNKonsEstimator(KernelEstimator):
         joins, p = self._joining(state, K, np.asarray(kernel.diag(X), dtype=np.float64), weight)
         m = len(X) if joins is None else joins + 1
         scores[:m] = 0.0
+        second_order.announce(state, m)
         if K.shape[1]:
             F, _ = self._recursion(state).learn(
                 np.ascontiguousarray(K[:m] @ self._projection(state)), y[:m], weight[:m]
@@ -323,8 +327,8 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
-        mix_matrices(state, T)
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        mix_matrices(state, change)
         self._cache.pop("recursion", None)
 
     def __sklearn_tags__(self) -> Any:

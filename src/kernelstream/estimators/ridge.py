@@ -2,18 +2,21 @@ r"""Online ridge regression and the forecaster of Azoury, Warmuth and Vovk, on a
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from .. import engine as engines
 from .. import second_order
+from .._change import Change
+from .._turns import in_turn
 from ..features import FeatureMap
 from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
-from ._second_order import ManyTargets, SecondOrderEstimator, follow, one_against_rest
+from ._second_order import ManyTargets, SecondOrderEstimator, one_against_rest
 from .feature import MAP
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
@@ -74,6 +77,7 @@ class RidgeEstimator(SecondOrderEstimator):
             raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
 
     @property
+    @in_turn
     def coef_(self) -> np.ndarray:
         """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
         w = self._recursion(self.state_).weights()
@@ -96,6 +100,12 @@ class RidgeEstimator(SecondOrderEstimator):
         -------
         self
         """
+        with contextlib.ExitStack() as stack:
+            for turns in sorted({self._turns, getattr(other, "_turns", self._turns)}, key=id):  # one order for all
+                stack.enter_context(turns)
+            return self._merge(other)
+
+    def _merge(self, other: RidgeEstimator) -> RidgeEstimator:
         mine, theirs = self._mergeable(other)
         self._align(mine, theirs)
         for state in (mine, theirs):
@@ -220,6 +230,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
 
@@ -320,14 +331,14 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
     def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
         return one_against_rest(state, y)
 
-    def _mix_outputs(self, state: State, T: np.ndarray) -> None:
+    def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
         second_order.flush(state, self.forgetting)
-        fresh, source, sign = follow(T)
+        fresh, source, sign = change.fresh, change.source, change.sign
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
         state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
         state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
-        state["window_b"] = np.zeros((len(state["window"]), len(T)))
+        state["window_b"] = np.zeros((len(state["window"]), len(change)))
         if "expert_loss" in state:
             losses = state["expert_loss"]
             state["expert_loss"] = np.where(fresh, losses.mean(axis=1, keepdims=True), losses[:, source])

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._progress import RowsBar
+from ..rows import canonical
 from ._metrics import Metric, choose
 from ._result import Recorder, Result, model_bytes
 from ._students import Answer, Fitter, Learner, Student, task_of
@@ -238,4 +240,4 @@ def _rows(X: Any) -> Any:
         X = np.asarray(X)
     if len(X.shape) != 2:
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
-    return X.tocsr() if hasattr(X, "tocsr") else X
+    return canonical(X) if sp.issparse(X) else X

@@ -11,12 +11,14 @@ import numbers
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
 from kernelstream.features import _ops
 from kernelstream.random import seed_from
+from kernelstream.rows import canonical, native
 
 from .._names import enter, find, listed
 
@@ -195,6 +197,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return mapping(X, _ops)
 
     def _validate(self, X: Any, reset: bool) -> Any:
+        X = canonical(X) if sp.issparse(X) else native(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
         if self.restricted:  # bad parameters are found here, and speak for themselves
             try:

@@ -13,7 +13,7 @@ try:
 except ImportError:  # installed without the compiled core
     exp_scaled = None
 
-from kernelstream.rows import Rows, dense
+from kernelstream.rows import Rows, canonical, dense
 
 # Elements of a temporary that should stay in cache (coordinate loops) or in memory (dense copies of sparse rows).
 CACHE_ELEMENTS = 1 << 16
@@ -27,10 +27,7 @@ _GAUSSIAN_ERROR = 1e-14  # of a kernel value that close rows far from the origin
 def as_rows(X: Any, dtype: Any = None) -> Rows:
     """``X`` as float rows: float32 and float64 are kept (no copy), every other type becomes float64."""
     if sparse.issparse(X):
-        X = X if X.format == "csr" else X.tocsr()
-        if not X.has_canonical_format:  # nonlinear functions of the entries need every entry stored once
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical(X)  # nonlinear functions of the entries need every entry stored once
     elif type(X) is not np.ndarray:
         X = np.asarray(X)
     if X.ndim != 2:

@@ -17,6 +17,16 @@ MEDIAN_ROWS = 200
 COMPARED_ROWS = 64
 
 
+def median_rows(n: int) -> np.ndarray:
+    """Of n rows, those that the median distance looks at: from all over, as the first may be of one class or day."""
+    m = min(n, MEDIAN_ROWS)
+    return np.arange(m) * n // max(m, 1)
+
+
+def _spread(X: Rows) -> Rows:
+    return X if X.shape[0] <= MEDIAN_ROWS else X[median_rows(X.shape[0])]
+
+
 def _degenerate(X: Rows) -> bool:
     """True for fewer than two distinct rows, which say nothing about distances."""
     if X.shape[0] < 2 or X.shape[1] == 0:
@@ -43,8 +53,8 @@ def variance(X: Rows) -> float:
 
 
 def median_distance(X: Rows, metric: str = "euclidean") -> float:
-    """Median distance between the first rows of ``X``; over distinct pairs when most rows coincide."""
-    distances = pdist(dense(X[:MEDIAN_ROWS]).astype(np.float64), metric)
+    """Median distance between (at most 200) rows of ``X``; over distinct pairs when most rows coincide."""
+    distances = pdist(dense(_spread(X)).astype(np.float64), metric)
     return float(np.median(distances) or np.median(distances[distances > 0]))
 
 
@@ -55,7 +65,7 @@ def gaussian_gamma(rule: str, X: Rows) -> float:
     """
     d = X.shape[1]
     _require_finite(X)
-    if _degenerate(X if rule == "scale" else X[:MEDIAN_ROWS]):
+    if _degenerate(X if rule == "scale" else _spread(X)):
         return 1 / max(d, 1)
     return 1 / (d * variance(X)) if rule == "scale" else 1 / (2 * median_distance(X) ** 2)
 
@@ -67,7 +77,7 @@ def laplacian_gamma(rule: str, X: Rows) -> float:
     """
     d = X.shape[1]
     _require_finite(X)
-    if _degenerate(X if rule == "scale" else X[:MEDIAN_ROWS]):
+    if _degenerate(X if rule == "scale" else _spread(X)):
         return 1 / max(d, 1)
     return 1 / (d * variance(X) ** 0.5) if rule == "scale" else 1 / median_distance(X, "cityblock")
 

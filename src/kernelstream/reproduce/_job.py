@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
+from ..estimators._base import StreamEstimator
+from ..estimators._doubly import DoublyEstimator
 from ..evaluate import model_bytes, prequential
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
@@ -116,7 +118,9 @@ def run_job(
         curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
     else:
         start = time.perf_counter()
-        est.fit(X, y)
+        # the rows are in a random order already, the same for all learners
+        keeps = isinstance(est, StreamEstimator) and not isinstance(est, DoublyEstimator)
+        est.fit(X, y, **({"shuffle": False} if keeps else {}))
         seconds, curves = time.perf_counter() - start, None
         predicted = est.predict(X_test)
         wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test

@@ -7,14 +7,17 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
-from .statistics import append, factor, flush, start, totals, widen
+from .statistics import BY_ROW, REPLACED, announce, append, factor, flush, start, totals, widen
 
 __all__ = [
+    "BY_ROW",
+    "REPLACED",
     "LeastSquares",
     "Margin",
     "Newton",
     "RowRecursion",
     "Rule",
+    "announce",
     "append",
     "diagonal",
     "experts",

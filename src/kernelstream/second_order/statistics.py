@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from .. import _undo
+
 State = dict[str, Any]
 
 GROWTH = 1e6  # a row at the end of the window counts at most so many times one at its start
@@ -68,19 +70,31 @@ def flush(state: State, forgetting: float) -> None:
     if not n:
         return
     state["b"], state["yy"], state["zsum"], state["mass"] = totals(state, forgetting)
-    gram, Z = state["gram"], state["window"][:n]
+    gram, Z = state["gram"].copy(), state["window"][:n]  # a copy, so that a call that fails later can be taken back
     for g, c in enumerate(state["window_c"][:n].T):
         # c is seldom anything but 1; a column of zeros is a class that learned none of these rows
         rows = Z if (c == 1).all() else np.sqrt(c)[:, None] * Z
         if c.any():
             _add_products(gram, g, rows)
-    state["n_window"] = 0
+    state["gram"], state["n_window"] = gram, 0
     if forgetting < 1:
         fade = forgetting**n
         gram *= fade
         # Where no row ever points, A is only its ridge; a ridge that fades without end would leave nothing to invert.
         trace = float(np.trace(gram[0]))
         state["ridge"] = np.maximum(state["ridge"] * fade, FLOOR * trace)
+
+
+#: Entries that are never changed in place, and those that are written to by rows, see :func:`announce`.
+REPLACED, BY_ROW = frozenset({"gram", "b", "yy", "zsum", "ridge"}), frozenset({"window", "window_c", "window_b"})
+
+
+def announce(state: State, n: int) -> None:
+    """So many rows are about to be learned: the part of the window that they may write to."""
+    start, room = state["n_window"], len(state["window"])
+    written = slice(start, start + n) if start + n <= room else slice(0, room)
+    for name in BY_ROW:
+        _undo.rows(state[name], written)
 
 
 def append(state: State, Z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..rows import canonical
 from ._base import BLOCK, Block, Position, Stream
 
 
@@ -120,7 +121,7 @@ def _unreadable(X: Any, y: Any) -> np.ndarray:
 
 
 def _checked(X: Any) -> Any:
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    X = canonical(X) if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a two-dimensional array of numbers, got {X.dtype} of shape {X.shape}")
     return X
@@ -236,7 +237,8 @@ class _CSR:
         start, stop, _ = rows.indices(self.shape[0])
         inner = slice(int(self.indptr[start]), int(self.indptr[stop]))
         ends = (self.indptr[start : stop + 1] - self.indptr[start]).astype(np.int32)
-        indices = self.indices[inner].astype(np.int32)
+        indices = self.indices[inner]
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
             raise ValueError(f"{self.name} holds a CSR matrix with a column outside 0 ... {self.shape[1] - 1}")
+        indices = indices.astype(np.int32)
         return sp.csr_array((self.data[inner], indices, ends), shape=(stop - start, self.shape[1]))

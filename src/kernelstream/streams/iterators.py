@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..rows import canonical
 from ._base import BLOCK, Block, Position, Stream
 
 
@@ -121,7 +122,7 @@ class _Rows:
 def _pair(pair: Any) -> Block:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ValueError(f"an iterable must give pairs (X, y), not {type(pair).__name__}")
-    X = pair[0].tocsr() if sp.issparse(pair[0]) else np.asarray(pair[0])
+    X = canonical(pair[0]) if sp.issparse(pair[0]) else np.asarray(pair[0])
     y = None if pair[1] is None else np.asarray(pair[1])
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         raise ValueError(f"a block has X of shape {X.shape} and y of shape {None if y is None else y.shape}")

@@ -31,8 +31,8 @@ def check_streaming(
 
     Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); the
     engines agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither
-    changed nor kept; a row of weight 0 is as good as absent; bad input is refused and leaves no trace; memory stays
-    constant.
+    changed nor kept; a row of weight 0 is as good as absent, and so is a call without rows; bad input is refused and
+    leaves no trace; memory stays constant.
 
     Parameters
     ----------
@@ -73,6 +73,7 @@ def check_streaming(
         _check_pure(make, X, y)
         _check_untouched(make, X, y)
         _check_weight_zero(make, X, y, tolerance)
+        _check_nothing(make, X, y)
         _check_bad_input(make, X, y)
         if bounded:
             _check_bounded(make, X, y)
@@ -176,6 +177,21 @@ def _check_weight_zero(make: Callable[[], Any], X: Any, y: Any, rtol: float) -> 
     assert_same_state(weighted.state_, without.state_, rtol, f"{type(weighted).__name__}: weight 0 and no row")
 
 
+def _check_nothing(make: Callable[[], Any], X: Any, y: Any) -> None:
+    """Calls without rows, or with rows of weight 0 only, are answered and change nothing."""
+    est, half = make(), X.shape[0] // 2
+    name = type(est).__name__
+    assert len(est.learn(X[:0], y[:0])) == 0, f"{name}: no rows have scores"
+    assert not hasattr(est, "state_"), f"{name}: a call without rows left traces on an unfitted model"
+    est.learn(X[:half], y[:half])
+    before = copy.deepcopy(est.state_)
+    assert len(est.learn(X[:0], y[:0])) == 0, f"{name}: no rows have scores"
+    scores = est.learn(X[half:], y[half:], sample_weight=np.zeros(X.shape[0] - half))
+    assert_same_state(before, est.state_, 0.0, f"{name}: before and after rows of weight 0")
+    known = est.predict(X[half:]) if not hasattr(est, "decision_function") else est.decision_function(X[half:])
+    assert_same_scores(known, scores, 1e-8, f"{name}: scores of rows of weight 0, and of the same rows")
+
+
 def _check_bad_input(make: Callable[[], Any], X: Any, y: Any) -> None:
     est = make()
     name = type(est).__name__
@@ -188,7 +204,6 @@ def _check_bad_input(make: Callable[[], Any], X: Any, y: Any) -> None:
         "infinity": (endless, target),
         "a missing column": (rows[:, :-1], target),
         "a one-dimensional X": (rows[0], target[:1]),
-        "an empty batch": (rows[:0], target[:0]),
         "strings": (np.full(rows.shape, "a"), target),
         "ragged lists": ([[1.0, 2.0], [1.0]], target[:2]),
         "y of another length": (rows, target[:4]),

@@ -12,6 +12,7 @@ The loop sees numbers only, so the scores and weights are those of the row-by-ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,22 @@ class FeaturePass:
             self.state["w"][:] = self.w.cpu().numpy()
             self.state["scale"][:] = 1.0
             self.stale = False
+
+    def mark(self) -> Callable[[], FeaturePass]:
+        """What takes back all that is learned from now on, and returns the pass."""
+        kept, stale = [(held, held.clone()) for held in self._tensors()], self.stale
+
+        def put_back() -> FeaturePass:
+            for held, before in kept:
+                held.copy_(before)
+            self.stale = stale
+            return self
+
+        return put_back
+
+    def _tensors(self) -> list[torch.Tensor]:
+        """What learning changes in place."""
+        return [self.w]
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""

@@ -6,6 +6,7 @@ block are made by all the others. Rows in this machine's memory travel through t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,18 @@ class CudaPass(FeaturePass):
         self.state["memory"][:] = self.memory.cpu().numpy()
         if "center" in self.state:
             self.state["center"][:] = self.book[1:].cpu().numpy()
+
+    def mark(self) -> Callable[[], FeaturePass]:
+        put_back = super().mark()
+
+        def after_all() -> FeaturePass:
+            torch.cuda.synchronize(self.ops.device)  # what is under way must not write afterwards
+            return put_back()
+
+        return after_all
+
+    def _tensors(self) -> list[torch.Tensor]:
+        return [self.w, self.memory, self.book]
 
     def _learn_small(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A few rows, their recursion by the processor."""
@@ -128,7 +141,7 @@ class CudaPass(FeaturePass):
 
     def _capture(self) -> None:
         """Record a full chunk; a few blocks run before it (and are undone) so that everything is compiled."""
-        kept = [(held, held.clone()) for held in (self.w, self.memory, self.book)]
+        kept = [(held, held.clone()) for held in self._tensors()]
         self._blocks(2)
         for held, value in kept:
             held.copy_(value)

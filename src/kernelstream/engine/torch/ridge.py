@@ -10,6 +10,7 @@ rows in their order is the recursion over them. All in float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,21 @@ class DeviceRecursion(RowRecursion):
         if not self.stale:
             return
         state = self.state
-        state["gram"][0] = self.gram.triu().cpu().numpy()
+        state["gram"] = self.gram.triu().cpu().numpy()[None]
         for name, held in self.sums.items():
             state[name] = held.cpu().numpy() if name != "mass" else float(held)
         self.stale = False
+
+    def mark(self) -> Callable[[], DeviceRecursion]:
+        """What takes back all that is learned from now on, and returns the recursion."""
+        kept = self.__dict__ | {"sums": dict(self.sums), "V": list(self.V)}
+        kept["sums"]["window"] = self.sums["window"].clone()  # the only one that is changed in place
+
+        def put_back() -> DeviceRecursion:
+            self.__dict__.update(kept)
+            return self
+
+        return put_back
 
     def _restart(self) -> None:
         """Factors and weights of the statistics; the window's rows are eliminated when there is something to learn."""

@@ -1,0 +1,27 @@
+// Is a CSR matrix one, and in which form?
+#pragma once
+
+#include <cstddef>
+
+namespace ks {
+
+enum class Form : int { canonical = 0, unordered = 1, broken_rows = 2, broken_columns = 3 };
+
+// Of m rows, d columns and room for `stored` entries. Unordered: the indices of a row do not rise strictly.
+template <class I>
+Form csr_form(std::size_t m, std::size_t d, std::size_t stored, const I* indptr, const I* indices) {
+    if (indptr[0] != 0) return Form::broken_rows;
+    for (std::size_t i = 0; i < m; ++i)
+        if (indptr[i + 1] < indptr[i]) return Form::broken_rows;
+    if (std::size_t(indptr[m]) > stored) return Form::broken_rows;
+    int outside = 0, falls = 0;
+    const I width = I(d);
+    for (std::size_t i = 0; i < m; ++i) {
+        const std::size_t end = std::size_t(indptr[i + 1]);
+        for (std::size_t k = std::size_t(indptr[i]); k < end; ++k) outside |= (indices[k] < 0) | (indices[k] >= width);
+        for (std::size_t k = std::size_t(indptr[i]) + 1; k < end; ++k) falls |= indices[k] <= indices[k - 1];
+    }
+    return outside ? Form::broken_columns : falls ? Form::unordered : Form::canonical;
+}
+
+}  // namespace ks

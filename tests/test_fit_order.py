@@ -1,0 +1,241 @@
+"""``fit`` does not depend on the order of the rows in the file; ``learn`` keeps it."""
+
+import copy
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine, make_moons
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelstream import (
+    AROWClassifier,
+    BinningClassifier,
+    BudgetClassifier,
+    BudgetOneClass,
+    DoublyStochasticClassifier,
+    DoublyStochasticOneClass,
+    FeatureClassifier,
+    FeatureRegressor,
+    FixedFeatureClassifier,
+    KernelSDCAClassifier,
+    MultiKernelClassifier,
+    NewtonClassifier,
+    NystroemClassifier,
+    OnlineRidge,
+    OnlineRidgeClassifier,
+    RRFClassifier,
+)
+from kernelstream.estimators import DoublyStep, _order
+from kernelstream.features import Nystroem, RandomFourier
+from kernelstream.kernels import Gaussian
+from kernelstream.random import generator
+from kernelstream.updates import OGD
+
+X, y = make_moons(400, noise=0.15, random_state=0)
+by_class = np.argsort(y, kind="stable")
+small = RandomFourier(n_components=60)
+
+STREAMING = [
+    FeatureClassifier(small, random_state=0),
+    FeatureClassifier(small, update=OGD(0.5, "sqrt"), random_state=0),
+    FeatureClassifier(Nystroem(n_components=30), random_state=0),
+    NystroemClassifier(budget=60, random_state=0),
+    BudgetClassifier(gamma=2.0, budget=60, random_state=0),
+    BudgetClassifier(gamma=2.0, budget=60, strategy="remove_random", random_state=0),
+    RRFClassifier(60, random_state=0),
+    MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=40)) for g in (0.5, 2.0)]),
+    AROWClassifier(small, diagonal=True, random_state=0),
+    NewtonClassifier(small, random_state=0),
+    BinningClassifier(n_components=32, solver="online", random_state=0),
+]
+
+
+@pytest.mark.parametrize("est", STREAMING, ids=lambda est: type(est).__name__)
+def test_rows_sorted_by_class_do_no_harm(est):
+    """Half of the rows are of one class, then come the others: in file order the first ones are all but forgotten."""
+    rows, labels = X[by_class], y[by_class]
+    fitted = clone(est).fit(rows, labels, passes=2)
+    assert fitted.score(X, y) > 0.85
+    mixed = np.mean([clone(est).set_params(random_state=i).fit(X, y, passes=2).score(X, y) for i in range(3)])
+    assert fitted.score(X, y) > mixed - 0.06
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_files_that_come_with_scikit_learn(load):
+    """Both are sorted by class; scikit-learn's cross-validation keeps the order within a fold."""
+    rows, labels = load(return_X_y=True)
+    model = make_pipeline(StandardScaler(), FeatureClassifier(random_state=0))
+    assert cross_val_score(model, rows, labels, cv=5).mean() > 0.85
+    with_order = clone(model).fit(rows, labels, featureclassifier__shuffle=False)
+    assert with_order.score(rows, labels) < cross_val_score(model, rows, labels, cv=5).mean()
+
+
+def permuted(n, seed, i):
+    """Pass i over n rows: a permutation drawn from the seed alone."""
+    return generator(seed, (1 << 60) + i).permutation(n)
+
+
+@pytest.mark.parametrize("est", STREAMING, ids=lambda est: type(est).__name__)
+def test_a_random_order_and_nothing_else(est):
+    """fit is what fit in file order does to rows that are already in that order."""
+    est = clone(est).set_params(engine="python", random_state=7)
+    rows, labels = X[:70], y[:70]
+    shuffled = clone(est).fit(rows, labels)
+    order = permuted(70, 7, 0)
+    plain = clone(est).fit(rows[order], labels[order], shuffle=False)
+    assert plain.state_.keys() == shuffled.state_.keys()
+    for name, value in plain.state_.items():
+        np.testing.assert_array_equal(shuffled.state_[name], value, err_msg=name)
+
+
+def test_file_order_is_learn_on_a_fresh_model():
+    for est in (FeatureClassifier(RandomFourier(gamma=1.0, n_components=20)), BudgetClassifier(gamma=1.0)):
+        taught = clone(est).set_params(random_state=3)
+        taught.learn(X, y)
+        fitted = clone(est).set_params(random_state=3).fit(X, y, shuffle=False)
+        for name, value in taught.state_.items():
+            np.testing.assert_array_equal(fitted.state_[name], value, err_msg=name)
+
+
+def test_passes_have_orders_of_their_own():
+    est = FeatureClassifier(RandomFourier(gamma=1.0, n_components=20), random_state=3)
+    thrice = clone(est).fit(X, y, passes=3)
+    by_hand = clone(est)
+    for i in range(3):
+        order = permuted(400, 3, i)
+        by_hand.learn(X[order], y[order])
+    assert thrice.state_["t"] == 1200
+    np.testing.assert_allclose(thrice.state_["w"], by_hand.state_["w"], rtol=1e-11, atol=1e-12)
+    in_order = clone(est).fit(X, y, shuffle=False, passes=2)
+    by_hand = clone(est)
+    for _ in range(2):
+        by_hand.learn(X, y)
+    np.testing.assert_allclose(in_order.state_["w"], by_hand.state_["w"], rtol=1e-11, atol=1e-12)
+    # a bandwidth is settled on the first pass: rows that come again say nothing about distances
+    few = FeatureClassifier(small, random_state=0)
+    once, more = clone(few).fit(X[:30], y[:30]), clone(few).fit(X[:30], y[:30], passes=5)
+    assert once.state_["map_gamma"] == more.state_["map_gamma"]
+    assert more.state_["t"] == 150
+
+
+def test_rows_of_weight_zero_are_as_good_as_absent():
+    weight = np.where(np.arange(400) % 3, 1.5, 0.0)
+    some = weight > 0
+    for est in (FeatureClassifier(small), RRFClassifier(20), BudgetClassifier()):
+        est.set_params(random_state=0)
+        for shuffle in (True, False):
+            a = clone(est).fit(X, y, weight, shuffle=shuffle)
+            b = clone(est).fit(X[some], y[some], weight[some], shuffle=shuffle)
+            for name, value in a.state_.items():
+                np.testing.assert_array_equal(b.state_[name], value, err_msg=name)
+
+
+def test_kinds_of_rows_and_targets():
+    est = FeatureClassifier(RandomFourier(gamma=1.0, n_components=20), random_state=0)
+    dense = clone(est).fit(X, y)
+    np.testing.assert_allclose(clone(est).fit(sp.csr_matrix(X), y).state_["w"], dense.state_["w"], atol=1e-10)
+    single = clone(est).fit(X.astype(np.float32), y)
+    assert single.state_["w"].dtype == np.float32
+    np.testing.assert_allclose(single.state_["w"], dense.state_["w"], atol=1e-3)
+    labels = np.array(["left", "right"])[y]
+    assert (clone(est).fit(X, labels).predict(X) == labels).mean() > 0.9
+    many = OnlineRidge(RandomFourier(gamma=1.0, n_components=30), random_state=0).fit(X, np.stack([y, -y], axis=1))
+    np.testing.assert_allclose(many.predict(X)[:, 0], -many.predict(X)[:, 1], atol=1e-8)
+
+
+def test_detectors_of_novelties():
+    rows = np.random.default_rng(0).normal(size=(600, 2))
+    rows = rows[np.argsort(rows[:, 0])]  # sorted: in file order the left side is forgotten
+    for est in (BudgetOneClass(random_state=0), DoublyStochasticOneClass(random_state=0)):
+        found = clone(est).fit(rows).predict(rows) < 0
+        assert found[:300].mean() < 0.35
+        assert abs(found[:300].mean() - found[300:].mean()) < 0.2
+    assert BudgetOneClass(random_state=0).fit(rows, passes=2).state_["t"] == 1200
+    with pytest.raises(ValueError, match="passes"):
+        BudgetOneClass().fit(rows, passes=0)
+
+
+@pytest.mark.parametrize("est", [FixedFeatureClassifier(small, random_state=0), KernelSDCAClassifier(tol=0.1),
+                                 BinningClassifier(n_components=16, gamma="median", lam=1.0, random_state=0)],
+                         ids=lambda est: type(est).__name__)  # fmt: skip
+def test_learners_of_all_rows(est):
+    est.set_params(random_state=0)
+    a, b = clone(est).fit(X, y), clone(est).fit(X, y, shuffle=False)
+    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
+    with pytest.raises(ValueError, match="all rows at once"):
+        clone(est).fit(X, y, passes=2)
+    # the bandwidth is taken from rows of both classes, however they are sorted
+    wide = np.concatenate([X[y == 0], X[y == 1] + 50.0])
+    labels = np.repeat([0, 1], [np.sum(y == 0), np.sum(y == 1)])
+    lots = np.random.default_rng(0).permutation(400)
+    sorted_, mixed = clone(est).fit(wide, labels), clone(est).fit(wide[lots], labels[lots])
+    bandwidths = [next(v for k, v in m.state_.items() if k.endswith("gamma")) for m in (sorted_, mixed)]
+    assert 0.8 < bandwidths[0] / bandwidths[1] < 1.25
+
+
+def test_the_median_rule_looks_at_rows_from_all_over():
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(size=(5000, 2)), rng.normal(size=(5000, 2)) + 100.0
+    rows = np.concatenate([near, far])
+    from scipy.spatial.distance import pdist
+
+    exact = np.median(pdist(rows[rng.permutation(10_000)[:2000]]))
+    found = Gaussian("median").resolve(rows).gamma
+    assert 0.8 < found * 2 * exact**2 < 1.25
+    assert Gaussian("median").resolve(near[:150]).gamma == 1 / (2 * np.median(pdist(near[:150])) ** 2)
+
+
+def test_doubly_stochastic_gradients_have_passes_of_their_own():
+    step = DoublyStep(eta=2.0)
+    est = DoublyStochasticClassifier(gamma=1.0, step=step, batch_size=50, block_size=16, passes=2, random_state=0)
+    assert clone(est).fit(X, y).state_["t"] == 16
+    assert clone(est).fit(X, y, passes=5).state_["t"] == 40
+    taught = clone(est)
+    taught.learn(X, y)
+    in_order = clone(est).fit(X, y, shuffle=False)
+    for name, value in taught.state_.items():
+        np.testing.assert_array_equal(in_order.state_[name], value, err_msg=name)
+    for bad in (0, -1.0, "many"):
+        with pytest.raises(ValueError, match="passes"):
+            clone(est).fit(X, y, passes=bad)
+
+
+def test_no_more_than_a_part_of_the_rows_is_copied(monkeypatch):
+    monkeypatch.setattr(_order, "BYTES", 1 << 16)
+    rows = np.random.default_rng(0).normal(size=(60_000, 20))
+    target = rows[:, 0]
+    est = FeatureRegressor(RandomFourier(gamma=0.05, n_components=4), random_state=0)
+    tracemalloc.start()
+    est.fit(rows, target)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < rows.nbytes / 3  # the scores of a part, the order, and the target in float64 are among it
+    whole = clone(est)
+    monkeypatch.undo()
+    np.testing.assert_allclose(whole.fit(rows, target).state_["w"], est.state_["w"], rtol=1e-9, atol=1e-11)
+
+
+def test_bad_arguments():
+    est = FeatureClassifier(small, random_state=0).fit(X, y)
+    before = copy.deepcopy(est.state_)
+    for wrong in ({"passes": 0}, {"passes": 1.5}, {"passes": True}, {"passes": "2"}, {"shuffle": "no"}, {"shuffle": 1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            est.fit(X, y, **wrong)
+    with pytest.raises(ValueError, match="weights are zero"):
+        est.fit(X, y, np.zeros(400))
+    with pytest.raises(ValueError, match="0 sample"):
+        est.fit(X[:0], y[:0])
+    for name, value in before.items():
+        np.testing.assert_array_equal(est.state_[name], value)
+
+
+def test_classifiers_of_ridge_are_the_same_in_any_order():
+    """Least squares do not depend on the order at all, so fit must give the same function for any."""
+    est = OnlineRidgeClassifier(RandomFourier(gamma=1.0, n_components=30), random_state=0)
+    a, b = clone(est).fit(X, y), clone(est).fit(X[by_class], y[by_class])
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-8)

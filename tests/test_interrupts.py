@@ -1,0 +1,381 @@
+"""A call that does not come to its end leaves the model as it was, to the last bit, in every family.
+
+Errors are injected at random lines of the library while a model learns: what an interrupt, a lack of memory or an error
+in somebody's loss would do. Afterwards the state is compared with what it was, and going on with a run that was never
+disturbed.
+"""
+
+import contextlib
+import copy
+import os
+import pickle
+import sys
+import zlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelstream
+from kernelstream import (
+    BinningClassifier,
+    BudgetClassifier,
+    DoublyStochasticRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    KernelAWV,
+    MultiKernelClassifier,
+    NystroemClassifier,
+    OnlineRidge,
+    _undo,
+    losses,
+    zoo,
+)
+from kernelstream.estimators import DoublyStep
+from kernelstream.features import RandomFourier
+from kernelstream.solvers import Online
+from kernelstream.updates import OGD
+
+ROOT = os.path.dirname(kernelstream.__file__)
+# Where a call is remembered and taken back, and what is left to do when it is complete.
+SAFE = {"_begin_call", "_take_back", "_all_or_nothing", "_learn_any", "_learn_plain", "_learn_checked", "learn_row"}
+DOORS = ("_turns.py", "_undo.py", "_classifier.py", "_regressor.py", "_outlier.py", "binning.py")  # with learn itself
+
+rng = np.random.default_rng(0)
+N = 150
+X = rng.normal(size=(N, 3))
+TARGETS = {
+    "binary": (X[:, 0] * X[:, 1] > 0).astype(int),
+    "multiclass": np.digitize(X[:, 0] + 0.5 * X[:, 1], [-1.0, 0.0, 1.0]),
+    "regression": np.sin(2 * X[:, 0]) + X[:, 1],
+    "novelty": None,
+}
+RECIPES = [(name, task) for name in zoo.names() for task in zoo.get(name).tasks]
+CALLS = [slice(60, 90), slice(99, 140), slice(101, 102)]  # during the warm-up, across its end, a single row after it
+
+
+class Injected(BaseException):
+    """Not an Exception, as KeyboardInterrupt is none."""
+
+
+@contextlib.contextmanager
+def after_lines(n):
+    """Raise when so many lines of the library have been executed; the list has their number so far."""
+    count = [0]
+
+    def line(frame, event, arg):
+        if event == "line":
+            count[0] += 1
+            if count[0] == n:
+                raise Injected
+        return line
+
+    def call(frame, event, arg):
+        code = frame.f_code
+        door = code.co_name in SAFE or (code.co_name in ("learn", "taken") and code.co_filename.endswith(DOORS))
+        inside = code.co_filename.startswith(ROOT) and not code.co_filename.endswith("_undo.py")
+        return line if inside and not door else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield count
+    finally:
+        sys.settrace(before)
+
+
+def difference(a, b):
+    """The first entry in which two states differ, if any."""
+    if list(a) != list(b):
+        return f"entries {sorted(set(a) ^ set(b))}"
+    for name in a:
+        x, y = np.asarray(a[name]), np.asarray(b[name])
+        if x.shape != y.shape or x.dtype != y.dtype or x.tobytes() != y.tobytes():
+            return name
+    return None
+
+
+def learn(model, rows, target, cut):
+    if target is None:
+        return model.learn(rows[cut])
+    return model.learn(rows[cut], target[cut])
+
+
+def interrupt(est, rows, target, calls, times, seed):
+    """Interrupt calls of a learner at random lines."""
+    lots = np.random.default_rng(seed)
+    for cut in calls:
+        base = copy.deepcopy(est)
+        learn(base, rows, target, slice(0, cut.start))
+        straight = copy.deepcopy(base)
+        straight.predict(rows[:2])
+        with after_lines(-1) as lines:
+            learn(straight, rows, target, cut)
+        for n in np.sort(lots.choice(lines[0], min(times, lines[0]), replace=False)) + 1:
+            model = copy.deepcopy(base)
+            model.predict(rows[:2])  # what is derived from the state is there
+            before = copy.deepcopy(model.state_)
+            with pytest.raises(Injected), after_lines(n):
+                learn(model, rows, target, cut)
+            what = f"{est!r}, rows {cut.start} to {cut.stop}, stopped at line {n} of {lines[0]}"
+            assert difference(before, model.state_) is None, f"{what}: {difference(before, model.state_)} has changed"
+            learn(model, rows, target, cut)
+            left = difference(straight.state_, model.state_)
+            assert left is None, f"{what}: {left} differs when the rows are learned again"
+    assert not _undo._journals
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_interrupted_anywhere(name):
+    """One line, of one call; the slow test takes more of them."""
+    tasks, seed = zoo.get(name).tasks, zlib.crc32(name.encode())
+    task = tasks[seed % len(tasks)]
+    sizes = {"batch_size": 8, "block_size": 8} if name.startswith("doubly") else {}
+    est = zoo.make(name, task=task, random_state=0, **sizes)
+    if not hasattr(est, "learn"):
+        pytest.skip("learns all rows at once")
+    target = TARGETS[task]
+    if task == "multiclass":  # the last class appears late
+        target = np.where(np.arange(N) < 25, np.minimum(target, 2), target)
+    interrupt(est, X, target, [slice(18, 40)], 1, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name, task", RECIPES, ids=lambda value: value)
+def test_interrupted_everywhere(name, task, sparse, engine):
+    est = zoo.make(name, task=task, random_state=0, engine=engine)
+    if not hasattr(est, "learn"):
+        pytest.skip("learns all rows at once")
+    target = TARGETS[task]
+    if task == "multiclass":
+        target = np.where(np.arange(N) < 95, np.minimum(target, 2), target)
+    rows = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
+    interrupt(est, rows, target, CALLS, 12, zlib.crc32(f"{name} {task} {sparse}".encode()))
+
+
+small = RandomFourier(gamma=0.5, n_components=8)
+
+
+@pytest.mark.parametrize(
+    "est",
+    [
+        FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
+        NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
+        BinningClassifier(gamma=0.5, n_components=4, solver=Online(OGD(0.5, lam=0.1)), random_state=0),
+        MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
+                              updates="stochastic", capacity="shared", random_state=0),
+        MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],
+                              share=0.01, random_state=0),
+    ],
+    ids=lambda est: type(est).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_parts_that_recipes_leave_out(est, engine):
+    pytest.importorskip("kernelstream._core")
+    est = copy.deepcopy(est).set_params(engine=engine)
+    interrupt(est, X, TARGETS["multiclass"], [slice(30, 70)], 4, 1)
+
+
+def test_a_row_that_is_learned_alone():
+    """What the River adapter calls."""
+    model = FeatureClassifier(small, random_state=0)
+    model.learn(X, TARGETS["binary"])
+    before = copy.deepcopy(model.state_)
+    with after_lines(-1) as lines:
+        copy.deepcopy(model).learn_row(X[:1].copy(), 1)
+    for n in range(1, lines[0] + 1, 3):
+        with contextlib.suppress(Injected), after_lines(n):
+            model.learn_row(X[:1].copy(), 1)
+            break
+        assert difference(before, model.state_) is None, n
+
+
+class Odd(losses.Squared):
+    """Fails at a certain number of calls."""
+
+    name = "odd"
+    left = 10**9
+
+    def gradient(self, y, f):
+        type(self).left -= 1
+        if type(self).left == 0:
+            raise ZeroDivisionError("an error in somebody's loss")
+        return super().gradient(y, f)
+
+
+def test_an_error_in_a_loss_of_ones_own():
+    model = FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
+    model.learn(X[:100], TARGETS["regression"][:100])
+    before = copy.deepcopy(model.state_)
+    Odd.left = 20
+    with pytest.raises(ZeroDivisionError, match="somebody"):
+        model.learn(X[100:], TARGETS["regression"][100:])
+    assert difference(before, model.state_) is None
+    Odd.left = 10**9
+    model.learn(X[100:], TARGETS["regression"][100:])
+    whole = FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
+    whole.learn(X, TARGETS["regression"])
+    assert difference(whole.state_, model.state_) is None
+
+
+def test_divergence():
+    """Steps far too large: the error names them, and the model is what it was."""
+    model = DoublyStochasticRegressor(
+        gamma=0.5, lam=0.0, step=DoublyStep(eta=1e200), batch_size=10, block_size=8, center=False, random_state=0
+    )
+    model.learn(X[:5], TARGETS["regression"][:5])
+    before = copy.deepcopy(model.state_)
+    with pytest.raises(ValueError, match="too large"):
+        model.learn(X[5:], TARGETS["regression"][5:])
+    assert difference(before, model.state_) is None
+
+
+def test_a_member_that_fails(monkeypatch):
+    """One learner of many: those that had learned the rows before it forget them again."""
+    learners = [NystroemClassifier(gamma=g, budget=30) for g in (0.1, 1.0)] + [FeatureClassifier(small)]
+    model = MultiKernelClassifier(learners, random_state=0)
+    model.learn(X[:40], TARGETS["binary"][:40])
+    before, member = copy.deepcopy(model.state_), model.learners_[1]
+    healthy = type(member)._learn
+
+    def fails(self, state, *rest):
+        healthy(self, state, *rest)
+        if self is member:
+            raise MemoryError
+        return None
+
+    monkeypatch.setattr(type(member), "_learn", lambda self, *args: fails(self, *args) or healthy(self, *args))
+    with pytest.raises(MemoryError):
+        model.learn(X[40:80], TARGETS["binary"][40:80])
+    monkeypatch.undo()
+    assert difference(before, model.state_) is None
+    assert model.learners_[1] is member  # and who holds one still holds one of the model's
+    model.learn(X[40:80], TARGETS["binary"][40:80])
+    whole = MultiKernelClassifier(learners, random_state=0)
+    whole.learn(X[:40], TARGETS["binary"][:40])
+    whole.learn(X[40:80], TARGETS["binary"][40:80])
+    assert difference(whole.state_, model.state_) is None
+
+
+def test_fit_that_fails_keeps_the_old_model():
+    callback = pytest.importorskip("sklearn.callback")
+    assert callback
+
+    class Fails:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context, *, X, y):
+            raise RuntimeError("no more")
+
+    rows = np.tile(X, (10, 1))
+    for est in (FeatureClassifier(small, random_state=0), BinningClassifier(n_components=4, gamma=1.0, lam=1.0)):
+        est.fit(X, TARGETS["binary"])
+        before, attributes = copy.deepcopy(est.state_), set(est.__dict__)
+        answers = est.predict(X)
+        est.set_callbacks(Fails())
+        with pytest.raises(RuntimeError, match="no more"):
+            est.fit(rows, np.tile(TARGETS["binary"], 10))
+        assert difference(before, est.state_) is None
+        assert set(est.__dict__) - attributes <= {"_skl_callbacks"}
+        np.testing.assert_array_equal(est.predict(X), answers)
+
+
+@pytest.mark.parametrize("est", [OnlineRidge(small, random_state=0), KernelAWV(gamma=0.5),
+                                 BudgetClassifier(gamma=0.5, budget=20, strategy="project")],
+                         ids=lambda est: type(est).__name__)  # fmt: skip
+def test_entries_said_to_be_replaced_are_never_written_to(est):
+    """Which entries need no copy is written down; a family that writes to one of them is found out here."""
+    target = TARGETS["binary"] if isinstance(est, BudgetClassifier) else TARGETS["regression"]
+    est.learn(X[:50], target[:50])
+    for name in est._replaced & est.state_.keys():
+        est.state_[name].setflags(write=False)
+    est.learn(X[50:], target[50:])
+
+
+@pytest.mark.parametrize("strategy", ["forgetron", "project", "projectron", "transfer", "remove_redundant"])
+def test_large_matrices_are_made_anew(strategy):
+    """They follow from the support vectors, up to rounding; everything else is what it was, to the last bit."""
+    rows = rng.normal(size=(700, 3))
+    target = (rows[:, 0] > 0.3 * np.sin(9 * rows[:, 1])).astype(int)
+    model = BudgetClassifier(gamma=50.0, budget=400, strategy=strategy, update=OGD(0.5), random_state=0)
+    model.learn(rows[:600], target[:600])
+    assert model._replaced, "nothing is large here"
+    before, other = copy.deepcopy(model.state_), copy.deepcopy(model)
+    for each in (model, other):
+        each.learn(rows[:1], target[:1], sample_weight=[0.0])  # what is derived from the state is there
+    with after_lines(-1) as lines:
+        learn(other, rows, target, slice(600, 700))
+    with pytest.raises(Injected), after_lines(lines[0] - 2):
+        learn(model, rows, target, slice(600, 700))
+    large, n = model._replaced, before["n_support"]
+    rest = {name: value for name, value in before.items() if name not in large}
+    assert difference(rest, {name: model.state_[name] for name in rest}) is None
+    for name in large:
+        np.testing.assert_allclose(model.state_[name][:n], before[name][:n], rtol=1e-9, atol=1e-9, err_msg=name)
+    straight = copy.deepcopy(model)
+    straight.state_ = before
+    scores = [learn(each, rows, target, slice(600, 700)) for each in (model, straight)]
+    np.testing.assert_allclose(*scores, rtol=1e-7, atol=1e-7)
+
+
+def test_what_is_kept_for_going_back_is_not_saved():
+    model = FeatureClassifier(small, random_state=0)
+    model.learn(X, TARGETS["binary"])
+    fresh = len(pickle.dumps(model))
+    model.learn(X[:1], TARGETS["binary"][:1])
+    model.learn(X[:1], TARGETS["binary"][:1])
+    assert len(pickle.dumps(model)) == fresh
+
+
+def _python_marks():
+    """The marks as they are where there is no compiled core."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("kernelstream._undo")
+    module = importlib.util.module_from_spec(spec)
+    held = sys.modules.get("kernelstream._core")
+    sys.modules["kernelstream._core"] = None  # makes the import fail
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if held is None:
+            del sys.modules["kernelstream._core"]
+        else:
+            sys.modules["kernelstream._core"] = held
+    return module.Marks
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+def test_marks(kind):
+    make = _undo.Marks if kind == "compiled" else _python_marks()
+    state = {"a": np.arange(6.0).reshape(2, 3), "n": 1, "b": np.asfortranarray(np.eye(3)), "big": np.ones(4)}
+    other = {"c": np.ones(2, np.float32), "s": "x"}
+    arrays = [(0, "a", state["a"], np.empty_like(state["a"])), (0, "b", state["b"], np.empty_like(state["b"])),
+              (0, "big", state["big"], None), (1, "c", other["c"], np.empty_like(other["c"]))]  # fmt: skip
+    marks = make([state, other], arrays)
+    assert not marks.restore()  # nothing was saved
+    before = copy.deepcopy((state, other))
+    assert marks.save()
+    state["a"][:], state["b"][1], other["c"][0], state["n"], state["new"], other["s"] = 7, 7, 7, 7, 7, "y"
+    state["a"] = np.zeros(1)
+    del state["big"]
+    assert marks.restore()
+    for now, then in zip((state, other), before):
+        assert difference(then, now) is None
+    assert not marks.restore()  # once only
+    assert marks.save()
+    marks.forget()
+    assert not marks.restore()
+    for change in (lambda: state.update(a=state["a"].copy()), lambda: state.update(more=1)):
+        assert marks.save()
+        marks.forget()
+        change()
+        assert not marks.save()  # other arrays, or other entries, than it knows
+        state.update(a=arrays[0][2])
+        state.pop("more", None)

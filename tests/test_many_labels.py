@@ -1,0 +1,105 @@
+"""Labels: many of them, in arrays of any kind, and weights of labels that do not exist."""
+
+import time
+
+import numpy as np
+import pytest
+
+from kernelstream import BudgetClassifier, FeatureClassifier, FixedFeatureClassifier, OnlineRidgeClassifier
+from kernelstream._change import Change
+from kernelstream.features import RandomFourier
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 3))
+y = np.digitize(X[:, 0], [-0.5, 0.5])
+small = RandomFourier(gamma=0.5, n_components=10)
+
+
+@pytest.mark.parametrize("est", [FeatureClassifier(small, random_state=0), BudgetClassifier(gamma=0.5, budget=20)],
+                         ids=lambda est: type(est).__name__)  # fmt: skip
+def test_a_class_with_every_row(est):
+    """The work per class grows with their number, not with its square: 2,000 classes took minutes once."""
+    n = 600
+    rows, labels = rng.normal(size=(n, 3)), rng.permutation(n)
+    start = time.thread_time()
+    scores = est.learn(rows, labels)
+    assert time.thread_time() - start < 8.0
+    assert est.classes_.tolist() == list(range(n))
+    assert scores.shape == (n, n)
+    assert np.isneginf(scores[5][np.sort(labels[5:])]).all()  # classes that had not appeared yet
+
+
+def test_changes_of_outputs_against_matrices():
+    for _ in range(50):
+        old, new = rng.integers(1, 5), rng.integers(1, 6)
+        T = np.zeros((new, old))
+        for c in range(new):
+            if rng.random() < 0.7:
+                T[c, rng.integers(old)] = rng.choice([1.0, -1.0, 0.5, -0.5])
+        change = Change.of(T)
+        A, scale = rng.normal(size=(old, 7)), rng.uniform(0.5, 2, old)
+        np.testing.assert_allclose(change.rows(A), T @ A, rtol=1e-15)
+        np.testing.assert_allclose(change.rows(A, scale), (T * scale) @ A, rtol=1e-15)
+        assert len(change) == new and change.before == old
+        np.testing.assert_array_equal(change.fresh, ~T.any(axis=1))
+        np.testing.assert_array_equal(change.sign, np.sign(T.sum(axis=1)))
+
+
+def test_strings_of_any_width():
+    """Classes are as wide as the longest label learned, whatever the arrays were."""
+    labels = np.array(["a", "bcd", "ef"])[y]
+    whole, rows = FeatureClassifier(small, random_state=0), FeatureClassifier(small, random_state=0)
+    whole.learn(X, labels.astype("<U20"))
+    for i, label in enumerate(labels.tolist()):
+        rows.learn(X[i : i + 1], [label])
+    assert whole.classes_.dtype == rows.classes_.dtype == "<U3"
+    objects = FeatureClassifier(small, random_state=0)
+    objects.learn(X, labels.astype(object))
+    assert objects.classes_.dtype == "<U3"
+    assert whole.classes_.tolist() == ["a", "bcd", "ef"]
+
+
+@pytest.mark.parametrize("make", [FeatureClassifier, FixedFeatureClassifier, OnlineRidgeClassifier])
+def test_weights_of_labels_that_do_not_exist(make):
+    est = make(small, random_state=0)
+    for wrong, told in (({0: 2.0, 7: 3.0}, "7"), ({"0": 2.0}, "'0'"), ({0: 1.0, 1: 1.0, 3: 2.0}, "3")):
+        with pytest.raises(ValueError, match=f"class_weight names.*{told}"):
+            est.set_params(class_weight=wrong).fit(X, y)
+        assert not hasattr(est, "state_")
+    est.set_params(class_weight={0: 2.0}).fit(X, y)  # the others count 1
+    est.set_params(class_weight={0: 2.0, 1: 1.0, 2: 1.0, 9: 5.0}).fit(X, y)  # a fold may lack a class
+
+
+def test_weights_of_labels_in_a_stream():
+    """A label may still come, unless all are declared or it can never be one."""
+    est = FeatureClassifier(small, class_weight={9: 2.0}, random_state=0)
+    est.learn(X, y)
+    with pytest.raises(ValueError, match=r"class_weight names \[9\]"):
+        FeatureClassifier(small, class_weight={9: 2.0}).learn(X, y, classes=[0, 1, 2])
+    for weights, labels in (({"x": 2.0}, y), ({1: 2.0}, np.array(list("abc"))[y])):
+        model = FeatureClassifier(small, class_weight=weights)
+        with pytest.raises(ValueError, match="can never be"):
+            model.learn(X, labels)
+        assert not hasattr(model, "state_")
+
+
+def test_a_model_without_labels_says_so():
+    model = FeatureClassifier(small, random_state=0)
+    scores = model.learn(X, y, sample_weight=np.zeros(200))
+    np.testing.assert_array_equal(scores, np.zeros(200))
+    assert model.state_["t"] == 0 and not len(model.classes_)
+    with pytest.raises(ValueError, match="knows no label"):
+        model.predict(X)
+    model.learn(X, y)
+    other = FeatureClassifier(small, random_state=0)
+    other.learn(X, y)
+    np.testing.assert_array_equal(model.state_["w"], other.state_["w"])
+
+
+def test_declared_without_rows():
+    model = FeatureClassifier(small, random_state=0)
+    model.partial_fit(X[:0], y[:0], classes=[0, 1, 2, 3])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="outside classes"):
+        model.partial_fit(X[:1], [8])

@@ -1,0 +1,97 @@
+"""How rows are cut into calls does not matter, in any recipe: docs/architecture.md says what is promised.
+
+With the python engine models and scores are the same bits; with the native engine no number differs by more than 1e-12
+of the largest of its entry. Rows of weight 0 and calls without rows are as good as absent.
+"""
+
+import zlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kernelstream import zoo
+from kernelstream.engine import has_native
+from kernelstream.testing.streaming import assert_same_scores, assert_same_state
+
+TOLERANCE = {"python": 0.0, "native": 1e-12}
+RECIPES = [(name, task) for name in zoo.names() for task in zoo.get(name).tasks]
+
+
+def data(n, task, rng):
+    X = rng.normal(size=(n, 4))
+    if task == "binary":
+        return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+    if task == "multiclass":  # the classes appear one after the other
+        return X, np.minimum(np.digitize(X[:, 0], [-0.7, 0.0, 0.7]), np.arange(n) // (n // 8))
+    return X, None if task == "novelty" else np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def learn(est, X, y, weight, cut):
+    extra = {} if weight is None else {"sample_weight": weight[cut]}
+    return est.learn(X[cut], **extra) if y is None else est.learn(X[cut], y[cut], **extra)
+
+
+def random_cuts(n, rng):
+    """Parts of n rows; some are empty, some have a single row."""
+    places = np.sort(rng.integers(0, n + 1, rng.integers(1, 9)))
+    places = np.concatenate([[0], places, rng.choice(places, 2), rng.choice(places, 2) + 1, [n]])
+    places = np.sort(np.minimum(places, n))
+    return [slice(int(a), int(b)) for a, b in pairwise(places)]
+
+
+def check(name, task, engine, sparse, weighted, n, rng, **sizes):
+    est = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
+    if not hasattr(est, "learn"):
+        pytest.skip("learns all rows at once")
+    X, y = data(n, task, rng)
+    if sparse:
+        X = sp.csr_array(np.where(np.abs(X) > 0.4, X, 0.0))
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], n, p=[0.3, 0.2, 0.3, 0.2]) if weighted else None
+    tolerance = TOLERANCE[engine]
+    whole = learn(est, X, y, weight, slice(0, n))
+    cuts, parts = random_cuts(n, rng), []
+    split = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
+    for cut in cuts:
+        parts.append(learn(split, X, y, weight, cut))
+    what = f"{name}, {task}, {engine}, sparse={sparse}, weighted={weighted}, cut at {[cut.stop for cut in cuts]}"
+    assert_same_state(split.state_, est.state_, tolerance, what)
+    whole_form = [part for part in parts if part.shape[1:] == whole.shape[1:]]
+    if len(whole_form) == len(parts):
+        assert_same_scores(np.concatenate(parts), whole, tolerance, what)
+    if weighted:
+        counted = weight > 0
+        without = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
+        learn(without, X[counted], None if y is None else y[counted], weight[counted], slice(0, n))
+        assert_same_state(without.state_, est.state_, tolerance, f"{what}: without the rows of weight 0")
+
+
+ENGINES = ["python", "native"] if has_native() else ["python"]
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_random_cuts(name):
+    """Every recipe once; task, engine and kind of rows by lot. The slow test takes them all."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    tasks, sizes = zoo.get(name).tasks, {}
+    engine, sparse = ENGINES[rng.integers(len(ENGINES))], rng.random() < 0.5
+    if name.startswith("doubly"):  # batches that are full now and then, and nothing to choose
+        sizes = {"batch_size": 8, "block_size": 8, "gamma": 0.5} | (
+            {"noise": 0.1} if name == "doubly_gp" else {"eta": 0.5}
+        )
+    if name.startswith("omkl"):  # many learners: python would take long
+        engine = ENGINES[-1]
+    check(name, tasks[rng.integers(len(tasks))], engine, sparse, True, 48, rng, **sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name, task", RECIPES, ids=lambda value: value)
+def test_random_cuts_everywhere(name, task, engine, sparse, weighted):
+    rng = np.random.default_rng(zlib.crc32(f"{name} {task}".encode()))
+    sizes = {"batch_size": 16, "block_size": 16} if name.startswith("doubly") else {}
+    for _ in range(3):
+        check(name, task, engine, sparse, weighted, 180, rng, **sizes)
