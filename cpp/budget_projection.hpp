@@ -63,7 +63,7 @@ inline double margin_step(double loss, double p, double k_xx, double budget) {
 template <class T>
 struct Projectron : Budget<T> {
     bool margins;  // Projectron++
-    explicit Projectron(bool m) : margins(m) { this->restless = m; }
+    explicit Projectron(bool m) : margins(m) { this->restless = m, this->factor = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
@@ -95,7 +95,7 @@ template <class T>
 struct Project : Budget<T> {
     static constexpr double refresh = 100;
     bool take_smallest;
-    explicit Project(bool s) : take_smallest(s) {}
+    explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->inverse = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;

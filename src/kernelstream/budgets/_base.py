@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._names import unknown
+from .._schema import Array, Schema
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -199,6 +200,13 @@ class Budget(BaseEstimator):
         entries: State = {"budget_memory": np.zeros(self.n_memory)}
         if self.gram:
             entries["budget_gram"] = np.zeros((capacity, capacity), state["alpha"].dtype)
+        return entries
+
+    def schema(self, state: State, capacity: int, kernel: Kernel) -> Schema:
+        """What the entries of :meth:`begin` may have become; the other entries of the state have been checked."""
+        entries: Schema = {"budget_memory": Array((self.n_memory,), low=0.0)}
+        if self.gram:
+            entries["budget_gram"] = Array((capacity, capacity), str(state["alpha"].dtype))
         return entries
 
     def absorb(self, S: SupportSet, row: Row) -> None:

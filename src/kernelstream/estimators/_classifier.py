@@ -117,6 +117,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         n = len(state["classes"])
         return self._cached(f"loss{n}", lambda: self._loss_for(n))
 
+    def _outputs_of(self, n_classes: int) -> int:
+        """Outputs of a model that knows so many classes."""
+        several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
+        return max(n_classes, 1) if several else 1
+
     # ---------------------------------------------------------------- checks
     def _check_target(self, y, classes, n, weight, fresh):
         y = _labels_1d(y, "y")
@@ -124,7 +129,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state = self.__dict__.get("_state")
         known = None if fresh or state is None else state["classes"]
         fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
-        _check_weights(self.class_weight)
+        self._check_class_weight()
         if known is not None:
             _same_kind(known, y)
         if classes is None:
@@ -142,6 +147,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 raise ValueError(f"classes={classes} lacks labels already learned: {np.setdiff1d(known, classes)}")
         _inside(counted, classes)
         return y, (classes, True)
+
+    def _check_class_weight(self) -> None:
+        """Raise ValueError for weights of classes that are none."""
+        _check_weights(self.class_weight)
 
     def _declare(self, state: State, declared: Any) -> None:
         classes, fixed = declared
@@ -346,10 +355,11 @@ def _inside(y: np.ndarray, classes: Any) -> None:
 
 
 def _check_weights(class_weight: Any) -> None:
-    if class_weight is None or class_weight == "balanced":
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
     for label, value in class_weight.items():
-        if not np.isfinite(value) or value < 0:
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not number or not np.isfinite(value) or value < 0:
             raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import losses, second_order
+from .._schema import POSITIVE, Array, Schema
 from ..features import FeatureMap
 from ..losses import Loss, OneVsRest
 from ..rows import Rows
@@ -64,6 +65,12 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
         else:
             mix_matrices(state, T)
             self._cache.pop("recursion", None)
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        if not self.diagonal:
+            return super()._statistics(state, r)
+        shape = (state["n_outputs"], r)
+        return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
 
     @property
     def coef_(self) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kernelstream.kernels._rows import as_rows
+from kernelstream.random import generator
 from kernelstream.rows import Rows
 
 from .._names import unknown
@@ -83,7 +85,8 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
 
 def number(name: str, value: Any) -> float:
     """``value`` as a finite float, or a ValueError that names the parameter."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not real or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return float(value)
 
@@ -112,6 +115,8 @@ class Kernel(BaseEstimator):
     rules: ClassVar[tuple[str, ...]] = ("scale", "median")
     #: Parameters that must be positive numbers.
     _positive: ClassVar[tuple[str, ...]] = ()
+    #: Numbers that a draw gives a row, if they are the same for rows of any width.
+    _per_draw: ClassVar[int | None] = None
 
     # Lets ``np.float64(2) * kernel`` reach ``__rmul__`` instead of making an object array.
     __array_ufunc__ = None
@@ -239,6 +244,12 @@ class Kernel(BaseEstimator):
         Z = self._features(X, draw)
         return Z.reshape(X.shape[0], math.prod(Z.shape[1:]))
 
+    def per_draw(self, d: int) -> int:
+        """Number r of features that each draw gives rows of width ``d``."""
+        if self._per_draw is not None:
+            return self._per_draw
+        return self.features(np.full((1, d), 0.5), self.draw(generator(0), d, 1)).shape[1]
+
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         """`features` on checked rows, shape (n, r, D) or (n, r D)."""
         raise NotImplementedError(f"{type(self).__name__} has no random features")
@@ -282,6 +293,7 @@ class FourierKernel(Kernel):
 
     #: Whether the frequencies have no preferred direction, as orthogonal maps need.
     isotropic: ClassVar[bool] = False
+    _per_draw = 2
 
     @property
     def is_fourier(self) -> bool:

@@ -15,6 +15,8 @@ from kernelstream.rows import Rows
 
 __all__ = ["ArcCosine", "DotProduct", "Linear", "Polynomial"]
 
+HIGHEST = 100  # degree of a polynomial: what is not 1 has left the range of floating-point numbers long before
+
 
 def _signs(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Rademacher numbers, +1 or -1 with equal probability."""
@@ -35,6 +37,7 @@ class Linear(Kernel):
     """
 
     name = "linear"
+    _per_draw = 1
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         return inner(X, Z)
@@ -70,6 +73,7 @@ class DotProduct(Kernel):
     """
 
     name = "dot_product"
+    _per_draw = 1
 
     def __init__(self, coefficients: Any = (1.0, 1.0, 0.5)):
         self.coefficients = coefficients
@@ -127,7 +131,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     degree : int
-        At least 1.
+        From 1 to 100.
     c : float
         At least 0.
     gamma : float or "scale"
@@ -141,6 +145,7 @@ class Polynomial(Kernel):
     """
 
     name = "polynomial"
+    _per_draw = 1
     bandwidth = "gamma"
     rules = ("scale",)
     _positive = ("gamma",)
@@ -151,8 +156,9 @@ class Polynomial(Kernel):
         self.gamma: Any = gamma
 
     def validate(self, resolved: bool = True) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, numbers.Integral) or self.degree < 1:
-            raise ValueError(f"degree must be an integer >= 1, got {self.degree!r}")
+        whole = isinstance(self.degree, numbers.Integral) and not isinstance(self.degree, bool)
+        if not whole or not 1 <= self.degree <= HIGHEST:
+            raise ValueError(f"degree must be an integer from 1 to {HIGHEST}, got {self.degree!r}")
         if number("c", self.c) < 0:
             raise ValueError(f"c must be >= 0, got {self.c!r}")
         super().validate(resolved)
@@ -214,6 +220,7 @@ class ArcCosine(Kernel):
     """
 
     name = "arc_cosine"
+    _per_draw = 1
 
     def __init__(self, order: int = 1):
         self.order = order
