@@ -221,7 +221,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         if LANDMARKS in state:
             m = min(self.budget, length(state, LANDMARKS))  # fewer where others would have added nothing
             moving: Schema = {} if self.refresh is None else {"pool": rows, "pool_seen": Count()}
-            own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(0, self.budget)}
+            own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(self.budget, self.budget)}
             return super()._schema(state, True) | own | moving
         kernel = self._kernel_schema(state, trained)
         if not trained:

@@ -147,7 +147,7 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
 
 def more_ridge(A: np.ndarray, ridge: float) -> float:
     """The next ridge to try where ``A + ridge I`` is singular to rounding."""
-    size = float(np.abs(A.diagonal()).sum())
+    size = float(np.abs(A.diagonal()).max()) * len(A)
     if not ridge <= max(10 * size, 1e-290) < math.inf:  # enough for any sum of products z z'
         raise ValueError("state_['gram'] is no sum of products of features: it has no inverse")
     return max(10 * ridge, 1e-15 * size, 1e-300)
