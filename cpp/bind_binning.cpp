@@ -29,6 +29,17 @@ A owned(std::size_t size, typename A::Scalar*& data) {
     return A(data, {size}, owner);
 }
 
+// Whether `starts` leads from 0 to `total`, by no more than `most` from one grid to the next.
+bool rises(const Vector<const std::int64_t>& starts, std::size_t total, std::size_t most = std::size_t(-1)) {
+    const std::size_t R = starts.shape(0) - 1;
+    if (starts.shape(0) == 0 || starts.data()[0] != 0 || starts.data()[R] < 0 || std::size_t(starts.data()[R]) != total) return false;
+    for (std::size_t r = 0; r < R; ++r) {
+        const std::int64_t from = starts.data()[r], to = starts.data()[r + 1];
+        if (to < from || std::size_t(to - from) > most) return false;
+    }
+    return true;
+}
+
 using Keys = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>, nb::c_contig>;
 using Counts = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>, nb::c_contig>;
 
@@ -77,12 +88,13 @@ template <class T, class Rows>
 void find(const Rows& rows, const Grids<T>& grids, Vector<std::uint64_t> slots, Vector<const std::int64_t> starts,
           Matrix<std::int32_t> out, int threads) {
     require(out.shape(0) == grids.R && out.shape(1) == rows.n, "out must be (grids, rows)");
-    require(starts.shape(0) == grids.R + 1 && std::size_t(starts.data()[grids.R]) == slots.shape(0),
-            "the table does not fit the grids");
+    require(starts.shape(0) == grids.R + 1 && rises(starts, slots.shape(0), 4 * (Table::max_cells + 2)), "the table does not fit the grids");
     std::vector<Table> tables(grids.R);
     for (std::size_t r = 0; r < grids.R; ++r) {
+        const std::size_t size = starts.data()[r + 1] - starts.data()[r];
         tables[r].slots = slots.data() + starts.data()[r];
-        while (tables[r].size() < std::size_t(starts.data()[r + 1] - starts.data()[r])) ++tables[r].bits;
+        while (tables[r].size() < size) ++tables[r].bits;
+        require(tables[r].size() == size && tables[r].bits > 0, "the table does not fit the grids");
     }
     FindCells sink{rows.n, tables, out.data()};
     nb::gil_scoped_release release;
@@ -91,6 +103,7 @@ void find(const Rows& rows, const Grids<T>& grids, Vector<std::uint64_t> slots, 
 
 // Slots of the tables of all grids, and where each begins, for the cells' hashes in the order of their columns.
 std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const std::int64_t> starts) {
+    require(rises(starts, keys.shape(0), Table::max_cells), "the cells do not fit the grids");
     const std::size_t R = starts.shape(0) - 1;
     std::vector<Table> tables(R);
     std::int64_t* places;
@@ -162,17 +175,17 @@ void bind_cells(nb::module_& m) {
         });
 }
 
-CellMatrix matrix_of(const Matrix<const std::int32_t>& cells, const Vector<const std::int64_t>& starts) {
-    require(starts.shape(0) == cells.shape(0) + 1, "starts needs one entry per grid and one more");
+CellMatrix matrix_of(const Matrix<const std::int32_t>& cells, const Vector<const std::int64_t>& starts, std::size_t columns) {
+    require(starts.shape(0) == cells.shape(0) + 1 && rises(starts, columns), "starts do not fit the columns");
     return {cells.shape(1), cells.shape(0), cells.data(), starts.data()};
 }
 
 template <class T>
 void times(Matrix<const std::int32_t> cells, Vector<const std::int64_t> starts, Matrix<const T> V, Matrix<double> out,
            bool missing, int threads) {
-    const CellMatrix Z = matrix_of(cells, starts);
+    const CellMatrix Z = matrix_of(cells, starts, V.shape(0));
     const std::size_t C = V.shape(1);
-    require(std::int64_t(V.shape(0)) == Z.starts[Z.R] && out.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
+    require(out.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
     const double scale = 1.0 / std::sqrt(double(Z.R));
     nb::gil_scoped_release release;
     if (Z.n * Z.R * C < 50000) threads = 1;
@@ -185,9 +198,9 @@ void times(Matrix<const std::int32_t> cells, Vector<const std::int64_t> starts, 
 template <class T>
 void transposed_times(Matrix<const std::int32_t> cells, Vector<const std::int64_t> starts, Matrix<const T> U,
                       Matrix<T> out, int threads) {
-    const CellMatrix Z = matrix_of(cells, starts);
+    const CellMatrix Z = matrix_of(cells, starts, out.shape(0));
     const std::size_t C = U.shape(1);
-    require(std::int64_t(out.shape(0)) == Z.starts[Z.R] && U.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
+    require(U.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
     const double scale = 1.0 / std::sqrt(double(Z.R));
     nb::gil_scoped_release release;
     if (Z.n * Z.R * C < 50000) threads = 1;

@@ -173,6 +173,8 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
                  data_or_null(inverse), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
                  data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
                  std::vector<double>(4 * (N + 1) + C)};
+    require(budget->fits(S, numbers.shape(0)), "the support set lacks what the strategy needs");
+    require(start <= m && t >= first && (!u || u->shape(0) >= std::size_t(t - first) + (m - start)), "not enough random numbers");
     Position at{start, t};
     {
         nb::gil_scoped_release release;

@@ -20,7 +20,7 @@ std::tuple<std::int64_t, std::int64_t> bound_hedge_pass(Cube<const double> F, Ve
                                                         std::int64_t stride, Maybe<Vector<double>> range, double rate, double share,
                                                         bool votes, bool regression, Matrix<double> scores) {
     const std::size_t m = F.shape(0), n = F.shape(1), C = F.shape(2);
-    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history.shape(0) % 2 == 0 && stride > 0, "weights do not fit");
+    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, stride), "weights do not fit");
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
     require(scores.shape(0) == n && scores.shape(1) == C, "scores must be (rows, outputs)");
     require(!regression || (C == 1 && range && range->shape(0) == 2), "regression has one output and a range");

@@ -90,7 +90,10 @@ PoolMember<T> pool_member(nb::handle spec, const PoolBlock<T>& block, std::size_
     S.alpha = alpha.data(), S.scale = scale.data(), S.diag = diag.data();
     S.memory = data_or_null(numbers), S.gram = data_or_null(gram), S.scores = data_or_null(scores);
     S.places = index.data();
-    if (member.budget) S.buffer.resize(4 * (N + 1) + C);
+    if (member.budget) {
+        require(member.budget->fits(S, numbers->shape(0)), "the support set lacks what the strategy needs");
+        S.buffer.resize(4 * (N + 1) + C);
+    }
     return member;
 }
 
@@ -147,12 +150,13 @@ std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std
     const auto range = maybe_entry<Vector<double>>(whole, "range");
     require(threads >= 1 && lots.shape(0) == rows && lots.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
     require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
-    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history.shape(0) % 2 == 0, "weights do not fit");
+    const std::int64_t stride = nb::cast<std::int64_t>(whole["history_stride"]);
+    std::int64_t t = nb::cast<std::int64_t>(whole["t"]);
+    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, stride), "weights do not fit");
     require(!regression || (C == 1 && range && range->shape(0) == 2), "regression has one output and a range");
     auto members = pool_members<T>(specs, block, start, y, F);
     Hedge hedge(m, HedgeRule{rate, share, votes, regression}, log_theta.data());
-    History past{history.data(), history.shape(0), m, nb::cast<std::int64_t>(whole["history_stride"])};
-    std::int64_t t = nb::cast<std::int64_t>(whole["t"]);
+    History past{history.data(), history.shape(0), m, stride};
     {
         nb::gil_scoped_release release;
         t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), smoothing, members, threads, F.data(),

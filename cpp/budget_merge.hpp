@@ -13,6 +13,7 @@ namespace ks {
 // Gaussian kernel only: kernel values with z = h a + (1 - h) b follow from those with a and b.
 template <class T>
 struct Merge : Budget<T> {
+    Merge() { this->gram = true, this->least = 2; }
     static constexpr int steps = 30;
     static constexpr double golden = 0.6180339887498949, same = 1e-10;
 
@@ -52,7 +53,8 @@ struct Merge : Budget<T> {
         }
         const double limit = least(n + 1, cost) + same * aa;
         std::size_t b = 0;
-        while (cost[b] > limit) ++b;
+        while (b < n && cost[b] > limit) ++b;
+        if (b == a) b = a == 0 ? 1 : 0;  // no cost is a number
         const double g = h[b], log_ab = logs[b], k_a = exp((1 - g) * (1 - g) * log_ab), k_b = exp(g * g * log_ab);
         const std::size_t slot = std::min(a, b), free = std::max(a, b);
         double* coefficient = h;

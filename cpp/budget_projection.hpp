@@ -64,7 +64,7 @@ template <class T>
 struct Projectron : Budget<T> {
     bool margins;   // Projectron++, with
     double budget;  // so many vectors, at most
-    explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m; }
+    explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m, this->factor = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
@@ -96,7 +96,7 @@ template <class T>
 struct Project : Budget<T> {
     static constexpr double refresh = 100;
     bool take_smallest;
-    explicit Project(bool s) : take_smallest(s) {}
+    explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->inverse = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;

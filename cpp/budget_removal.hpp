@@ -34,7 +34,7 @@ template <class T>
 struct BOGD : Budget<T> {
     double limit;
     std::vector<std::size_t> largest;  // slot of the largest coefficient of every output; kept while a block lasts
-    explicit BOGD(double l) : limit(l) {}
+    explicit BOGD(double l) : limit(l) { this->least = 2; }
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         if (!S.full()) return S.place(S.n, row, row.tau);
         const bool fresh = largest.empty();
@@ -55,11 +55,12 @@ struct BOGD : Budget<T> {
 
 template <class T>
 struct Forgetron : Budget<T> {
+    Forgetron() { this->n_memory = 3, this->gram = true; }
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         double &Q = S.memory[0], &M = S.memory[1], &oldest = S.memory[2];
         M += 1.0;
         if (!S.full()) return S.place(S.n, row, row.tau);
-        const std::size_t r = std::size_t(oldest);
+        const std::size_t r = oldest >= 0 && oldest < double(S.capacity) ? std::size_t(oldest) : 0;
         int y = 0;  // class of the oldest vector: the only one that was moved up
         for (int c = 1; c < S.C; ++c)
             if (S.coefficient(c, r) > S.coefficient(y, r)) y = c;
@@ -85,6 +86,7 @@ struct RemoveSmallest : Budget<T> {
 
 template <class T>
 struct RemoveRedundant : Budget<T> {
+    RemoveRedundant() { this->gram = true, this->scores = true; }
     static double margin(const Support<T>& S, std::size_t j) {  // of support vector j without its own term
         auto rest = [&](int c) {
             return (S.scores[c * S.capacity + j] - double(S.alpha[c * S.capacity + j]) * double(S.diag[j])) * S.scale[c];

@@ -20,7 +20,7 @@ KS_CLONES std::size_t cheapest(std::size_t n, const T* KS_RESTRICT k, const T* K
     }
     const double limit = least(n, cost) + tie;
     std::size_t r = 0;
-    while (cost[r] > limit) ++r;
+    while (r + 1 < n && cost[r] > limit) ++r;
     return r;
 }
 
@@ -28,7 +28,7 @@ template <class T>
 struct Replace : Budget<T> {
     bool neighbour;
     std::vector<std::size_t> nearest;  // of every slot; kept while a block lasts
-    explicit Replace(bool n) : neighbour(n) {}
+    explicit Replace(bool n) : neighbour(n) { this->gram = n, this->least = n ? 2 : 1; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         if (!S.full()) return S.place(S.n, row, row.tau);
@@ -39,7 +39,7 @@ struct Replace : Budget<T> {
             if (nearest.empty()) find_all(S);
             for (std::size_t j = 0; j < S.n; ++j) cost[j] *= 0.5 * std::max(0.0, project(S, row, j, on_new[j], on_nearest[j]));
             const double limit = *std::min_element(cost, cost + S.n) + tie;
-            while (cost[r] > limit) ++r;
+            while (r + 1 < S.n && cost[r] > limit) ++r;
         } else {
             r = cheapest(S.n, row.k, S.diag, row.k_xx, cost);
             on_new[r] = double(row.k[r]) / row.k_xx;

@@ -127,6 +127,11 @@ struct History {
     }
 };
 
+// Whether weights after every `stride` of t rows have their places in a history of so many rows, and the next one too.
+inline bool history_fits(std::size_t size, std::int64_t t, std::int64_t stride) {
+    return size > 0 && size % 2 == 0 && stride > 0 && t >= 0 && t / stride <= std::int64_t(size);
+}
+
 // Row i of n: the score of the whole, and what the row does to the weights. Returns t, the rows of positive weight so far.
 inline std::int64_t hedge_row(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, Hedge& hedge,
                               std::int64_t t, History& history, double* range, double* score) {

@@ -113,7 +113,7 @@ struct Support {
         for (std::size_t j = 0; j < n; ++j) buffer[j] *= double(diag[j]);
         const double limit = least(n, buffer.data()) * (1.0 + equal);
         std::size_t r = 0;
-        while (buffer[r] > limit) ++r;
+        while (r + 1 < n && buffer[r] > limit) ++r;
         double own = 0.0;
         for (int c = 0; c < C; ++c) own += row.tau[c] * row.tau[c];
         return buffer[r] <= own * row.k_xx * (1.0 + equal) ? r : n;
@@ -123,10 +123,18 @@ struct Support {
 // What happens to a row that the update moves; the twins of kernelstream/budgets.
 template <class T>
 struct Budget {
+    int n_memory = 0;       // numbers that it keeps in S.memory, and
+    bool gram = false, inverse = false, factor = false, scores = false, features = false;  // arrays that it goes through
+    std::size_t least = 1;  // smallest set that it can work on
     bool restless = false;  // wants to see rows that the update leaves alone
     bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
     virtual ~Budget() = default;
     virtual void absorb(Support<T>& S, const Newcomer<T>& row) = 0;
+    // Whether the support set has what the strategy needs.
+    bool fits(const Support<T>& S, std::size_t numbers) const {
+        return S.capacity >= least && numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!inverse || S.inverse) &&
+               (!factor || S.factor) && (!scores || S.scores) && (!features || (S.Z && S.w && S.z));
+    }
 };
 
 }  // namespace ks

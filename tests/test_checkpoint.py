@@ -94,7 +94,9 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     train(FeatureClassifier(random_state=0), stream, tmp_path, every=128, stop=stop_after(600, stream))
     latest = Checkpoints(tmp_path).files()[-1]
     latest.write_bytes(latest.read_bytes()[:500])
-    (tmp_path / "checkpoint-000000000999.ks.123.tmp").write_bytes(b"half")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / f"checkpoint-000000000999.ks.{ended.pid}.tmp").write_bytes(b"half")
     resumed = FeatureClassifier(random_state=0)
     with pytest.warns(RuntimeWarning, match="passing over"):
         run = train(resumed, table(), tmp_path, every=128, resume=True)

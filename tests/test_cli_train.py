@@ -378,6 +378,48 @@ def test_pipes(home, tmp_path):
     assert done.stdout in (b"1\n", b"-1\n")
 
 
+def test_a_model_on_standard_output(home, tmp_path):
+    command = [sys.executable, "-m", "kernelstream.cli", "train", str(home / "flats.svm"), "--model"]
+    subprocess.run([*command, str(tmp_path / "m.ks"), "-q"], check=True)
+    expected = (tmp_path / "m.ks").read_bytes()
+    for options in ([], ["--json"]):  # words go elsewhere
+        done = subprocess.run([*command, "/dev/stdout", *options], capture_output=True, check=True)
+        assert done.stdout == expected
+        assert b"mistake" in done.stderr
+
+
+def test_where_a_model_goes(home, tmp_path, capsys):
+    link = tmp_path / "link.ks"
+    link.symlink_to(tmp_path / "m.ks")
+    assert "link.ks (" in out(capsys, "train", home / "flats.svm", "--model", link)
+    assert link.is_symlink()
+    kernelstream.load(tmp_path / "m.ks")
+    assert out(capsys, "train", home / "flats.svm", "--model", os.devnull).endswith(f"; {os.devnull}\n")
+    ring = tmp_path / "ring"
+    ring.symlink_to(ring)
+    assert run("train", home / "flats.svm", "--model", ring) == 2  # before anything is read
+    assert "--model" in capsys.readouterr().err
+
+
+def test_files_that_are_not_what_they_should_be(home, tmp_path, capsys):
+    kernelstream.save(FeatureClassifier(), tmp_path / "checkpoint-000000000100.ks")
+    assert run("train", home / "flats.svm", "--checkpoint", tmp_path, "--resume") == 1
+    assert "is a model and not a checkpoint" in capsys.readouterr().err
+    (tmp_path / "wide.svm").write_text("+1 1:1 2000000000:1\n-1 1:2\n")
+    assert run("train", tmp_path / "wide.svm", "--model", tmp_path / "m.ks") == 1
+    assert "line 1: the index of a feature is larger than 134,217,728" in capsys.readouterr().err
+
+
+def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
+    def full(*args, **kwargs):
+        raise MemoryError("Unable to allocate 5.82 TiB")
+
+    kernelstream.save(FeatureClassifier(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]), tmp_path / "m.ks")
+    monkeypatch.setattr(FeatureClassifier, "predict", full)
+    assert run("predict", tmp_path / "m.ks", home / "flats.svm") == 1
+    assert capsys.readouterr().err == "kernelstream: error: there is not enough memory: Unable to allocate 5.82 TiB\n"
+
+
 def test_interrupted_and_resumed(home, tmp_path):
     big = tmp_path / "big.svm"
     big.write_bytes((home / "flats.svm").read_bytes() * 60)

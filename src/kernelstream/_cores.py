@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 
+MOST = 256  # threads of one loop
+
 _count: int | None = None
 
 

@@ -5,7 +5,7 @@ JSON's own types stand for themselves; everything else is a one-key object whose
 ========================  =====================================================================
 ``{"$float": "inf"}``     a float that JSON lacks
 ``{"$number": [t, v]}``   a numpy scalar of type t
-``{"$array": i}``         array number i, stored next to the JSON
+``{"$array": i}``         array number i, stored next to the JSON; every one is used once
 ``{"$csr": [...]}``       data, indices, indptr and shape of a CSR matrix
 ``{"$tuple": [...]}``     a tuple
 ``{"$dict": [[k, v]]}``   a dict with any keys
@@ -23,7 +23,6 @@ from __future__ import annotations
 import inspect
 import math
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,10 @@ from sklearn.base import BaseEstimator
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-DEPTH = 40  # no sane parameter is nested deeper
+DEPTH = 60  # no sane parameter is nested deeper, where
+LEVEL = 6  # a component inside another counts as so many levels, unless
+CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # it is one of those, of which a dozen in a row are sane
+PARTS = 500  # components inside one, in all
 REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules whose components users may add to
 
 
@@ -97,9 +99,9 @@ def component_name(cls: type, where: str = "a component") -> str:
     """
     parts = cls.__module__.split(".")
     if parts[0] == PACKAGE and len(parts) > 1:
-        name = f"{parts[1]}.{cls.__name__}"
-        if _public(parts[1], cls.__name__) is cls:
-            return name
+        for module in (parts[1], ".".join(parts[1:])):
+            if _public(module, cls.__name__) is cls:
+                return f"{module}.{cls.__name__}"
     for base in cls.__mro__[1:]:
         parts = base.__module__.split(".")
         if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(getattr(cls, "name", "")) is cls:
@@ -110,15 +112,17 @@ def component_name(cls: type, where: str = "a component") -> str:
     )
 
 
-def component_class(name: str) -> type[BaseEstimator]:
+def component_class(name: Any) -> type[BaseEstimator]:
     """Class of a name made by :func:`component_name`."""
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is not the name of a component")
     module, colon, key = name.partition(":")
     if colon:
         cls = _registry(module).get(key)
         if cls is None:
             raise ValueError(f"{name!r} is not registered: import the module that defines it before loading")
         return cls
-    module, _, key = name.partition(".")
+    module, _, key = name.rpartition(".")
     cls = _public(module, key)
     if cls is None:
         raise ValueError(f"{name!r} is not a component of this version of {PACKAGE}")
@@ -184,9 +188,12 @@ def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
 
 def _module(name: str) -> Any:
     """A public module of the package, or None."""
-    if not name.isidentifier() or name.startswith("_") or find_spec(f"{PACKAGE}.{name}") is None:
+    if not all(part.isidentifier() and not part.startswith("_") for part in name.split(".")):
         return None
-    return import_module(f"{PACKAGE}.{name}")
+    try:
+        return import_module(f"{PACKAGE}.{name}")
+    except ImportError:  # there is none, or it needs a package that is not here
+        return None
 
 
 def _public(module: str, name: str) -> type[BaseEstimator] | None:
@@ -208,6 +215,8 @@ def _registry(module: str) -> dict[str, Any]:
 
 def _csr(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
     data, indices, indptr, shape = (decode(part, arrays, depth) for part in content)
+    if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        raise ValueError("the indices of a sparse matrix must be integers")
     matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
     matrix.check_format(full_check=True)
     return matrix
@@ -215,7 +224,23 @@ def _csr(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
 
 def _component(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
     name, params = content
-    return build(component_class(name), {key: decode(value, arrays, depth) for key, value in params.items()})
+    if _count_parts(params) >= PARTS:
+        raise ValueError(f"{name!r} is made of too many parts")
+    inside = depth if name in CHAINS else depth + LEVEL
+    return build(component_class(name), {key: decode(value, arrays, inside) for key, value in params.items()})
+
+
+def _count_parts(node: Any) -> int:
+    """Components in an encoded value."""
+    count, todo = 0, [node]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            count += "$component" in node
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+    return count
 
 
 def _number(content: Any, arrays: list[np.ndarray], depth: int) -> np.generic:
@@ -233,13 +258,37 @@ def _bits(state: dict[str, Any]) -> Any:
     kind = state["bit_generator"]
     if kind not in BIT_GENERATORS:
         raise ValueError(f"unknown bit generator {kind!r}")
+    _check_position(kind, state)
     bits = getattr(np.random, kind)()
     bits.state = state
     return bits
 
 
+def _check_position(kind: str, state: dict[str, Any]) -> None:
+    """ValueError for a state that numpy would take, and then read beyond its buffer or draw for ever."""
+    if kind == "MT19937":
+        key, pos = np.asarray(state["state"]["key"]), state["state"]["pos"]
+        ok = key.shape == (624,) and key.dtype.kind in "iu" and bool(key.any()) and _within(pos, 624)
+    elif kind == "Philox":
+        counter, key, buffer = (np.asarray(part) for part in (*state["state"].values(), state["buffer"]))
+        ok = counter.shape == buffer.shape == (4,) and key.shape == (2,) and _within(state["buffer_pos"], 4)
+    elif kind == "SFC64":
+        ok = np.shape(state["state"]["state"]) == (4,)
+    else:
+        ok = all(isinstance(state["state"][name], int) for name in ("state", "inc")) and state["state"]["inc"] % 2 == 1
+    if not ok:
+        raise ValueError(f"no {kind} is ever in such a state")
+
+
+def _within(position: Any, size: int) -> bool:
+    """Whether a position in a buffer is one, or its end."""
+    return isinstance(position, int) and not isinstance(position, bool) and 0 <= position <= size
+
+
 def _random_state(content: Any, arrays: list[np.ndarray], depth: int) -> np.random.RandomState:
     state = decode(content, arrays, depth)
+    if not math.isfinite(state["gauss"]):
+        raise ValueError(f"a normal number {state['gauss']!r}")
     made = np.random.RandomState(_bits({"bit_generator": state["bit_generator"], "state": state["state"]}))
     made.set_state(state)
     return made
@@ -254,7 +303,10 @@ def _float(content: Any, arrays: list[np.ndarray], depth: int) -> float:
 def _array(content: Any, arrays: list[np.ndarray], depth: int) -> np.ndarray:
     if isinstance(content, bool) or not isinstance(content, int) or not 0 <= content < len(arrays):
         raise ValueError(f"there is no array {content!r}")
-    return arrays[content]
+    array, arrays[content] = arrays[content], None  # type: ignore[call-overload]
+    if array is None:
+        raise ValueError(f"array {content} stands for two values")
+    return array
 
 
 _DECODERS = {

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
+from ._files import sweep
 from .evaluate._students import Learner
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat
@@ -46,38 +47,72 @@ class Checkpoints:
         if isinstance(keep, bool) or not isinstance(keep, (int, np.integer)) or keep < 1:
             raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
         self.folder, self.keep = Path(folder), int(keep)
+        self._unreadable: set[Path] = set()
 
     def files(self) -> list[Path]:
         """Checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
-        return [path for _, path in sorted(found)]
+        return sorted((path for path in self.folder.iterdir() if _NAME.match(path.name)), key=_rows)
 
     def save(self, est: Any, rows: int, notes: dict[str, Any]) -> Path:
-        """Write a checkpoint after so many rows, and remove those that are too old."""
+        """Write a checkpoint after so many rows, and remove those that are too old.
+
+        What cannot be read, or is of more rows than this run has learned, is none of the latest few: it neither takes
+        the place of a good one nor outlives them.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{rows:012d}.ks"
         save(est, path, notes)
-        for old in self.files()[: -self.keep]:
-            with contextlib.suppress(OSError):
-                old.unlink()
+        self._unreadable.discard(path)
+        kept = [old for old in self.files() if _rows(old) <= rows and old not in self._unreadable][-self.keep :]
+        for old in self.files():
+            if len(kept) == self.keep and _rows(old) < _rows(kept[0]):
+                with contextlib.suppress(OSError):
+                    old.unlink()
         return path
 
     def latest(self) -> tuple[Any, dict[str, Any]] | None:
-        """Model and notes of the latest checkpoint that can be read, or None; a damaged one is passed over."""
+        """Model and notes of the latest checkpoint that can be read, or None; a damaged one is passed over.
+
+        Raises
+        ------
+        ValueError
+            A file that has the name of a checkpoint and is a plain model.
+        """
         for path in reversed(self.files()):
             try:
-                return read(path)
+                model, notes = read(path)
             except (ModelFileError, OSError) as error:
+                self._unreadable.add(path)
                 warnings.warn(f"passing over a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
+                continue
+            if not _is_checkpoint(notes):
+                raise ValueError(
+                    f"{path} is a model and not a checkpoint: it does not say how far the stream was read. Go on with "
+                    f"it as a model (train --from), or move it elsewhere"
+                )
+            return model, notes
         return None
 
-    def sweep(self) -> None:
-        """Remove what killed processes left half written."""
-        for path in self.folder.glob("checkpoint-*.tmp"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+
+def _rows(path: Path) -> int:
+    """Rows after which a checkpoint was written, by its name."""
+    return int(_NAME.match(path.name)[1])  # type: ignore[index]
+
+
+def _is_checkpoint(notes: dict[str, Any]) -> bool:
+    """Whether the notes of a model file are those of a checkpoint."""
+    kinds: dict[str, Any] = {"position": dict, "total": (int, float), "block": int, "notes": dict}
+    known = all(isinstance(notes.get(name), kind) for name, kind in kinds.items())
+    return known and isinstance(notes["position"].get("rows"), int) and _not_negative(notes["position"])
+
+
+def _not_negative(position: Any) -> bool:
+    """Whether no number in the position of a stream is below 0."""
+    if isinstance(position, dict):
+        return all(map(_not_negative, position.values()))
+    return not isinstance(position, (int, float)) or position >= 0
 
 
 @dataclass
@@ -187,7 +222,7 @@ def train(
             raise ValueError(
                 f"{folder} holds checkpoints of an earlier run: go on from them (resume), or remove them first"
             )
-        kept.sweep()
+        sweep(kept.folder)
     student = Learner(est, task, None, probability=False)
     saved = run.rows
 
@@ -256,11 +291,17 @@ def _padded(X: Any, width: int) -> Any:
 def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> float:
     """Learn a block; returns the sum of the errors made on it beforehand, or the number of novelties."""
     width = getattr(est, "n_features_in_", None)
-    if width is not None and X.shape[1] > width:
-        est.widen(X.shape[1])
-    if task == "novelty":
-        return float(np.count_nonzero(est.learn(X) < 0))
-    answer = student.answer_then_learn(X, y)[0]
+    try:
+        if width is not None and X.shape[1] > width:
+            est.widen(X.shape[1])
+        if task == "novelty":
+            return float(np.count_nonzero(est.learn(X) < 0))
+        answer = student.answer_then_learn(X, y)[0]
+    except MemoryError as error:
+        raise ValueError(
+            f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "
+            f"(n_components, budget), or hash the columns into fewer"
+        ) from None
     if task == "classification":
         return float(np.count_nonzero(answer != y))
     return float(np.sum((answer - y) ** 2))
@@ -282,7 +323,10 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
         est.state_ = model.state_
     if hasattr(model, "feature_names_in_"):
         est.feature_names_in_ = model.feature_names_in_
-    stream.seek(inside["position"])
+    try:
+        stream.seek(inside["position"])
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(f"the checkpoint is of another run: its position is none of {stream.name}") from None
     run.rows = run.resumed = stream.rows
     run.skipped = stream.skipped
     run.value = inside["total"] / max(stream.rows, 1)

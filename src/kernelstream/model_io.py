@@ -8,7 +8,9 @@ A model file (``.ks``) is an uncompressed zip archive::
 whose comment, the last 64 bytes of the file, is the SHA-256 of all bytes before it;
 ``unzip -p model.ks kernelstream.json`` shows what is in it. Loading runs nothing that a file could bring along: it
 builds objects of this library's public classes, checks every array against its declared shape and type, and finally
-against what the model itself expects. The same model always gives the same bytes.
+every entry of the state against what the model itself expects (:mod:`kernelstream._schema`). It needs no more time and
+memory than the size of the file calls for: what a model draws from its seed, it draws when it is first used. The same
+model always gives the same bytes.
 
 Parts that a user has registered (a loss of one's own, say) are named together with their module. Loading does not
 import it: where the part is not known yet, the error says which import it takes.
@@ -31,6 +33,7 @@ import numpy as np
 
 from . import __version__, _plugins
 from ._values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
+from ._files import write_atomic
 
 FORMAT = "kernelstream model"
 VERSION = 1  # of the format; a reader accepts its own and older ones
@@ -55,7 +58,8 @@ def save(est: Any, target: Source, notes: dict[str, Any] | None = None) -> None:
     est : estimator
         Any public streaming estimator, fitted or not.
     target : path or binary file
-        A path is replaced in one step: whatever happens, it holds the old file or the new one, complete.
+        A path is replaced in one step: whatever happens, and however many write it at once, it holds one complete file.
+        An existing file keeps its permissions, a symbolic link stays one, pipes and devices are written to.
     notes : dict, optional
         Anything else worth keeping (numbers, strings, lists, dicts, arrays); :func:`read` gives it back.
 
@@ -168,28 +172,6 @@ def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
     return _pack(entries)
 
 
-def write_atomic(path: str | os.PathLike, content: bytes) -> None:
-    """Replace a file in one step; after a crash it holds the old content or the new one, complete."""
-    path = Path(path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    with contextlib.suppress(OSError):  # the rename itself must survive a power cut too, where folders can be synced
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 # -------------------------------------------------------------------- reading
 def _open(source: Source) -> tuple[str, dict[str, Any], list[np.ndarray]]:
     """Name of the file, its header and its arrays, all checked against each other."""
@@ -209,8 +191,11 @@ def _blame(name: str) -> Iterator[None]:
         yield
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{name}: not a valid model file: {error}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a part of the library says about values that it never wrote
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ModelFileError(f"{name}: not a valid model file: {reason}") from None
 
 
 def _parse(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -223,7 +208,7 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ModelFileError("the file is truncated, damaged or was edited: its checksum does not match")
     entries = _entries(content)
-    header = json.loads(entries.pop(_HEADER))
+    header = json.loads(entries.pop(_HEADER, b""), parse_constant=_no_constant)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError("this is not a kernelstream model file")
     version = header.get("version")
@@ -234,7 +219,9 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
             f"written by kernelstream {header.get('library')} in format {version}; this version ({__version__}) reads "
             f"formats up to {VERSION}: upgrade it"
         )
-    specs = header["arrays"]
+    specs = header.get("arrays")
+    if not isinstance(specs, list) or not all(isinstance(spec, dict) for spec in specs):
+        raise ModelFileError("the file does not say which arrays it holds")
     if list(entries) != [_entry(i) for i in range(len(specs))]:
         raise ModelFileError(f"{len(specs)} arrays are declared, but the file holds {', '.join(entries) or 'none'}")
     return header, [_read_array(entries[_entry(i)], spec, i) for i, spec in enumerate(specs)]
@@ -244,9 +231,14 @@ def _entries(content: bytes) -> dict[str, bytes]:
     """Every entry of the archive. Nothing is compressed, so no entry can be larger than the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in archive.infolist()):
+            found = archive.infolist()
+            if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in found):
                 raise ModelFileError("a model file is neither compressed nor encrypted")
-            return {info.filename: archive.read(info) for info in archive.infolist()}
+            if sum(info.file_size for info in found) > len(content):
+                raise ModelFileError("the entries of the archive overlap")
+            if len({info.filename for info in found}) < len(found):
+                raise ModelFileError("the archive holds an entry twice")
+            return {info.filename: archive.read(info) for info in found}
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
         raise ModelFileError(f"the archive is damaged ({str(error).rstrip('.')})") from None
 
@@ -262,13 +254,13 @@ def _read_array(content: bytes, spec: dict[str, Any], i: int) -> np.ndarray:
     shape, fortran, dtype = read_header(file)
     if dtype.kind not in KINDS:
         raise ModelFileError(f"array {i} holds {dtype}")
-    if dtype.str != spec["dtype"] or list(shape) != spec["shape"]:
+    if dtype.str != spec.get("dtype") or list(shape) != spec.get("shape"):
         raise ModelFileError(
-            f"array {i} is declared as {spec['dtype']} of shape {tuple(spec['shape'])}, "
+            f"array {i} is declared as {spec.get('dtype')} of shape {spec.get('shape')}, "
             f"but is {dtype.str} of shape {shape}"
         )
-    data = file.read()
-    if len(data) != math.prod(shape) * dtype.itemsize:
+    data, size = file.read(), math.prod(shape)
+    if len(data) != size * dtype.itemsize or size > max(1, len(data)):
         raise ModelFileError(f"array {i} of shape {shape} and type {dtype} does not have {len(data)} bytes")
     array = np.ndarray(shape, dtype, data, order="F" if fortran else "C").copy(order="K")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -282,15 +274,19 @@ def _estimator(header: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     if header["state"] is None:
         return est
     est.state_ = {key: decode(value, arrays) for key, value in header["state"].items()}
+    est._check_state()
     names = header.get("feature_names")
     if names is not None:
-        if not all(isinstance(n, str) for n in names) or len(names) != est.n_features_in_:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ModelFileError(f"feature_names must be a list of names, got {names!r:.80}")
+        if len(names) != est.n_features_in_:
             raise ModelFileError(f"{len(names)} names for {est.n_features_in_} features")
         est.feature_names_in_ = np.array(names, dtype=object)
-    check_state = getattr(est, "_check_state", None)
-    if check_state is not None:
-        check_state()
     return est
+
+
+def _no_constant(name: str) -> Any:
+    raise ModelFileError(f"the header holds {name}, which is no JSON")
 
 
 # -------------------------------------------------------------------- pieces of the format

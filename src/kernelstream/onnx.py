@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from ._files import write_atomic
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
 from .estimators.feature import map_entries
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
-from .model_io import write_atomic
 
 OPSET = 17
 KINDS = (FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor)

@@ -12,6 +12,7 @@ the model's state, so the objects here never change.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,11 +57,19 @@ def get(spec: str | Update) -> Update:
 
 def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
     """``value`` as a float > 0 (or >= 0 with ``zero``), else a ValueError that names the parameter."""
-    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not ok or math.isnan(value) or value < 0 or (value == 0 and not zero) or (math.isinf(value) and not infinite):
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    ok = number and (value > 0 or (value == 0 and zero))
+    ok = ok and (value <= sys.float_info.max or (infinite and value == math.inf))
+    if not ok:
         bound = ">= 0" if zero else "> 0"
         raise ValueError(f"{name} must be a number {bound}, got {value!r}")
     return float(value)
+
+
+def flag(name: str, value: Any) -> None:
+    """ValueError unless the value is True or False (or 1 or 0)."""
+    if not (isinstance(value, (bool, int, np.bool_)) and value in (0, 1)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 class Update(BaseEstimator):
@@ -199,7 +208,7 @@ class NORMA(Update):
     def check(self, loss: Loss) -> None:
         positive("eta", self.eta)
         positive("lam", self.lam, zero=True)
-        if not 0 < self.nu <= 1:
+        if positive("nu", self.nu) > 1:
             raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
@@ -236,7 +245,7 @@ class Novelty(Update):
         positive("lam", self.lam, zero=True)
         if self.eta * self.lam >= 1:
             raise ValueError(f"eta * lam must be below 1, or nothing is remembered; got {self.eta!r} * {self.lam!r}")
-        if not 0 < self.nu < 1:
+        if positive("nu", self.nu) >= 1:
             raise ValueError(f"nu must be between 0 and 1, got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
@@ -283,6 +292,7 @@ class Perceptron(Update):
 
     def check(self, loss: Loss) -> None:
         positive("eta", self.eta)
+        flag("ties", self.ties)
 
     def step(self, loss, y, f, k_xx, t, memory):
         if loss.kind == "binary":

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _undo
-from .._names import check_own, enter, find, listed
+from .._names import check_own, enter, find, listed, unknown
+from .._schema import Array, Schema
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -208,6 +209,13 @@ class Budget(BaseEstimator):
         The arrays of a state begin small, so that their length is not the budget before the support set is full.
         """
         return self
+
+    def schema(self, state: State, capacity: int, kernel: Kernel) -> Schema:
+        """What the entries of :meth:`begin` may have become; the other entries of the state have been checked."""
+        entries: Schema = {"budget_memory": Array((self.n_memory,), low=0.0)}
+        if self.gram:
+            entries["budget_gram"] = Array((capacity, capacity), str(state["alpha"].dtype))
+        return entries
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         """Take the row with its coefficients ``row.tau`` into the support set, within the budget."""

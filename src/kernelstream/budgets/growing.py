@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..updates import CoinBetting, Pegasos, positive
+from ..updates import CoinBetting, Pegasos, flag, positive
 from ._base import Budget, register
 
 
@@ -79,6 +79,7 @@ class OSKL(Growing):
     def check(self, budget, kernel, loss, update):
         super().check(budget, kernel, loss, update)
         positive("G", self.G)
+        flag("average", self.average)
         if loss.bound is None:
             raise ValueError(f"OSKL needs a loss with a bounded derivative (G >= max |l'|); {loss.name!r} has none")
         if loss.bound > self.G:
@@ -128,6 +129,7 @@ class SPA(Growing):
         super().check(budget, kernel, loss, update)
         positive("alpha", self.alpha)
         positive("beta", self.beta)
+        flag("average", self.average)
         if self.alpha > self.beta:
             raise ValueError(f"SPA needs alpha <= beta, got alpha={self.alpha} and beta={self.beta}")
         refuse_decay(self, update)

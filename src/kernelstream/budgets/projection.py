@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import clone
 
+from .._schema import Array
 from ..updates import Perceptron
 from ._base import NOVELTY, Budget, Row, SupportSet, register
 from .removal import smallest
@@ -32,6 +33,9 @@ class Projectron(Budget):
     def begin(self, state, capacity, kernel):
         # lower Cholesky factor L of the Gram matrix: K^-1 k = L'^-1 L^-1 k, and the residual is k_tt - ||L^-1 k||^2
         return super().begin(state, capacity, kernel) | {"budget_factor": np.zeros((capacity, capacity))}
+
+    def schema(self, state, capacity, kernel):
+        return super().schema(state, capacity, kernel) | {"budget_factor": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         if row.tau.any():
@@ -140,6 +144,9 @@ class Project(Budget):
 
     def begin(self, state, capacity, kernel):
         return super().begin(state, capacity, kernel) | {"budget_inverse": np.zeros((capacity, capacity))}
+
+    def schema(self, state, capacity, kernel):
+        return super().schema(state, capacity, kernel) | {"budget_inverse": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         n = S.n

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .._schema import Array
 from ..updates import positive
 from ._base import Budget, Row, SupportSet, register
 
@@ -80,6 +81,12 @@ class Forgetron(Budget):
     gram = True
     n_memory = 3  # Q, M, the oldest slot
 
+    def schema(self, state, capacity, kernel):
+        oldest = np.ravel(state["budget_memory"])[-1:]
+        if not ((oldest >= 0) & (oldest < capacity) & (oldest == np.floor(oldest))).all():
+            raise ValueError(f"state_['budget_memory'] says that slot {oldest} of {capacity} is the oldest")
+        return super().schema(state, capacity, kernel) | {"budget_memory": Array((self.n_memory,))}
+
     def absorb(self, S: SupportSet, row: Row) -> None:
         memory = S.state["budget_memory"]
         memory[1] += 1
@@ -146,6 +153,10 @@ class RemoveRedundant(Budget):
     def begin(self, state, capacity, kernel):
         # scores of the support vectors, without the factor `scale`; in float64, because they are sums kept for long
         return super().begin(state, capacity, kernel) | {"budget_scores": np.zeros((state["n_outputs"], capacity))}
+
+    def schema(self, state, capacity, kernel):
+        scores = Array((state["n_outputs"], capacity))
+        return super().schema(state, capacity, kernel) | {"budget_scores": scores}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         scores, n = S.state["budget_scores"], S.n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..updates import flag
 from ._base import NOVELTY, Budget, Row, SupportSet, register
 
 TIE = 1e-9  # costs this close are equal, and the lowest slot is taken
@@ -30,6 +31,10 @@ class Replace(Budget):
 
     def __init__(self, neighbour: bool = False):
         self.neighbour = neighbour
+
+    def check(self, budget, kernel, loss, update):
+        flag("neighbour", self.neighbour)
+        super().check(budget, kernel, loss, update)
 
     @property
     def gram(self) -> bool:  # type: ignore[override]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..features import Mapping, for_kernel
+from .._schema import Array
+from ..features import FeatureMap, Mapping, for_kernel
 from ..kernels import Kernel
 from ._base import Budget, Row, SupportSet, register
 from .removal import smallest
@@ -44,9 +45,12 @@ class Transfer(Budget):
         ):
             raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}")
 
+    def _features(self, kernel: Kernel) -> FeatureMap:
+        return for_kernel(kernel, n_components=self.n_components)
+
     def mapping(self, kernel: Kernel, d: int, dtype: np.dtype, seed: int) -> Mapping:
         """The features z of rows of width d."""
-        features = for_kernel(kernel, n_components=self.n_components)
+        features = self._features(kernel)
         return features.build(features.prepare(None, seed), d, dtype)
 
     def begin(self, state, capacity, kernel):
@@ -57,6 +61,11 @@ class Transfer(Budget):
             "budget_z": np.zeros((capacity, width), alpha.dtype),  # features of the support vectors
         }
         return super().begin(state, capacity, kernel) | entries
+
+    def schema(self, state, capacity, kernel):
+        width, dtype = self._features(kernel).width({"seed": 0}, state["n_features"]), str(state["alpha"].dtype)
+        own = {"budget_w": Array((state["n_outputs"], width), dtype), "budget_z": Array((capacity, width), dtype)}
+        return super().schema(state, capacity, kernel) | own
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         assert S.Z is not None  # the features of the block, which this strategy asks for

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         if args.debug:
             raise
         print(f"kernelstream: error: {_message(error)}", file=sys.stderr)
@@ -116,4 +116,6 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {str(error) or 'try a smaller model'}"
     return str(error)

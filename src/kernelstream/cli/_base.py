@@ -40,9 +40,9 @@ def positive(text: str) -> int:
     return value
 
 
-def print_json(content: Any) -> None:
-    """Standard output as JSON; numbers that JSON lacks become null."""
-    print(json.dumps(_jsonable(content), indent=1))
+def print_json(content: Any, file: Any = None) -> None:
+    """JSON on standard output, or elsewhere; numbers that JSON lacks become null."""
+    print(json.dumps(_jsonable(content), indent=1), file=file)
 
 
 def _jsonable(value: Any) -> Any:

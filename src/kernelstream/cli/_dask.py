@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import glob
-import os
 import sys
 import time
 from typing import Any
@@ -21,7 +20,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
     from .. import distributed, model_io
     from ..estimators._doubly import DoublyEstimator
     from ..evaluate import model_bytes
-    from .train import kept, the_task
+    from .train import beside, kept, the_task, written
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
@@ -58,11 +57,12 @@ def train_on_workers(args: argparse.Namespace) -> None:
         about: dict[str, Any] = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows}
         about |= {"files": len(args.data), "seconds": seconds}
         about |= {"rows_per_second": None if rows is None else rows / seconds}
-        print_json(about | {"model": args.model, "model_bytes": model_bytes(est), "features": est.n_features_in_})
+        about |= {"model": args.model, "model_bytes": model_bytes(est), "features": est.n_features_in_}
+        print_json(about, beside(args.model))
     elif not args.quiet:
-        size = size_text(os.path.getsize(args.model))
         what = "" if rows is None else f"{rows:,} rows of "
-        print(f"{what}{len(args.data)} files in {seconds:.1f} s; {args.model} ({size})")
+        line = f"{what}{len(args.data)} files in {seconds:.1f} s; {written(args.model)}"
+        print(line, file=beside(args.model))
 
 
 def _expanded(names: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .._files import descriptor, is_special
 from .._progress import RowsBar
 from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
@@ -134,7 +135,17 @@ def _check_target(path: str | None) -> None:
     """Find out now, not hours later, that a model cannot be written."""
     if path is None:
         return
-    folder = os.path.dirname(path) or "."
+    if is_special(path):
+        if descriptor(path) is None and not os.access(path, os.W_OK):
+            raise UsageError(f"--model: {path} cannot be written to")
+        return
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"--model: {path}: {error.strerror}") from None
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"--model: there is no folder {folder}")
     if os.path.isdir(path):
@@ -199,7 +210,7 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
         about |= {"rows": run.rows, "skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
         about |= {"seconds": run.seconds, "rows_per_second": new / seconds}
         about |= {"model": args.model if whole else None, "model_bytes": model_bytes(est)}
-        print_json(about | {"features": getattr(est, "n_features_in_", None)})
+        print_json(about | {"features": getattr(est, "n_features_in_", None)}, beside(args.model))
         return
     if args.quiet:
         return
@@ -208,5 +219,15 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
     if run.skipped:
         line += f", {run.skipped:,} bad rows left out"
     if args.model is not None and whole:
-        line += f"; {args.model} ({size_text(os.path.getsize(args.model))})"
-    print(line)
+        line += f"; {written(args.model)}"
+    print(line, file=beside(args.model))
+
+
+def beside(model: str | None) -> Any:
+    """Where words go: standard output, unless the model does."""
+    return sys.stderr if model is not None and descriptor(model) == 1 else sys.stdout
+
+
+def written(model: str) -> str:
+    """The name of a model file and, if it is one, its size."""
+    return model if is_special(model) else f"{model} ({size_text(os.path.getsize(model))})"

@@ -20,6 +20,7 @@ from ._expansion_python import Expansion as Expansion
 from ._expansion_python import Rule as Rule
 from ._expansion_python import budget_pass as budget_pass
 from ._expansion_python import expansion_pass as expansion_pass
+from ._multi_python import HISTORY as HISTORY
 from ._multi_python import Hedge as Hedge
 from ._multi_python import Pool as Pool
 from ._multi_python import combine as combine

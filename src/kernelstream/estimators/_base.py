@@ -411,14 +411,14 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
         return self._score(state, X)
 
-    def _check_state(self) -> None:
-        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself."""
+    def _check_state(self, trained: bool | None = None) -> None:
+        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
+
+        Looks at what there is and makes nothing. ``trained`` says whether there are weights; None finds out.
+        """
         self._check_parameters()
-        state = self.state_
-        if hasattr(type(self), "classes_") and "classes" not in state:
-            raise ValueError("state_ of a classifier lacks its classes")
-        check_state(state, self._shapes(state))
-        self._scores(np.ones((2, state["n_features"]), state["dtype"]))  # whatever is left to not fit together
+        check_state(self, trained)
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # says which engines there are
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None

@@ -14,11 +14,12 @@ from .._change import Change
 from .._cores import get_num_threads
 from .._progress import SolverBar
 from .._turns import in_turn
+from .._schema import Array, Count, Number, POSITIVE, Schema, check, length
 from ..engine.threads import cuts
 from ..features import RandomBinning, _grids
 from ..features._base import positive_int
-from ..features._cell_matrix import CellMatrix
-from ..features.binning import columns_per_grid
+from ..features._cell_matrix import MOST_CELLS, CellMatrix
+from ..features.binning import columns_per_grid, threads_of
 from ..kernels.bandwidth import MEDIAN_ROWS
 from ..losses import Loss
 from ..random import generator
@@ -29,6 +30,7 @@ from ._base import WARM_UP, State, StreamEstimator
 from ._batch import CALLER, counted
 from ._binning_fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from ._binning_search import Search
+from ._state import scales
 from .feature import mix_outputs
 
 _BLOCK = 256  # rows of the online pass
@@ -96,7 +98,7 @@ class BinningEstimator(StreamEstimator):
 
     @property
     def _threads(self) -> int:
-        return get_num_threads() if self.n_jobs is None else positive_int("n_jobs", self.n_jobs)
+        return threads_of(self.n_jobs)
 
     @property
     def _columns(self) -> int:
@@ -135,7 +137,7 @@ class BinningEstimator(StreamEstimator):
         kernel = self._map.kernel_object
         if not hasattr(kernel, "pitches"):
             _grids.draw(kernel, 0, 1, 1, np.float64)  # says which kernels there are
-        positive_int("n_jobs", self._threads)
+        threads_of(self.n_jobs)
 
     # ---------------------------------------------------------------- hooks of the online solver
     def _warm_up_rows(self) -> int:
@@ -201,18 +203,43 @@ class BinningEstimator(StreamEstimator):
         table = self._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
-            return {}
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._grid_schema(state, trained)
+        if not trained:
+            return schema
         outputs, dtype = state["n_outputs"], state["dtype"]
         if not self._online:
-            D = len(state["cells"])
-            sizes = {"cells": ((D,), "uint64"), "starts": ((self.n_components + 1,), "int64")}
-            return sizes | {"w": ((D, outputs), dtype), "offset": ((outputs,), "float64")}
+            return schema | self._batch_schema(state)
         update, _ = unwrap(self._update)
-        weights = ((self._columns * self.n_components, outputs), dtype)
-        shapes = {"w": weights, "scale": ((outputs,), "float64"), "memory": (update.memory(outputs).shape, "float64")}
-        return shapes | ({"G": weights} if update.diagonal else {})
+        weights = (self._columns * self.n_components, outputs)
+        return (
+            schema
+            | {"w": Array(weights, dtype), "scale": scales(state), "memory": Array(update.memory(outputs).shape)}
+            | {"G": Array(weights, dtype, low=0.0, optional=not update.diagonal)}
+        )
+
+    def _grid_schema(self, state: State, trained: bool) -> Schema:
+        """What decides the grids besides the seed."""
+        if not (trained and self._map.needs_data):
+            return {}
+        width: Schema = {"width": Array((state["n_features"],), low=POSITIVE)} if self._free else {}
+        return width | self._map.kernel_schema()
+
+    def _batch_schema(self, state: State) -> Schema:
+        """Cells that have a weight: those of grid r have the columns starts[r], …, starts[r + 1] - 1."""
+        D, outputs = length(state, "cells"), state["n_outputs"]
+        schema: Schema = {"starts": Array((self.n_components + 1,), "int64", low=0, high=D, rising=True)}
+        check({"starts": state.get("starts")}, schema)
+        starts = state["starts"]
+        if starts[0] != 0 or starts[-1] != D or (np.diff(starts) > MOST_CELLS).any():
+            raise ValueError(f"state_['starts'] must lead from 0 to {D} by at most {MOST_CELLS} at a time")
+        history = (length(state, "history"),)
+        return (
+            schema
+            | {"cells": Array((D,), "uint64"), "w": Array((D, outputs), state["dtype"]), "offset": Array((outputs,))}
+            | {"n_columns": Count(), "n_iter": Count(), "history": Array(history, free=True)}
+            | {"lam": Number(0.0), "searched_lam": Number(0.0, optional=True)}
+        )
 
     # ---------------------------------------------------------------- batch solvers
     def _start(self, X: Rows, declared: Any) -> None:

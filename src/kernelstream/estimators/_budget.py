@@ -11,6 +11,7 @@ import numpy as np
 from .. import budgets, losses, updates
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Array, Count, Schema, anything, check, foreign, length, prefixed
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
@@ -20,6 +21,7 @@ from ..random import uniforms
 from ..rows import Rows, host
 from ..updates import NormAdaGrad, Update
 from ._base import WARM_UP, State, StreamEstimator
+from ._state import centres, scales
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs from 0
@@ -340,6 +342,49 @@ class BudgetEstimator(StreamEstimator):
             if "budget_w" in state:
                 scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
         return scores + state["center"][1] if "center" in state else scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._kernel_schema(state, trained)
+        if not trained:
+            return schema
+        strategy = self._strategy
+        capacity = self._capacity(state)
+        dtype = "float64" if strategy.precise else state["dtype"]
+        schema |= self._support_schema(state, capacity, dtype)
+        schema["memory"] = Array(self._update.memory(state["n_outputs"]).shape)
+        if getattr(strategy, "average", False):
+            schema["born"] = Array((capacity,), low=0.0)
+        if self.budget is None:
+            schema["warned"] = Count(0, 1)
+        if foreign(strategy):
+            schema |= anything(name for name in state if name.startswith("budget_"))
+        check({name: state[name] for name in schema if name in state}, schema)  # for what follows
+        return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
+
+    def _kernel_schema(self, state: State, trained: bool) -> Schema:
+        """What the kernel has taken from rows, which is checked."""
+        if not trained and self._bandwidth.kernel_needs_data:
+            return {}
+        schema = prefixed(KERNEL, self._bandwidth.kernel_schema())
+        check({name: value for name, value in state.items() if name.startswith(KERNEL)}, schema)
+        return schema
+
+    def _capacity(self, state: State) -> int:
+        """Support vectors for which there is room: as much as the set has grown to, within the budget."""
+        room = max(1, length(state, "alpha", -1))
+        if self.budget is not None and room > self.budget:
+            raise ValueError(f"the state has room for {room} support vectors, the budget is {self.budget}")
+        return room
+
+    def _support_schema(self, state: State, capacity: int, dtype: str) -> Schema:
+        """The support vectors and their coefficients."""
+        return {
+            "support": Array((capacity, state["n_features"]), dtype),
+            "alpha": Array((state["n_outputs"], capacity), dtype),
+            "scale": scales(state),
+            "diag": Array((capacity,), dtype, low=0.0),
+            "n_support": Count(0, capacity),
+        }
 
     def _mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "budget_scores", "budget_w"):

@@ -127,6 +127,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         n = len(state["classes"])
         return self._cached(f"loss{n}", lambda: self._loss_for(n))
 
+    def _outputs_of(self, n_classes: int) -> int:
+        """Outputs of a model that knows so many classes."""
+        several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
+        return max(n_classes, 1) if several else 1
+
     # ---------------------------------------------------------------- checks
     def _check_target(self, y, classes, n, weight, fresh):
         y = _labels_1d(y, "y")
@@ -134,7 +139,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state = self.__dict__.get("_state")
         known = None if fresh or state is None else state["classes"]
         fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
-        _check_weights(self.class_weight, y)
+        self._check_class_weight(y)
         if known is not None:
             _same_kind(known, y)
         if classes is None:
@@ -156,6 +161,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             if unknown:
                 raise ValueError(f"class_weight names {unknown}, which are not among classes={classes}")
         return y, (classes, True)
+
+    def _check_class_weight(self, y: np.ndarray | None = None) -> None:
+        """Raise ValueError for weights of classes that are none."""
+        _check_weights(self.class_weight, y)
 
     def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
         if not isinstance(self.class_weight, dict):
@@ -375,13 +384,14 @@ def _inside(y: np.ndarray, classes: Any) -> None:
         raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
 
 
-def _check_weights(class_weight: Any, y: np.ndarray) -> None:
-    if class_weight is None or class_weight == "balanced":
+def _check_weights(class_weight: Any, y: np.ndarray | None) -> None:
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
     for label, value in class_weight.items():
-        if not np.isfinite(value) or value < 0:
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not number or not np.isfinite(value) or value < 0:
             raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
-        if len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+        if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
             raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

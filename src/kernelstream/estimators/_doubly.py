@@ -15,6 +15,7 @@ from .. import engine as engines
 from .. import kernels
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Array, Count, Number, POSITIVE, Schema, check, prefixed
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
 from ..random import generator
@@ -28,7 +29,7 @@ from ._doubly_descent import ORDERS, Descent
 from ._doubly_device import DeviceDescent, DeviceFeatureBlocks
 from ._doubly_step import BlockTags, DoublyStep
 from ._order import check_order
-from ._state import widen_packed
+from ._state import packed, targets, widen_packed
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
@@ -345,13 +346,35 @@ class DoublyEstimator(StreamEstimator):
             super()._widen(state, d)
         widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on how many there are
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
+    def _schema(self, state: State, trained: bool) -> Schema:
+        if not (trained or not self._warm_up_rows()):
             return {}
+        kernel = prefixed(KERNEL, dict.fromkeys(_rules(self._kernel_given()), Number(POSITIVE)))
+        settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
+        if not trained:
+            return settled
+        check({name: state[name] for name in settled if name in state}, settled)  # for the kernel
         blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
-        shape = (blocks, self._descent(state).blocks.width, self._columns(state))
-        names = ("alpha", "mean") if self._the_step().average else ("alpha",)
-        return dict.fromkeys(names, (shape, state["dtype"]))
+        d, dtype = state["n_features"], state["dtype"]
+        width = FeatureBlocks(self._kernel(state), state["seed"], d, self.block_size, dtype, self._ops, 0).width
+        weights = Array((blocks, width, self._columns_of(state)), dtype)
+        average: Schema = {"mean": weights} if self._the_step().average else {}
+        return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
+
+    def _waiting_schema(self, state: State) -> Schema:
+        """Rows that wait for their batch."""
+        waiting = Count(0, self.batch_size - 1)
+        check({name: state[name] for name in ("waiting",) if name in state}, {"waiting": waiting})
+        n = state["waiting"]
+        own: Schema = {"waiting": waiting}
+        if n:
+            own |= targets("wait_y", state, n) | {"wait_weight": Array((n,), low=POSITIVE)}
+            own |= packed("wait_X", state, n)
+        return own
+
+    def _columns_of(self, state: State) -> int:
+        """Number of functions that are learned, by the parameters alone."""
+        return state["n_outputs"]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -55,10 +55,7 @@ class FeatureBlocks:
             stream,
         )
         self.normal = isinstance(kernel, Gaussian)
-        per_draw = 2
-        if not kernel.is_fourier:
-            probe = np.full((1, d), 0.5, self.dtype)
-            per_draw = kernel.features(probe, kernel.draw(generator(0), d, 1)).shape[1]
+        per_draw = kernel.per_draw(d)
         self.draws = size if per_draw <= 2 else max(1, 2 * size // per_draw)
         self.width = per_draw * self.draws
         self._room = cache_bytes

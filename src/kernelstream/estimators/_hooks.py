@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._change import Change
+from .._schema import Schema
 from ..rows import Rows
 
 State = dict[str, Any]
@@ -24,6 +25,7 @@ class Hooks:
 
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+    _several_targets: bool = False  # whether a regressor may have more than one output
 
     # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
     _replaced: frozenset[str] = frozenset()  # entries never changed in place: another array takes their place
@@ -69,9 +71,13 @@ class Hooks:
             f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
         )
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        """Shape and type of entries that must be there, for :meth:`_check_state`."""
-        return {}
+    def _schema(self, state: State, trained: bool) -> Schema:
+        """The family's own entries, of a state whose common entries have been checked.
+
+        Those of :meth:`_begin` and :meth:`_estimate`, and if it is ``trained`` those of :meth:`_reset`. Nothing may be
+        drawn or made here: the state can come from a file that lies about its sizes.
+        """
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters out of range or contradicting each other."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._schema import Schema, check, prefixed
 from ..features import Nystroem
 from ..kernels import Kernel
 from ..rows import Rows, host
 from ._base import WARM_UP, State, StreamEstimator
-from .feature import map_entries, renew_map_entries
+from .feature import MAP, map_entries, renew_map_entries
 
 
 class KernelEstimator(StreamEstimator):
@@ -37,6 +38,14 @@ class KernelEstimator(StreamEstimator):
 
     def _estimate(self, state: State, X: Rows) -> None:
         renew_map_entries(state, self._map.kernel_entries(X))
+
+    def _kernel_schema(self, state: State, trained: bool) -> Schema:
+        """What the kernel has taken from rows, which is checked."""
+        if not trained and self._map.kernel_needs_data:
+            return {}
+        schema = self._map.kernel_schema()
+        check(map_entries(state), schema)
+        return prefixed(MAP, schema)
 
     def _check_rows(self, X: Rows) -> None:
         if self._cached("domain", lambda: self._map.restricted):

@@ -34,6 +34,8 @@ def split(flat: State) -> tuple[State, list[State]]:
     for name, value in flat.items():
         own = _OWN.fullmatch(name)
         if own:
+            if own[2] in SHARED:
+                raise ValueError(f"the state has an entry {name!r}, which all learners have in common")
             members.setdefault(int(own[1]), {})[own[2]] = value
         else:
             state[name] = value

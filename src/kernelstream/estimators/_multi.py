@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._turns import in_turn
+from .._schema import Array, Count, Schema
 from ..engine import threads
-from ..engine.python import Hedge
+from ..engine.python import HISTORY, Hedge
 from ..rows import Rows
 from . import _capacity, _hedge, _members
 from ._base import State, StreamEstimator, _rows_until
@@ -441,21 +442,39 @@ class MultiKernelEstimator(StreamEstimator):
                 "all with a budget that removes or replaces support vectors"
             )
 
-    def _check_state(self) -> None:
+    def _check_state(self, trained: bool | None = None) -> None:
         expected = len(self._pool() if self.learners is None else self.learners)
         if len(self._states) != expected:
             raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
-        super()._check_state()
-        if not self._state["warm_rows"] or self._state["warm_count"]:
-            for member in self._learners:
-                member._check_state()
+        super()._check_state(trained)
+        trained = not self._state["warm_rows"] or self._state["warm_count"] > 0
+        for i, member in enumerate(self._learners):
+            try:
+                member._check_state(trained)
+            except ValueError as error:
+                raise ValueError(f"learner {i}: {error}") from None
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if state["warm_rows"] and not state["warm_count"]:
+    def _schema(self, state: State, trained: bool) -> Schema:
+        if not trained:
             return {}
-        fresh = self._ops.start_hedge(len(self._states), self._hedge())
-        shapes = {k: (v.shape, str(v.dtype)) for k, v in fresh.items() if isinstance(v, np.ndarray)}
-        return shapes | ({} if self.capacity == "fixed" else {"capacity": ((len(self._states),), "int64")})
+        m = len(self._states)
+        stride = state.get("history_stride")
+        whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY
+        if not whole:
+            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
+        schema: Schema = {
+            "log_theta": Array((m,)),
+            "history": Array((HISTORY, m), "float32"),
+            "history_stride": Count(1),
+        }
+        if self._hedge().regression:
+            schema["range"] = Array((2,), rising=True)
+        if self.capacity != "fixed":
+            least = max(map(_capacity.least, self._examples()))
+            schema["capacity"] = Array((m,), "int64", low=least)
+        if self.capacity == "shared":
+            schema["capacity_total"] = Count()
+        return schema
 
 
 def _fraction(name: str, value: Any, *, zero: bool, one: bool) -> None:

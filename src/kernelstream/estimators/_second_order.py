@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import second_order
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Schema
 from ..engine import threads
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule
@@ -151,6 +152,16 @@ class SecondOrderEstimator(FeatureEstimator):
         wanted = (1 << t.bit_length()) - t
         return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
 
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self._map_schema(state, trained)
+        return schema | (self._statistics(state, width + bool(self.intercept)) if trained else {})
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        """What is known about the weights of r features."""
+        outputs = state["n_outputs"]
+        matrices = 1 if self._rule().shared else outputs
+        return second_order.schema(state, r, outputs, matrices, len(self._ridges()))
+
     # ---------------------------------------------------------------- parameters
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -165,6 +176,8 @@ class SecondOrderEstimator(FeatureEstimator):
 
 class ManyTargets(StreamRegressor):
     """Regression of one or several targets, y (n,) or (n, k)."""
+
+    _several_targets = True
 
     @staticmethod
     def _public(scores: np.ndarray) -> np.ndarray:

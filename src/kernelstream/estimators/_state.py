@@ -6,42 +6,74 @@ from typing import Any
 
 import numpy as np
 
+from .._schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from ..rows import concat, dense, drop, pack, unpack
 
 State = dict[str, Any]
 
-# Entries that every state has: least value.
-_COUNTS = {"n_features": 1, "seed": 0, "t": 0, "n_outputs": 1, "warm_rows": 0, "warm_count": 0}
+OUTPUTS = 10**6  # more targets or classes than anybody has
+COMMON: Schema = {  # entries that every state has
+    "n_features": Count(1),
+    "dtype": Text(("float32", "float64")),
+    "seed": Count(0, SEEDS),
+    "t": Count(),
+    "n_outputs": Count(1, OUTPUTS),
+    "warm_rows": Count(),
+    "warm_count": Count(),
+}
+SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; beyond it is multiplied into them
 
 
-def check_state(state: State, shapes: dict[str, tuple[tuple[int, ...], str]]) -> None:
-    """ValueError unless all entries have the type and shape that the others imply.
+def check_state(est: Any, trained: bool | None) -> None:
+    """ValueError unless all entries of an estimator's state have the type, the shape and the range they must have."""
+    state = est._state
+    check({name: value for name, value in state.items() if name in COMMON}, COMMON)
+    if trained is None:
+        trained = not state["warm_rows"] or state["warm_count"] > 0
+    schema = COMMON | _moments(est, state) | _classes(est, state) | _kept(state)
+    check(state, schema | est._schema(state, trained))
 
-    Parameters
-    ----------
-    state : dict
-    shapes : dict
-        Shape and type of the entries that belong to the family of the estimator.
-    """
-    seeds = {name: 0 for name in state if name.endswith("seed")}
-    for name, least in (_COUNTS | seeds).items():
-        check_count(state, name, least)
-    if state.get("dtype") not in ("float32", "float64"):
-        raise ValueError(f"state_['dtype'] must be float32 or float64, got {state.get('dtype')!r}")
-    _check_classes(state)
-    _check_kept(state)
-    d = int(state["n_features"])
-    own = {name: ((d,), "float64") for name in ("x_mean", "x_m2") if name in state}
-    for name, (shape, dtype) in (own | shapes).items():
-        value = state.get(name)
-        if not isinstance(value, np.ndarray) or value.shape != shape or value.dtype != dtype:
-            found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
-            raise ValueError(f"state_[{name!r}] must be an array of {dtype} {shape}, got {found}")
-    for name, value in state.items():
-        if value is None or (isinstance(value, np.ndarray) and value.dtype.kind not in "biufUS"):
-            raise ValueError(f"state_[{name!r}] is neither an array of numbers or strings, nor a number, nor a string")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
-            raise ValueError(f"state_[{name!r}] holds NaN")
+
+def scales(state: State) -> Array:
+    """The factor that the weights of each output have in common."""
+    return Array((state["n_outputs"],), low=SCALE[0], high=SCALE[1])
+
+
+def centres(est: Any) -> Schema:
+    """Count and running mean of the targets, where a regressor learns the differences from it."""
+    return {"center": Array((2,))} if getattr(est, "center", False) else {}
+
+
+def packed(prefix: str, state: State, n: int) -> Schema:
+    """Rows in a state (see ``rows.pack``), n of them, finite; sparse ones with sorted columns, none of them twice."""
+    d, dtype = state["n_features"], state["dtype"]
+    if prefix in state:
+        return {prefix: Array((n, d), dtype)}
+    size, types = length(state, f"{prefix}_data"), ("int32", "int64")
+    parts: Schema = {
+        f"{prefix}_data": Array((size,), dtype),
+        f"{prefix}_indices": Array((size,), types, low=0, high=d - 1),
+        f"{prefix}_indptr": Array((n + 1,), types, low=0, high=size, rising=True),
+        f"{prefix}_width": Count(d, d),
+    }
+    check({name: state[name] for name in parts if name in state}, parts)
+    indptr = state[f"{prefix}_indptr"]
+    rows: Any = unpack(prefix, state)
+    if indptr[0] != 0 or indptr[-1] != size or not rows.has_canonical_format:
+        raise ValueError(f"state_[{prefix + '_indptr'!r}] and the columns do not make sparse rows")
+    return parts
+
+
+def targets(name: str, state: State, n: int) -> Schema:
+    """Targets of n rows that are kept: labels among the classes, or numbers."""
+    value: Any = state.get(name)
+    if "classes" not in state:
+        outputs = state["n_outputs"]
+        return {name: Array((n,) if outputs == 1 else (n, outputs))}
+    labels = isinstance(value, np.ndarray) and value.shape == (n,) and value.dtype.kind in "biufUS"
+    if not labels or not np.isin(value, state["classes"]).all():
+        raise ValueError(f"state_[{name!r}] must be {n} labels among the classes")
+    return {name: Anything()}
 
 
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -83,51 +115,44 @@ def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
 
 
-def check_count(state: State, name: str, least: int = 0) -> None:
-    """ValueError unless an entry is an integer that is not below ``least``."""
-    value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"state_[{name!r}] must be an integer >= {least}, got {value!r}")
+def _moments(est: Any, state: State) -> Schema:
+    """Running mean and deviation of the columns."""
+    if not est.standardize:
+        return {}
+    d = state["n_features"]
+    return {"x_count": Number(0.0), "x_mean": Array((d,)), "x_m2": Array((d,), low=0.0)}
 
 
-def _check_classes(state: State) -> None:
-    if "classes" not in state:
-        return
-    classes, counts = state["classes"], state.get("class_counts")
+def _classes(est: Any, state: State) -> Schema:
+    """The labels of a classifier, and how many outputs they make."""
+    outputs = state["n_outputs"]
+    if not hasattr(type(est), "classes_"):
+        if outputs > 1 and not est._several_targets:
+            raise ValueError(f"{type(est).__name__} has one output, not {outputs}")
+        return {}
+    classes: Any = state.get("classes")
     labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "biufUS"
     if not labels or not np.array_equal(np.unique(classes), classes):
         raise ValueError("state_['classes'] must be a sorted array of different labels")
-    if not isinstance(counts, np.ndarray) or counts.shape != classes.shape or counts.dtype != np.float64:
-        raise ValueError("state_['class_counts'] must have one number for each class")
-    check_count(state, "classes_fixed")
-    outputs = state["n_outputs"]
-    if outputs != max(len(classes), 1) and not (outputs == 1 and len(classes) <= 2):
+    est._check_class_weight()
+    if outputs != est._outputs_of(len(classes)):
         raise ValueError(f"{outputs} outputs do not go with {len(classes)} classes")
+    return {
+        "classes": Anything(),
+        "class_counts": Array(classes.shape, low=0.0),
+        "classes_fixed": Count(0, 1),
+    }
 
 
-def _check_kept(state: State) -> None:
+def _kept(state: State) -> Schema:
     """The rows kept during the warm-up."""
-    n = state["warm_count"]
-    if n > state["warm_rows"]:
-        raise ValueError(f"{n} rows kept of at most {state['warm_rows']}")
-    if not n:
-        return
-    kept = unpack("warm_X", state)
-    if kept is None or kept.shape != (n, state["n_features"]) or str(kept.dtype) != state["dtype"]:
-        raise ValueError("state_['warm_X'] does not hold the rows that were kept")
-    if hasattr(kept, "check_format"):
-        kept.check_format(full_check=True)
-    for name in ("warm_y", "warm_weight"):
-        value = state.get(name)
-        if not isinstance(value, np.ndarray) or value.shape != (n,):
-            raise ValueError(f"state_[{name!r}] must have {n} values")
-    if "classes" in state:
-        if not np.isin(state["warm_y"], state["classes"]).all():
-            raise ValueError("state_['warm_y'] holds labels outside the classes")
-    elif state["warm_y"].dtype != np.float64:
-        raise ValueError(f"state_['warm_y'] must hold numbers, got {state['warm_y'].dtype}")
-    if state["warm_weight"].dtype != np.float64:
-        raise ValueError(f"state_['warm_weight'] must hold numbers, got {state['warm_weight'].dtype}")
+    n, most = state["warm_count"], state["warm_rows"]
+    if n and n >= most:
+        raise ValueError(f"{n} rows are kept until there are {most}")
+    if not n and "warm_y" not in state:
+        return {}
+    own = targets("warm_y", state, n) | {"warm_weight": Array((n,), low=POSITIVE)}
+    return own | packed("warm_X", state, n)
 
 
 def widen_rows(state: State, d: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import losses, second_order
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Array, POSITIVE, Schema
 from ..features import FeatureMap
 from ..losses import Loss, OneVsRest
 from ..rows import Rows
@@ -66,6 +67,12 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
         else:
             mix_matrices(state, change)
             self._cache.pop("recursion", None)
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        if not self.diagonal:
+            return super()._statistics(state, r)
+        shape = (state["n_outputs"], r)
+        return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
 
     @property
     @in_turn

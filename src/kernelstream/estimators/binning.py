@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from .. import losses
+from .._schema import Array, Schema
 from ..losses import Loss
 from ..solvers import Solver
 from ._base import State
@@ -270,6 +271,10 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
     def _reset(self, state: State) -> None:
         super()._reset(state)
         state["center"] = np.zeros(2)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        return schema | ({"center": Array((2,))} if trained and self._online else {})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 
 from .. import losses
 from .._turns import in_turn
+from .._schema import Count, Number, POSITIVE, Schema
 from ..features._base import positive_int
 from ..losses import Loss
 from ..rows import Rows, dense
@@ -242,6 +243,19 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     def _columns(self, state: State) -> int:
         return self._descent(state).columns  # type: ignore[attr-defined]
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
+        return schema | prior | {"rows": Count()}
+
+    def _columns_of(self, state: State) -> int:
+        points = self._the_points(state)
+        if points is not None:
+            return 1 + len(points)
+        draws = max(1, self.variance_features // 2)
+        blocks = FeatureBlocks(self._kernel(state), 0, state["n_features"], draws, state["dtype"], self._ops, 0)
+        return 1 + (blocks.width if self.variance_features else 0)
 
     def _widen(self, state: State, d: int) -> None:
         if self.points is not None:

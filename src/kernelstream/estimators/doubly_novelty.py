@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._turns import in_turn
+from .._schema import Number, Schema
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, unpack
@@ -184,6 +185,14 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
             return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
 
         return self._cached("novelty", build) if state is self.__dict__.get("_state") else build()
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        if trained:
+            schema["tau"] = Number()
+            if self._the_step().average:
+                schema["tau_mean"] = Number()
+        return schema
 
     # ---------------------------------------------------------------- automatic choices
     def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:

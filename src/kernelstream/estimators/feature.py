@@ -11,6 +11,7 @@ from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
 from .._change import Change
+from .._schema import Array, Schema, check, prefixed
 from ..engine import threads
 from ..features import FeatureMap, Mapping
 from ..features._base import checked
@@ -20,7 +21,7 @@ from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
-from ._state import pad_columns
+from ._state import centres, pad_columns, scales
 
 MAP = "map_"  # prefix of the map's entries in the state
 
@@ -176,17 +177,28 @@ class FeatureEstimator(StreamEstimator):
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        untrained = state["warm_rows"] and not state["warm_count"]
-        if untrained or not hasattr(self, "update"):  # a family with another recursion has other entries
-            return {}
+    def _map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
+        """Entries of the map, which are checked, and the number of its features; 0 as long as it waits for rows."""
+        if not trained and self._map.needs_data:
+            return {}, 0
+        entries, d = map_entries(state), state["n_features"]
+        schema = self._map.schema(entries, d)
+        check(entries, schema)
+        return prefixed(MAP, schema), self._map.width(entries, d)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self._map_schema(state, trained)
+        if not trained:
+            return schema
         update, average = unwrap(self._update)
-        outputs, dtype = state["n_outputs"], state["dtype"]
-        weights = ((outputs, self._mapping(state).n_out), dtype)
-        shapes = {"w": weights, "scale": ((outputs,), "float64"), "memory": (update.memory(outputs).shape, "float64")}
-        shapes |= {"G": weights} if update.diagonal else {}
-        shapes |= {"w_mean": weights} if average else {}
-        return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
+        shape, dtype = (state["n_outputs"], width), state["dtype"]
+        return (
+            schema
+            | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
+            | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
+            | {"w_mean": Array(shape, dtype, optional=not average)}
+            | centres(self)
+        )
 
     def _check_parameters(self) -> None:
         if hasattr(self, "update") and engines.is_torch(self.engine) and engines.usable(self.engine):

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses, solvers
 from .._progress import SolverBar
+from .._schema import Array, Count, Schema, length
 from ..features import FeatureMap
 from ..losses import Loss
 from ..rows import Rows
@@ -74,9 +75,14 @@ class FixedFeatureEstimator(BatchEstimator, FeatureEstimator):
             scores[rows] = Z @ state["w"].T
         return scores + state["offset"]
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        outputs, dtype = state["n_outputs"], state["dtype"]
-        return {"w": ((outputs, self._mapping(state).n_out), dtype), "offset": ((outputs,), "float64")}
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self._map_schema(state, True)
+        outputs, history = state["n_outputs"], (length(state, "history"),)
+        return (
+            schema
+            | {"w": Array((outputs, width), state["dtype"]), "offset": Array((outputs,))}
+            | {"history": Array(history, free=True), "n_iter": Count()}
+        )
 
     # ---------------------------------------------------------------- what was learned
     @property

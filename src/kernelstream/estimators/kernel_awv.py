@@ -9,6 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from .. import _undo
 from .._change import Change
+from .._schema import Array, Count, Schema, length
 from ..rows import Rows, dense
 from ._base import State
 from ._classifier import StreamClassifier
@@ -107,6 +108,19 @@ class KernelRidgeEstimator(KernelEstimator):
             v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
             scores[rows] = self._shrunk(P, v)
         return scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._kernel_schema(state, trained)
+        if not trained:
+            return schema
+        room, k = max(1, length(state, "rows")), state["n_outputs"]
+        return schema | {
+            "rows": Array((room, state["n_features"]), state["dtype"]),
+            "L": Array((room, room)),
+            "e": Array((room, k), any_order=True),
+            "targets": Array((room, k), any_order=True),
+            "n_rows": Count(0, room),
+        }
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str) or not 0 < self.lam < np.inf:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses
 from .._progress import SolverBar
+from .._schema import Count, Number, Schema, length
 from ..random import generator
 from ..rows import Rows
 from ..solvers._duals import dual_of
@@ -22,6 +23,7 @@ from ._batch import CALLER, BatchEstimator
 from ._budget import BudgetEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
+from ._state import centres
 
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
 
@@ -103,6 +105,12 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
     def _row_loss(self) -> losses.Loss:
         """The loss of one output."""
         raise NotImplementedError
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        kernel, n = self._kernel_schema(state, True), length(state, "alpha", -1)
+        reached: Schema = {"n_iter": Count(), "objective": Number(free=True), "dual_gap": Number(free=True)}
+        support = self._support_schema(state, n, state["dtype"]) | {"n_support": Count(n, n)}
+        return kernel | support | reached | centres(self)
 
     def _check_parameters(self) -> None:
         positive("lam", self.lam)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import kernels, losses
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Array, Number, POSITIVE, Schema
 from ..engine import threads
 from ..features import spectra
 from ..features._base import positive_int
@@ -23,6 +24,7 @@ from ..updates import AdaGrad, positive
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
 from ._regressor import StreamRegressor
+from ._state import centres
 from .feature import mix_outputs
 
 
@@ -120,6 +122,26 @@ class RRFEstimator(StreamEstimator):
         del state["scale"]
         if self.batch_size > 1:
             state["sum_w"] = np.zeros_like(state["w"])
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        length: Schema = {"inverse_length": Number(POSITIVE)}
+        if not trained:
+            return {} if self._warm_up_rows() else length
+        theta = self._spectrum.shape(state["n_features"])
+        weights, dtype = (state["n_outputs"], 2 * self.n_components), state["dtype"]
+        squares: Schema = {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
+        batch: Schema = {}
+        if self.batch_size > 1:
+            batch = {"sum_w": Array(weights, dtype), "sum_theta": Array(theta, dtype)}
+            batch |= {"pending": Array((2,), low=0.0)}
+        return (
+            length
+            | {"theta": Array(theta, dtype), "theta0": Array(theta, dtype), "w": Array(weights, dtype)}
+            | {"memory": Array(self._update.memory(weights[0]).shape)}
+            | squares
+            | batch
+            | centres(self)
+        )
 
     def _finish_batch(self, state: State) -> None:
         if self.batch_size > 1:

@@ -12,6 +12,8 @@ import numpy as np
 from .. import _undo, losses, updates
 from .. import engine as engines
 from .._change import Change
+from .. import losses, updates
+from .._schema import Array, Count, Schema, length
 from ..engine import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
@@ -24,7 +26,7 @@ from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
 from ._regressor import StreamRegressor
-from ._state import check_count, pad_columns
+from ._state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
@@ -220,26 +222,24 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             if name in state:
                 state[name] = pad_columns(state[name], d)
 
-    def _shapes(self, state: State) -> dict[str, tuple[tuple[int, ...], str]]:
-        if "n_support" in state:
-            check_count(state, "n_support")
+    def _schema(self, state: State, trained: bool) -> Schema:
+        d, dtype = state["n_features"], state["dtype"]
+        rows = Array((self.budget, d), dtype)
         if LANDMARKS in state:
-            shapes = super()._shapes(state) | {LANDMARKS: ((self.budget, state["n_features"]), state["dtype"])}
-            if self.refresh is not None:
-                shapes["pool"] = ((self.budget, state["n_features"]), state["dtype"])
-                check_count(state, "pool_seen")
-            return shapes
-        if state["warm_rows"] and not state["warm_count"]:
-            return {}
-        if state["n_support"] > self.budget:
-            raise ValueError(f"n_support={state['n_support']} support vectors of at most {self.budget}")
+            m = min(self.budget, length(state, LANDMARKS))  # fewer where others would have added nothing
+            moving: Schema = {} if self.refresh is None else {"pool": rows, "pool_seen": Count()}
+            own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(self.budget, self.budget)}
+            return super()._schema(state, True) | own | moving
+        kernel = self._kernel_schema(state, trained)
+        if not trained:
+            return kernel
         outputs = state["n_outputs"]
-        shapes = {
-            "support": ((self.budget, state["n_features"]), state["dtype"]),
-            "alpha": ((self.budget, outputs), "float64"),
-            "memory": (self._early_update.memory(outputs).shape, "float64"),
-        }
-        return shapes | ({"center": ((2,), "float64")} if getattr(self, "center", False) else {})
+        return (
+            kernel
+            | {"support": rows, "alpha": Array((self.budget, outputs)), "n_support": Count(0, self.budget - 1)}
+            | {"memory": Array(self._early_update.memory(outputs).shape)}
+            | centres(self)
+        )
 
 
 class NystroemClassifier(StreamClassifier, NystroemEstimator):

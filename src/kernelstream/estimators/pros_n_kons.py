@@ -9,6 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from .. import second_order
 from .._change import Change
+from .._schema import Array, Count, POSITIVE, Schema, length
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import generator
@@ -168,6 +169,19 @@ class ProsNKonsEstimator(KernelEstimator):
             F, _ = recursion.score(K @ self._projection(state), uncertainty=False)
             scores[rows] = self._rule().show(F[:, 0])
         return scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._kernel_schema(state, trained)
+        if not trained:
+            return schema
+        j, outputs = min(length(state, "dictionary"), state["t"]), state["n_outputs"]
+        r = min(length(state, "b", -1), j)  # directions that are rounding noise are left out
+        schema |= second_order.schema(state, r, outputs, outputs, 1)
+        return schema | {
+            "dictionary": Array((j, state["n_features"]), state["dtype"]),
+            "probability": Array((j,), low=POSITIVE, high=1.0),
+            "n_restarts": Count(j, j),
+        }
 
     @property
     def n_restarts_(self) -> int:

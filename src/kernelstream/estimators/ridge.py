@@ -11,6 +11,7 @@ from .. import engine as engines
 from .. import second_order
 from .._change import Change
 from .._turns import in_turn
+from .._schema import Array, Schema
 from ..features import FeatureMap
 from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
@@ -48,6 +49,12 @@ class RidgeEstimator(SecondOrderEstimator):
         if len(state["ridge"]) > 1:
             outputs = state["n_outputs"]
             state |= {"expert_loss": np.zeros((len(state["ridge"]), outputs)), "expert_bound": np.zeros(outputs)}
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        schema, J, outputs = super()._statistics(state, r), len(self._ridges()), state["n_outputs"]
+        if J > 1:
+            schema |= {"expert_loss": Array((J, outputs), low=0.0), "expert_bound": Array((outputs,), low=0.0)}
+        return schema
 
     def _needs_uncertainty(self) -> bool:
         return self.forecaster == "awv"

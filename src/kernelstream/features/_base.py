@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
+from kernelstream._schema import POSITIVE, SEEDS, Count, Number, Schema, anything
 from kernelstream.features import _ops
 from kernelstream.random import seed_from
 from kernelstream.rows import canonical, native
@@ -119,7 +120,8 @@ def checked(mapping: Any) -> Mapping:
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the feature maps: a transformer whose fitted part is ``entries_`` (a flat dict) and ``mapping_``.
 
-    A new map writes ``__init__``, ``prepare`` and ``build``.
+    A new map writes ``__init__``, ``prepare`` and ``build``; ``schema`` and ``width`` let a model file be checked
+    before anything is built.
     """
 
     name: ClassVar[str] = ""
@@ -152,6 +154,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def build(self, entries: Entries, d: int, dtype: Any) -> Mapping:
         """The mapping of rows of width ``d``: a pure function of the parameters and the entries."""
         raise NotImplementedError
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        """What `prepare` may have returned, for rows of width ``d``."""
+        return anything(entries)
+
+    def width(self, entries: Entries, d: int) -> int:
+        """Number of features of rows of width ``d``, for entries that keep to the schema."""
+        return self.build(entries, d, np.float64).n_out
 
     @property
     def restricted(self) -> bool:
@@ -257,6 +267,10 @@ class KernelMap(FeatureMap):
         values = kernel.resolve(X).get_params()
         return {name: float(values[name]) for name in names}
 
+    def kernel_schema(self) -> Schema:
+        """What `kernel_entries` may have returned; ValueError for parameters that no kernel has."""
+        return dict.fromkeys(_estimated(self.kernel_object), Number(POSITIVE))
+
     def resolved(self, entries: Entries) -> Any:
         """The kernel with the numbers of the entries in place of its bandwidth strings."""
         kernel = self.kernel_object
@@ -272,6 +286,11 @@ class KernelMap(FeatureMap):
 def _estimated(kernel: Any) -> list[str]:
     """Names of the (nested) parameters of a kernel that are still to be estimated from rows."""
     return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
+
+
+def seeded(schema: Schema) -> Schema:
+    """The entries of a map that is drawn from a seed."""
+    return {"seed": Count(0, SEEDS), **schema}
 
 
 def positive_int(name: str, value: Any) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+MOST_CELLS = 2**24 - 2  # of one grid: a slot of a compiled table has 24 bits for the column
+
 
 class CellMatrix:
     """Z (n, D) with ``1/sqrt(R)`` in one column of each of R grids; the values are implicit.

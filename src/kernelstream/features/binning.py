@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream._cores import get_num_threads
+from kernelstream._cores import MOST, get_num_threads
 from kernelstream.features import _grids
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
 from kernelstream.features._cell_matrix import CellMatrix
@@ -192,7 +192,7 @@ class RandomBinning(KernelMap):
         return columns_per_grid(self.n_columns, self.n_components)
 
     def _threads(self) -> int:
-        return get_num_threads() if self.n_jobs is None else positive_int("n_jobs", self.n_jobs)
+        return threads_of(self.n_jobs)
 
     @staticmethod
     def _dtype_of(X: Any) -> Any:
@@ -209,6 +209,11 @@ class RandomBinning(KernelMap):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "entries_")
+
+
+def threads_of(n_jobs: Any) -> int:
+    """Threads for a parameter ``n_jobs``; no loop gets more than :data:`~kernelstream._cores.MOST`."""
+    return get_num_threads() if n_jobs is None else min(positive_int("n_jobs", n_jobs), MOST)
 
 
 def columns_per_grid(n_columns: Any, n_grids: int) -> int:

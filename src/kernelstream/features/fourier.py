@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._schema import Schema
 from kernelstream.features import _ops, sampling
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
+from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
 
 
 class FourierMapping(Mapping):
@@ -101,6 +102,12 @@ class RandomFourier(KernelMap):
 
     def prepare(self, X: Any, seed: int) -> Entries:
         return {"seed": int(seed), **self.kernel_entries(X)}
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        return seeded(self.kernel_schema())
+
+    def width(self, entries: Entries, d: int) -> int:
+        return 2 * positive_int("n_components", self.n_components)
 
     def build(self, entries: Entries, d: int, dtype: Any) -> FourierMapping:
         D = positive_int("n_components", self.n_components)

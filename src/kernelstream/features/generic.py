@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._schema import Schema
 from kernelstream.features import _ops
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
+from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import generator
 
@@ -87,6 +88,12 @@ class RandomFeatures(KernelMap):
     def prepare(self, X: Any, seed: int) -> Entries:
         self._check_parameters()
         return {"seed": int(seed), **self.kernel_entries(X)}
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        return seeded(self.kernel_schema())
+
+    def width(self, entries: Entries, d: int) -> int:
+        return self._check_parameters() * self.resolved(entries).per_draw(d)
 
     def build(self, entries: Entries, d: int, dtype: Any) -> RandomMapping:
         D = self._check_parameters()

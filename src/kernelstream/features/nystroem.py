@@ -12,6 +12,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
+from kernelstream._schema import Array, Schema, length
 from kernelstream.features import _ops, landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.random import generator
@@ -156,6 +157,17 @@ class Nystroem(KernelMap):
         S = self._landmarks(kernel, X, seed)
         tolerance = np.finfo(S.dtype if X is None else X.dtype).eps ** (2 / 3)
         return {"landmarks": S, "projection": projection(kernel, S, self._rank(len(S)), tolerance), **entries}
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        m, columns = length(entries, "landmarks"), length(entries, "landmarks", 1)
+        rank = length(entries, "projection", 1)
+        if not (m >= 1 and 1 <= columns <= d and 1 <= rank <= m):
+            raise ValueError(f"{m} landmarks of width {columns} do not make {rank} features of rows of width {d}")
+        rows = Array((m, columns), ("float64", "float32"))
+        return {"landmarks": rows, "projection": Array((m, rank)), **self.kernel_schema()}
+
+    def width(self, entries: Entries, d: int) -> int:
+        return entries["projection"].shape[1]
 
     def build(self, entries: Entries, d: int, dtype: Any) -> NystroemMapping:
         S = entries["landmarks"]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from kernelstream._schema import Schema
 from kernelstream.features import _ops
 from kernelstream.features._base import Entries, FeatureMap, Mapping, register
 
@@ -44,6 +45,12 @@ class RawFeatures(FeatureMap):
 
     def prepare(self, X: Any, seed: int) -> Entries:
         return {}
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        return {}
+
+    def width(self, entries: Entries, d: int) -> int:
+        return d
 
     def build(self, entries: Entries, d: int, dtype: Any) -> RawMapping:
         return RawMapping(d, dtype)

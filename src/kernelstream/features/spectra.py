@@ -45,6 +45,10 @@ class Spectrum(BaseEstimator):
         """The fixed random part, E (height, D): orthogonal directions in blocks, each entry N(0, 1)."""
         return frequencies(Gaussian(gamma=0.5), seed, self.height(d), D, "orthogonal", dtype)
 
+    def shape(self, d: int) -> tuple[int, ...]:
+        """Shape of theta for rows of width d."""
+        raise NotImplementedError
+
     def start(self, seed: int, d: int) -> np.ndarray:
         """Parameters before any row."""
         raise NotImplementedError
@@ -79,8 +83,11 @@ class Diagonal(Spectrum):
 
     name = "diagonal"
 
+    def shape(self, d: int) -> tuple[int, ...]:
+        return (d,)
+
     def start(self, seed: int, d: int) -> np.ndarray:
-        return np.zeros(d)
+        return np.zeros(self.shape(d))
 
     def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:
         return np.exp(theta)[:, None] * E
@@ -116,9 +123,12 @@ class Mixture(Spectrum):
         if positive_int("n_centres", self.n_centres) > n_components:
             raise ValueError(f"n_centres={self.n_centres} exceeds n_components={n_components}")
 
+    def shape(self, d: int) -> tuple[int, ...]:
+        return 2, self.n_centres, d
+
     def start(self, seed: int, d: int) -> np.ndarray:
         # theta[0] holds the log-widths, theta[1] the centres; half the variance in each keeps the spectrum's size.
-        theta = np.empty((2, self.n_centres, d))
+        theta = np.empty(self.shape(d))
         theta[0] = -0.5 * math.log(2.0)
         theta[1] = generator(seed, START).standard_normal((self.n_centres, d)) / math.sqrt(2.0)
         theta[:, 0] = 0.0
@@ -172,6 +182,9 @@ class LowRank(Spectrum):
 
     def height(self, d: int) -> int:
         return min(self.rank, d)
+
+    def shape(self, d: int) -> tuple[int, ...]:
+        return d, self.height(d)
 
     def start(self, seed: int, d: int) -> np.ndarray:
         # Random orthonormal combinations, scaled to keep the mean distance; a full metric starts at the identity.

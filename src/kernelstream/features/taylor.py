@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
+from kernelstream._schema import Count, Number, Schema
 from kernelstream.features import _ops
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.kernels._rows import squared_norms
@@ -184,14 +185,27 @@ class TaylorFeatures(KernelMap):
         degree = self._auto(entries, d, n, lam)
         return {**entries, "degree": degree} if degree > entries["degree"] else None
 
-    def build(self, entries: Entries, d: int, dtype: Any) -> TaylorMapping:
-        kernel = self.resolved(entries)
-        series = _series(kernel)
+    def schema(self, entries: Entries, d: int) -> Schema:
+        self._check_degree()
+        grown: Schema = {"radius": Number(0.0), "degree": Count(0, MOST)} if self.grows else {}
+        return self.kernel_schema() | grown
+
+    def width(self, entries: Entries, d: int) -> int:
+        return self._size(entries, d, _series(self.resolved(entries)))[1]
+
+    def _size(self, entries: Entries, d: int, series: np.ndarray) -> tuple[int, int]:
+        """Degree, and number of monomials of rows of width d."""
         degree = entries.get("degree", len(series) - 1 if self.degree == "auto" else self.degree)
         degree = min(int(degree), len(series) - 1)
         r, most = math.comb(degree + d, degree), positive_int("max_features", self.max_features)
         if r > most:
             raise ValueError(f"degree={degree} on {d} columns makes {r} features, more than max_features={most}")
+        return degree, r
+
+    def build(self, entries: Entries, d: int, dtype: Any) -> TaylorMapping:
+        kernel = self.resolved(entries)
+        series = _series(kernel)
+        degree, _ = self._size(entries, d, series)
         gaussian = isinstance(kernel, kernels.Gaussian)
         return TaylorMapping(d, degree, series, math.sqrt(2 * kernel.gamma) if gaussian else 1.0, gaussian, dtype)
 

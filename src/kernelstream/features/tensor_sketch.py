@@ -9,8 +9,9 @@ import numpy as np
 from scipy import fft, sparse
 
 from kernelstream import kernels
+from kernelstream._schema import POSITIVE, Number, Schema
 from kernelstream.features import _ops
-from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int, register
+from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int, register, seeded
 from kernelstream.random import generator
 
 # The appended constant has hashes of its own, from a stream that no input column can have.
@@ -54,7 +55,7 @@ class TensorSketch(FeatureMap):
     Parameters
     ----------
     degree : int, default 2
-        The power p.
+        The power p, from 1 to 100.
     c : float, default 1.0
         The constant, at least 0.
     gamma : float or "scale", default 1.0
@@ -119,6 +120,13 @@ class TensorSketch(FeatureMap):
         gamma = {"gamma": float(self.kernel_object.resolve(X).gamma)} if isinstance(self.gamma, str) else {}
         return {"seed": int(seed), **gamma}
 
+    def schema(self, entries: Entries, d: int) -> Schema:
+        self._check_parameters()
+        return seeded({"gamma": Number(POSITIVE)} if isinstance(self.gamma, str) else {})
+
+    def width(self, entries: Entries, d: int) -> int:
+        return positive_int("n_components", self.n_components)
+
     def build(self, entries: Entries, d: int, dtype: Any) -> TensorSketchMapping:
         self._check_parameters()
         degree, D = self.degree, self.n_components
@@ -136,14 +144,14 @@ class TensorSketch(FeatureMap):
         return TensorSketchMapping(C, b, degree)
 
     def _check_parameters(self) -> None:
-        positive_int("degree", self.degree)
         positive_int("n_components", self.n_components)
         if not (_is_number(self.c) and 0 <= self.c < np.inf):
             raise ValueError(f"c must be a number >= 0, got {self.c!r}")
-        if isinstance(self.gamma, str) and self.gamma in BANDWIDTHS[:1]:
-            return
-        if not (_is_number(self.gamma) and 0 < float(self.gamma) < np.inf):
+        gamma: Any = self.gamma
+        rule = isinstance(gamma, str) and gamma in BANDWIDTHS[:1]
+        if not rule and not (_is_number(gamma) and 0 < gamma <= np.finfo(float).max):
             raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
+        self.kernel_object.validate(resolved=False)
 
 
 def _hash(seed: int, stream: int, degree: int, D: int) -> tuple[np.ndarray, np.ndarray]:

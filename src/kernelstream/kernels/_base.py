@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.rows import Rows, dense
+from kernelstream.random import generator
 
 from .._names import enter, find, listed
 
@@ -82,7 +84,8 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
 
 def number(name: str, value: Any) -> float:
     """``value`` as a finite float, or a ValueError that names the parameter."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not real or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return float(value)
 
@@ -114,6 +117,8 @@ class Kernel(BaseEstimator):
     takes_csr: ClassVar[bool] = False
     #: Parameters that must be positive numbers, besides the bandwidth.
     _positive: ClassVar[tuple[str, ...]] = ()
+    #: Numbers that a draw gives a row, if they are the same for rows of any width.
+    _per_draw: ClassVar[int | None] = None
 
     # Lets ``np.float64(2) * kernel`` reach ``__rmul__`` instead of making an object array.
     __array_ufunc__ = None
@@ -258,6 +263,12 @@ class Kernel(BaseEstimator):
         Z = self._features(X if self.takes_csr or self.is_fourier else dense(X), draw)
         return Z.reshape(X.shape[0], math.prod(Z.shape[1:]))
 
+    def per_draw(self, d: int) -> int:
+        """Number r of features that each draw gives rows of width ``d``."""
+        if self._per_draw is not None:
+            return self._per_draw
+        return self.features(np.full((1, d), 0.5), self.draw(generator(0), d, 1)).shape[1]
+
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         """`features` on checked rows, shape (n, r, D) or (n, r D)."""
         raise NotImplementedError(f"{type(self).__name__} has no random features")
@@ -303,6 +314,7 @@ class FourierKernel(Kernel):
     isotropic: ClassVar[bool] = False
     #: Whether the coordinates of a frequency are independent and alike: rows may then get wider while a model learns.
     independent: ClassVar[bool] = False
+    _per_draw = 2
 
     @property
     def is_fourier(self) -> bool:

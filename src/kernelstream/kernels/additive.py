@@ -46,6 +46,7 @@ class Hellinger(Kernel):
     name = "hellinger"
     takes_csr = True
     domain = "nonnegative"
+    _per_draw = 1
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         return inner(_sqrt(X), _sqrt(Z))
@@ -73,6 +74,9 @@ class _Homogeneous(CoordinateKernel):
 
     def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
         return {"w": self._frequencies(rng, D)}
+
+    def per_draw(self, d: int) -> int:
+        return 2 * d
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         n, d = X.shape

@@ -22,6 +22,9 @@ class _Pair(Kernel):
         self.left = left
         self.right = right
 
+    def __repr__(self) -> str:  # scikit-learn's takes time exponential in the number of kernels in a row
+        return f"{type(self).__name__}(left={self.left!r}, right={self.right!r})"
+
     def validate(self, resolved: bool = True) -> None:
         for name in ("left", "right"):
             part = getattr(self, name)
@@ -87,6 +90,9 @@ class Sum(_Pair):
     def _diag(self, X: Rows) -> np.ndarray:
         return self.left.diag(X) + self.right.diag(X)
 
+    def per_draw(self, d: int) -> int:
+        return self.left.per_draw(d) + self.right.per_draw(d)
+
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return np.concatenate(self._both(X, draw), axis=1)
 
@@ -142,6 +148,9 @@ class Product(_Pair):
         self.validate()
         return {"W": self.frequencies(rng, d, D)} if self.is_fourier else super().draw(rng, d, D)
 
+    def per_draw(self, d: int) -> int:
+        return 2 if self.is_fourier else self.left.per_draw(d) * self.right.per_draw(d)
+
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         if self.is_fourier:
             return FourierKernel._features(self, X, draw)  # type: ignore[arg-type]
@@ -176,6 +185,9 @@ class Scale(Kernel):
         self.kernel = kernel
         self.factor = factor
 
+    def __repr__(self) -> str:
+        return f"Scale(factor={self.factor!r}, kernel={self.kernel!r})"
+
     def validate(self, resolved: bool = True) -> None:
         if not isinstance(self.kernel, Kernel):
             raise ValueError(f"kernel must be a Kernel object, got {self.kernel!r}")
@@ -205,6 +217,9 @@ class Scale(Kernel):
     def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
         self.validate()
         return self.kernel.draw(rng, d, D)
+
+    def per_draw(self, d: int) -> int:
+        return self.kernel.per_draw(d)
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return self.kernel.features(X, draw) * X.dtype.type(math.sqrt(self.factor))

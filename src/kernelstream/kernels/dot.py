@@ -15,6 +15,8 @@ from kernelstream.rows import Rows
 
 __all__ = ["ArcCosine", "DotProduct", "Linear", "Polynomial"]
 
+HIGHEST = 100  # degree of a polynomial: what is not 1 has left the range of floating-point numbers long before
+
 
 def _signs(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Rademacher numbers, +1 or -1 with equal probability."""
@@ -36,6 +38,7 @@ class Linear(Kernel):
 
     name = "linear"
     takes_csr = True
+    _per_draw = 1
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         return inner(X, Z)
@@ -72,6 +75,7 @@ class DotProduct(Kernel):
 
     name = "dot_product"
     takes_csr = True
+    _per_draw = 1
 
     def __init__(self, coefficients: Any = (1.0, 1.0, 0.5)):
         self.coefficients = coefficients
@@ -129,7 +133,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     degree : int
-        At least 1.
+        From 1 to 100.
     c : float
         At least 0.
     gamma : float or "scale"
@@ -144,6 +148,7 @@ class Polynomial(Kernel):
 
     name = "polynomial"
     takes_csr = True
+    _per_draw = 1
     bandwidth = "gamma"
     rules = ("scale",)
 
@@ -153,8 +158,9 @@ class Polynomial(Kernel):
         self.gamma: Any = gamma
 
     def validate(self, resolved: bool = True) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, numbers.Integral) or self.degree < 1:
-            raise ValueError(f"degree must be an integer >= 1, got {self.degree!r}")
+        whole = isinstance(self.degree, numbers.Integral) and not isinstance(self.degree, bool)
+        if not whole or not 1 <= self.degree <= HIGHEST:
+            raise ValueError(f"degree must be an integer from 1 to {HIGHEST}, got {self.degree!r}")
         if number("c", self.c) < 0:
             raise ValueError(f"c must be >= 0, got {self.c!r}")
         super().validate(resolved)
@@ -217,6 +223,7 @@ class ArcCosine(Kernel):
 
     name = "arc_cosine"
     takes_csr = True
+    _per_draw = 1
 
     def __init__(self, order: int = 1):
         self.order = order

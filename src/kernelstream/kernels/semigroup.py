@@ -18,6 +18,7 @@ class _Semigroup(CoordinateKernel):
     """``k(x, z) = E exp(-w'(x + z))`` over random w >= 0, so that exp(-w'x) is an unbiased feature."""
 
     domain = "nonnegative"
+    _per_draw = 1
 
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
         raise NotImplementedError

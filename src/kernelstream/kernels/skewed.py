@@ -19,6 +19,7 @@ class _Skewed(CoordinateKernel):
 
     domain = "above_minus_c"
     _positive = ("c",)
+    _per_draw = 2
 
     def __init__(self, c: float = 1.0):
         self.c = c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+import sys
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,6 +167,16 @@ class Loss(BaseEstimator):
             return self.name, [float(p) for p in self.get_params(deep=False).values()]
         except (TypeError, ValueError):
             return None
+
+    def _number(self, parameter: str) -> float:
+        """A parameter that is a number, or a ValueError."""
+        value = getattr(self, parameter)
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        self._require(parameter, number and (abs(value) <= sys.float_info.max or value == math.inf), "a number")
+        return value
+
+    def _check_flag(self, parameter: str) -> None:
+        self._require(parameter, isinstance(getattr(self, parameter), (bool, int, np.bool_)), "True or False")
 
     def _require(self, parameter: str, ok: bool, must: str) -> None:
         if not ok:

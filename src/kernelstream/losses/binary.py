@@ -31,6 +31,9 @@ class Hinge(Loss):
     def __init__(self, closed: bool = False) -> None:
         self.closed = closed
 
+    def check(self) -> None:
+        self._check_flag("closed")
+
     def _value(self, y, f, xp):
         return xp.maximum(0.0, 1.0 - y * f)
 

@@ -87,6 +87,9 @@ class CrammerSinger(MulticlassLoss):
     def __init__(self, closed: bool = False) -> None:
         self.closed = closed
 
+    def check(self) -> None:
+        self._check_flag("closed")
+
     def _value(self, y, f, xp):
         _, f_s, f_y = _rival(y, f)
         return np.maximum(0.0, 1.0 - (f_y - f_s))

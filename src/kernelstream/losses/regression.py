@@ -28,7 +28,7 @@ class Squared(Loss):
         self.epsilon = epsilon
 
     def check(self) -> None:
-        self._require("epsilon", self.epsilon >= 0, "at least 0")
+        self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
 
     def _value(self, y, f, xp):
         r = f - y
@@ -76,7 +76,7 @@ class EpsilonInsensitive(Loss):
         self.epsilon = epsilon
 
     def check(self) -> None:
-        self._require("epsilon", self.epsilon >= 0, "at least 0")
+        self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
 
     def _value(self, y, f, xp):
         return xp.maximum(0.0, xp.abs(f - y) - self.epsilon)
@@ -104,7 +104,7 @@ class Huber(Loss):
         self.delta = delta
 
     def check(self) -> None:
-        self._require("delta", self.delta > 0, "positive")
+        self._require("delta", self._number("delta") > 0, "positive")
 
     @property
     def bound(self) -> float:  # type: ignore[override]
@@ -138,7 +138,7 @@ class Quantile(Loss):
         self.tau = tau
 
     def check(self) -> None:
-        self._require("tau", 0 < self.tau < 1, "strictly between 0 and 1")
+        self._require("tau", 0 < self._number("tau") < 1, "strictly between 0 and 1")
 
     @property
     def bound(self) -> float:  # type: ignore[override]

@@ -61,7 +61,7 @@ class Records:
     Parameters
     ----------
     folder : path
-        Holds one ``NAME.jsonl`` per experiment. A line that a crash cut short is passed over.
+        Holds one ``NAME.jsonl`` per experiment. A line that a crash cut short, or that is no record, is passed over.
     name : str
     """
 
@@ -70,14 +70,14 @@ class Records:
         self._found: dict[str, dict[str, Any]] = {}
         self._cut = False  # the last line lacks its end: the next record starts a new one
         if self.path.exists():
-            text = self.path.read_text(encoding="utf-8")
+            text = self.path.read_text(encoding="utf-8", errors="replace")
             self._cut = bool(text) and not text.endswith("\n")
             for line in text.splitlines():
                 try:
                     record = json.loads(line)
                 except json.JSONDecodeError:
                     continue
-                if "key" in record:
+                if isinstance(record, dict) and isinstance(record.get("key"), str):
                     self._found[record["key"]] = record
 
     def __contains__(self, key: str) -> bool:
@@ -95,7 +95,8 @@ class Records:
 
     def environments(self) -> list[dict[str, Any]]:
         """Machines and versions that the runs name, each once."""
-        return list({json.dumps(r["environment"]): r["environment"] for r in self._found.values()}.values())
+        found = [record.get("environment", {}) for record in self._found.values()]
+        return list({json.dumps(one): one for one in found}.values())
 
     def get(self, key: str) -> dict[str, Any] | None:
         return self._found.get(key)
@@ -103,9 +104,9 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Append a run and make sure that it stays."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(("\n" if self._cut else "") + json.dumps(record) + "\n")
-            file.flush()
+        line = ("\n" if self._cut else "") + json.dumps(record) + "\n"
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(line.encode())  # in one piece: another process may be adding a run of its own
             os.fsync(file.fileno())
         self._cut = False
         self._found[record["key"]] = record

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from .. import _undo
+from .._schema import Array, Count, Number, Schema, length
 
 State = dict[str, Any]
 
@@ -49,6 +50,23 @@ def start(state: State, r: int, outputs: int, matrices: int, ridge: np.ndarray, 
         "window_c": np.zeros((m, matrices)),
         "window_b": np.zeros((m, outputs)),
         "n_window": 0,
+    }
+
+
+def schema(state: State, r: int, outputs: int, matrices: int, ridges: int) -> Schema:
+    """What the entries may be, for r features; the window has as many rows as it was made with."""
+    m = max(1, length(state, "window"))
+    return {
+        "gram": Array((matrices, r, r)),
+        "b": Array((outputs, r)),
+        "ridge": Array((ridges,), low=0.0),
+        "yy": Array((outputs,)),
+        "zsum": Array((r,)),
+        "mass": Number(0.0),
+        "window": Array((m, r)),
+        "window_c": Array((m, matrices), low=0.0),
+        "window_b": Array((m, outputs)),
+        "n_window": Count(0, m - 1),  # a full window is emptied at once
     }
 
 
@@ -142,7 +160,10 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
 
 def more_ridge(A: np.ndarray, ridge: float) -> float:
     """The next ridge to try where ``A + ridge I`` is singular to rounding."""
-    return max(10 * ridge, 1e-15 * float(np.trace(A)), 1e-300)
+    size = float(np.abs(A.diagonal()).max()) * len(A)
+    if not ridge <= max(10 * size, 1e-290) < math.inf:  # enough for any sum of products z z'
+        raise ValueError("state_['gram'] is no sum of products of features: it has no inverse")
+    return max(10 * ridge, 1e-15 * size, 1e-300)
 
 
 def widen(state: State, r: int, forgetting: float) -> None:

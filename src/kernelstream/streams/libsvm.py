@@ -9,7 +9,13 @@ import scipy.sparse as sp
 
 from ._base import BLOCK, Block, Position, Stream, check_dtype
 from ._bytes import Text
-from ._parsers import REASONS, parse_libsvm
+from ._parsers import BEYOND, REASONS, parse_libsvm
+
+WIDEST = 2**27  # columns, unless it is said how many there are
+TOO_WIDE = (
+    f"the index of a feature is larger than {WIDEST:,}: if that is right, give n_features (--n-features); if it is one "
+    f"bad row, on_error='skip' (--on-error skip) leaves it out"
+)
 
 
 class LibSVM(Stream):
@@ -24,7 +30,8 @@ class LibSVM(Stream):
     block : int, default=1024
         Rows per block.
     n_features : int, optional
-        Width of the rows; an index beyond it makes a bad row. Without it the width grows when new features appear.
+        Width of the rows; an index beyond it makes a bad row. Without it the width grows when new features appear, up
+        to 2^27: models keep numbers for every column, and one damaged index must not fill the memory.
     zero_based : bool, default=False
         Whether the first feature has index 0; the format's own convention is 1.
     dtype : float64 or float32
@@ -62,13 +69,15 @@ class LibSVM(Stream):
         parts = []
         text, wanted, single = self.text, n, self.dtype == np.float32
         while wanted and text.fill():
-            parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, self.limit, single)
+            limit = self.limit or WIDEST
+            parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, limit, single)
             labels, _, _, _, width, lines, consumed, bad = parsed
             if self.on_error == "skip":
                 self.skipped += len(bad)
             else:
                 for line, _, column, reason in bad:
-                    self._bad(text.line + line + 1, f"{REASONS[reason]} (column {column + 1})")
+                    why = REASONS[reason] if self.limit or reason != BEYOND else TOO_WIDE
+                    self._bad(text.line + line + 1, f"{why} (column {column + 1})")
             text.use(consumed, lines)
             self.n_features = max(self.n_features or 0, width)
             if len(labels):

@@ -1,0 +1,149 @@
+"""Files that are replaced in one step: a reader finds the old content or the new one, complete, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import secrets
+import stat
+import sys
+import time
+
+OLD = 24 * 3600  # seconds after which nobody is still writing
+
+_MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+_OURS = re.compile(r"\.kernelstream-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp\Z")
+_FORMER = re.compile(r"checkpoint-\d+\.ks\.(\d+)\.tmp\Z")  # as kernelstream 0.1 named them
+_STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
+_NUMBERED = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/(\d+)\Z")
+
+
+def write_atomic(path: str | os.PathLike, content: bytes) -> None:
+    """Write a file in one step.
+
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. A symbolic link stays, and
+    what it points to is replaced; pipes and devices (``/dev/stdout``, ``/dev/null``) are written to.
+    """
+    path = os.fspath(path)
+    if not _written_directly(path, content):
+        target = os.path.realpath(path)
+        try:
+            _replace(target, content)
+        except OSError as error:  # about the file that was asked for, not about the one beside it
+            raise type(error)(error.errno, error.strerror or str(error), path) from None
+        sweep(os.path.dirname(target))
+
+
+def descriptor(path: str | os.PathLike) -> int | None:
+    """Number of the open file that a name such as ``/dev/stdout`` or ``/dev/fd/3`` stands for, else None."""
+    name = os.path.normpath(os.fspath(path))
+    folder, _, last = name.rpartition("/")
+    if folder == "/dev" and last in _STANDARD:
+        return _STANDARD[last]
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is None or (name.startswith("/proc/") and name.split("/")[2] not in ("self", str(os.getpid()))):
+        return None
+    return int(numbered[1])
+
+
+def is_special(path: str | os.PathLike) -> bool:
+    """Whether a path is something to write to, rather than to replace: a pipe, a device, an open file."""
+    if descriptor(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def sweep(folder: str | os.PathLike[str]) -> None:
+    """Remove what processes that are gone, or writes of more than a day ago, have left half written."""
+    with contextlib.suppress(OSError), os.scandir(os.fspath(folder)) as entries:
+        for entry in entries:
+            if _abandoned(entry):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def _written_directly(path: str, content: bytes) -> bool:
+    """Write to what cannot be replaced, if it is such a thing."""
+    number = descriptor(path)
+    if number is not None:  # what others write there comes before and after, at the same offset
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError, OSError):
+                stream.flush()
+        with os.fdopen(os.dup(number), "wb") as file:
+            file.write(content)
+        return True
+    if not is_special(path):
+        return False
+    with open(path, "wb") as file:
+        file.write(content)
+    return True
+
+
+def _replace(path: str, content: bytes) -> None:
+    folder = os.path.dirname(path)
+    try:
+        before = os.stat(path)
+        mode = stat.S_IMODE(before.st_mode)
+    except FileNotFoundError:
+        before, mode = None, 0o666
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise IsADirectoryError(21, "Is a directory", path)
+    name = f".kernelstream-{_MACHINE}-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    temporary = os.path.join(folder, name)
+    number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode & 0o777)
+    try:
+        with os.fdopen(number, "wb") as file:
+            if before is not None and hasattr(os, "fchown"):
+                with contextlib.suppress(OSError):
+                    os.fchown(number, before.st_uid, before.st_gid)
+                with contextlib.suppress(OSError):
+                    os.fchmod(number, mode)
+            file.write(content)
+            file.flush()
+            os.fsync(number)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    with contextlib.suppress(OSError):  # the rename itself must survive a power cut too, where folders can be synced
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _abandoned(entry: os.DirEntry) -> bool:
+    """Whether a file is one of ours that nobody is going to finish."""
+    ours, former = _OURS.fullmatch(entry.name), _FORMER.fullmatch(entry.name)
+    if not (ours or former):
+        return False
+    if ours and ours[1] == _MACHINE and not _alive(int(ours[2])):
+        return True
+    if former and not _alive(int(former[1])):
+        return True
+    try:
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD
+    except OSError:
+        return False
+
+
+def _alive(pid: int) -> bool:
+    """Whether there may be such a process."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
