@@ -6,6 +6,7 @@
 // product E'v and one E q, with E (height, D) so that both run along D. Zeros of a row are left out of both.
 #pragma once
 
+#include "center.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
 
@@ -242,7 +243,7 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         X.read(i, model.unit, s.x);
         spectrum.project(p, s.x, s.u);
         trig(1, D, s.u, scale, s.z);
-        const double offset = model.center ? model.center[1] : 0.0;
+        const double offset = offset_of(model.center);
         for (int c = 0; c < C; ++c) {
             f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
             F[i * C + c] = f[c] + offset;
@@ -252,10 +253,7 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         ++t;
         const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
         update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
-        if (model.center) {
-            model.center[0] += importance;
-            model.center[1] += importance * (y[i] - model.center[1]) / model.center[0];
-        }
+        follow(model.center, y[i], importance);
         bool still = true;
         for (int c = 0; c < C; ++c) {
             const T gc = T(g[c] * importance);

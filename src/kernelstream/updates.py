@@ -102,6 +102,9 @@ _SCHEDULES = ("constant", "sqrt", "inverse")
 class OGD(Update):
     r"""Online gradient descent, ``f <- (1 - eta_t lam) f - eta_t l'(f, y) k(x, .)``.
 
+    Where the derivative of the loss has no bound (squared, squared hinge), no step is longer than ``1/k(x, x)``, the
+    one that removes the loss of the row: longer ones would overshoot without end.
+
     Parameters
     ----------
     eta : float
@@ -143,7 +146,7 @@ class OGD(Update):
         return self.eta / math.sqrt(t) if self.schedule == "sqrt" else 1.0 / (self.lam * t)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        eta = self.rate(t)
+        eta = stable_rate(self.rate(t), loss, k_xx)
         return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
     def native(self):
@@ -152,12 +155,19 @@ class OGD(Update):
 
 @register
 class Pegasos(Update):
-    r"""Pegasos, ``eta_t = 1/(lam t)``: ``f <- (1 - 1/t) f - eta_t l'(f, y) k(x, .)`` (Shalev-Shwartz et al. 2007).
+    r"""Pegasos, ``f <- (1 - eta_t lam) f - eta_t l'(f, y) k(x, .)`` with ``eta_t = 1/(lam t)``.
+
+    Where the derivative of the loss has no bound (squared, squared hinge), the first of these steps would overshoot by
+    1/lam, and the next ones more. There the step is the implicit one, ``eta_t = 1/(lam t + k(x, x))``, which takes the
+    derivative at the function after the step and never overshoots.
+
+    Shalev-Shwartz, Singer, Srebro: Pegasos, primal estimated sub-gradient solver for SVM, ICML 2007; Kulis, Bartlett:
+    Implicit online learning, ICML 2010.
 
     Parameters
     ----------
     lam : float
-        Regulariser; the step is ``1/(lam t)``.
+        Regulariser.
     """
 
     name = "pegasos"
@@ -169,7 +179,10 @@ class Pegasos(Update):
         positive("lam", self.lam)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
+        if loss.bound is not None:
+            return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
+        eta = 1.0 / (self.lam * t + k_xx)
+        return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
     def native(self):
         return "pegasos", [self.lam]
@@ -205,9 +218,10 @@ class NORMA(Update):
             raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
-        decay = 1.0 - self.eta * self.lam
+        eta = stable_rate(self.eta, loss, k_xx)
+        decay = 1.0 - eta * self.lam
         if loss.name != "epsilon_insensitive":
-            return decay, -self.eta * loss.gradient(y, f)
+            return decay, -eta * loss.gradient(y, f)
         epsilon = memory[0, 0] if memory[1, 0] else loss.epsilon
         outside = abs(f - y) > epsilon
         memory[0, 0] = max(0.0, epsilon + ((1 - self.nu) if outside else -self.nu) * self.eta)
@@ -308,8 +322,8 @@ class PassiveAggressive(Update):
 
     With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C,
     l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and
-    ``n = 2
-    k(x, x)``.
+    ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that is
+    infinite.
 
     Parameters
     ----------
@@ -338,10 +352,12 @@ class PassiveAggressive(Update):
     def step(self, loss, y, f, k_xx, t, memory):
         g = loss.gradient(y, f)
         n = float(np.dot(g, g)) * k_xx
-        if n == 0.0:
-            return 1.0, -self.C * g if math.inf > self.C else 0.0 * g
-        value = loss.value(y, f)
-        tau = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
+        tau = self.C if math.inf > self.C else 0.0
+        if n != 0.0:
+            value = loss.value(y, f)
+            wanted = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
+            if math.isfinite(wanted):  # else a row next to 0, without a limit: out of reach
+                tau = wanted
         return 1.0, -tau * g
 
     def native(self):
@@ -434,9 +450,8 @@ class CoinBetting(Update):
     far.
 
     With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the
-    reward ``sum -g_s f_s`` (never below 0): ``f = theta (L + R) / (L (G + L))``. No step size anywhere. Each class
-    bets for
-    itself.
+    reward ``sum -g_s f_s`` (never below 0): ``f = theta (1 + R/L) / (G + L)``. No step size anywhere. Each class bets
+    for itself.
     """
 
     name = "coin_betting"
@@ -449,7 +464,8 @@ class CoinBetting(Update):
         np.maximum(L, size, out=L)
         G += size
         np.maximum(R - g * f, 0.0, out=R)
-        new = np.divide(L + R, L * (G + L), out=np.ones_like(L), where=L > 0)
+        ratio = np.divide(R, L, out=np.zeros_like(L), where=L > 0)
+        new = np.divide(1 + ratio, G + L, out=np.ones_like(L), where=L > 0)
         decay = np.divide(new, s, out=np.ones_like(s), where=s > 0)
         tau = -new * g
         s[:] = np.where(L > 0, new, 0.0)
@@ -486,6 +502,11 @@ class Averaged(Update):
 def unwrap(update: Update) -> tuple[Update, bool]:
     """The update that learns, and whether its iterates are averaged."""
     return (get(update.update), True) if isinstance(update, Averaged) else (update, False)
+
+
+def stable_rate(eta: float, loss: Loss, k_xx: float) -> float:
+    """The step eta, or where the derivative of the loss has no bound at most ``1/k(x, x)``."""
+    return 1.0 / k_xx if loss.bound is None and eta * k_xx > 1.0 else eta
 
 
 def check_auto(eta: float | str) -> None:

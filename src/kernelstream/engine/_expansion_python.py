@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from ..budgets import Budget, Row, SupportSet
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update
+from ._center import follow, offset_of
 
 State = dict[str, Any]
 
@@ -69,6 +71,7 @@ class Rule(NamedTuple):
         return cls(loss, update, strategy)
 
 
+@quiet
 def budget_pass(
     expansion: Expansion,
     X: Rows,
@@ -106,7 +109,7 @@ def budget_pass(
     scores = np.empty((len(K), len(state["alpha"])))
     for i in range(len(K)):
         f = S.scores(i)
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -123,9 +126,8 @@ def budget_pass(
             row = Row(i, K[i, : S.n].copy(), k_xx, f * decay, tau, chance, loss.kind, value, gradient)
             budget.absorb(S, row)
         state["t"] += 1
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
+    require_finite(state["alpha"], state.get("budget_w"), memory, scores)
     return scores
 
 
@@ -134,6 +136,7 @@ def plain(loss: Loss, y: float, offset: float, f: np.ndarray) -> tuple[Any, Any]
     return (int(y), f) if loss.kind == "multiclass" else (float(y) - offset, float(f[0]))
 
 
+@quiet
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
@@ -190,12 +193,14 @@ def expansion_pass(
     joined: list[int] = []
     coefficients: list[np.ndarray] = []
     total = np.ones(outputs)
+    consumed = len(F)
     for i in range(len(F)):
         full = len(joined) == room
         if full and stop:
-            return i, np.array(joined, np.int64), np.array(coefficients).reshape(-1, outputs), total
+            consumed = i
+            break
         importance = 1.0 if weight is None else float(weight[i])
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         f = F[i].copy()
         F[i] = (f if M is None else f - M[i] / max(t, 1)) + offset
         if importance == 0.0:
@@ -212,9 +217,7 @@ def expansion_pass(
             chance = 0.0 if u is None else float(u[t - 1 - first])
             tau = growing.admit(tau, float(loss.value(target, score)), gradient, k_xx, chance)
         tau = tau * importance
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
         if np.any(decay != 1.0):
             F[i + 1 :] *= decay
             total *= decay
@@ -225,4 +228,6 @@ def expansion_pass(
                 M[i + 1 :] += G[i, i + 1 :, None] * (tau * t)
             joined.append(i)
             coefficients.append(tau)
-    return len(F), np.array(joined, np.int64), np.array(coefficients).reshape(-1, outputs), total
+    alpha = np.array(coefficients).reshape(-1, outputs)
+    require_finite(F[:consumed], alpha, memory)
+    return consumed, np.array(joined, np.int64), alpha, total

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from ..features.spectra import GUARD, Spectrum
 from ..rows import Rows, dense
 from ..updates import TINY
+from ._center import follow, offset_of
 
 State = dict[str, Any]
 
@@ -17,6 +19,7 @@ State = dict[str, Any]
 TINY_THETA = 1e-20
 
 
+@quiet
 def rrf_pass(
     X: Rows,
     y: np.ndarray,
@@ -71,7 +74,7 @@ def rrf_pass(
         cos, sin = np.cos(u) / root, np.sin(u) / root
         z = np.concatenate([cos, sin])
         f = (w @ z).astype(float)
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -79,9 +82,7 @@ def rrf_pass(
         state["t"] += 1
         target: Any = int(y[i]) if many else float(y[i]) - offset
         rate, g = update.step(loss, target, f if many else float(f[0]), 1.0, state["t"], state["memory"])
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
         g = (np.atleast_1d(g) * importance).astype(w.dtype)
         q = g @ (w[:, D:] * cos - w[:, :D] * sin)
         by_w = np.outer(g, z)
@@ -94,6 +95,7 @@ def rrf_pass(
         state["pending"] += (1.0, rate - state["pending"][1])
         if state["pending"][0] >= batch_size:
             rrf_finish(state, eta_g)
+    require_finite(w, state["G"], state["theta"], state["H"], state["memory"], scores)
     return scores
 
 

@@ -17,11 +17,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from .. import engine as engines
+from .._overflow import SCORING
 from ..random import seed_from
-from ..rows import Rows, concat, drop, host, is_tensor, pack, unpack
+from ..rows import MODERATE, Rows, concat, drop, host, is_tensor, pack, unpack
 from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
 from ._hooks import Hooks, State
-from ._state import check_state, check_tensor, widen_rows
+from ._state import COLUMNS, check_state, check_tensor, scaled_rows, widen_rows
+from ._units import check_moderate
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
@@ -54,7 +56,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if classes is None and sample_weight is None:
             hot = self._hot_call(X, y)
             if hot is not None:
-                scores = self._learn(self._state, X, hot, None)
+                scores = self._learn(self._state, X, hot, self._set_aside(hot, None))
                 return scores[:, 0] if scores.shape[1] == 1 else scores
         return self._learn_checked(X, y, classes, sample_weight, fresh=False)
 
@@ -143,6 +145,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             weight = np.ascontiguousarray(weight)
+            check_moderate(weight, str(X.dtype).rpartition(".")[2], "sample_weight")
         y, declared = self._check_target(y, classes, X.shape[0], weight, fresh)
         if fresh:
             self._start(X, declared)
@@ -165,6 +168,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C")
         if sp.issparse(X):
             X.sum_duplicates()
+        check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
         self._check_rows(X)
         if self.standardize and sp.issparse(X):
             raise ValueError(
@@ -185,7 +189,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             "warm_count": 0,
         }
         if self.standardize:
-            state |= {"x_count": 0.0, "x_mean": np.zeros(X.shape[1]), "x_m2": np.zeros(X.shape[1])}
+            state |= {"x_count": 0.0} | {name: np.zeros(X.shape[1]) for name in COLUMNS}
         self._forget()
         if not self._at_once:
             self._begin(state)
@@ -236,7 +240,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if not self.standardize:
             return X
         X = np.array(host(X), order="C")
-        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], state["x_mean"], state["x_m2"])
+        moments = (state[name] for name in COLUMNS)
+        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], *moments)
         return X
 
     # ---------------------------------------------------------------- warm-up
@@ -262,8 +267,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         state["t"] = 0
         if self.standardize:
             state["x_count"] = 0.0
-            state["x_mean"][:] = 0.0
-            state["x_m2"][:] = 0.0
+            for name in COLUMNS:
+                state[name][:] = 0.0
         self._forget_rows(state)
         weight = self._row_weights(state, y, weight)
         X = self._standardized(state, X, weight)
@@ -302,8 +307,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
         if self.standardize:
-            X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
-        return self._score(state, X)
+            X = scaled_rows(host(X), state)
+        scores = self._score(state, X)
+        if not self._ops.all_finite(scores):
+            raise ValueError(SCORING)
+        return scores
 
     def _check_state(self) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself."""
@@ -333,27 +341,28 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _forget(self) -> None:
         self._sync()
         self._cache: dict[Any, Any] = {}
-        self._hot: tuple[np.dtype, int, Any] | None = None
+        self._hot: tuple[np.dtype, int, Any, int] | None = None
 
     def _warm_caches(self) -> None:
         """Allow the short path of plain calls once nothing about a row needs a decision."""
         state = self._state
         plain = not (state["warm_rows"] or self.standardize or hasattr(self, "feature_names_in_") or self._weighs())
-        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_finite) if plain else None
+        most = MODERATE[state["dtype"]]
+        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most) if plain else None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
     @staticmethod
-    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any]) -> bool:
+    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
         """Whether the rows need neither a conversion nor a closer look."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
-            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X)
+            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
         if type(X) in (sp.csr_array, sp.csr_matrix):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
-            return bool(plain and X.has_canonical_format and hot[2](X.data))
+            return bool(plain and X.has_canonical_format and hot[2](X.data, hot[3]))
         return False
 
     def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
@@ -375,11 +384,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         y : a label, or a number for a regressor
         """
         hot = self.__dict__.get("_hot")
-        if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1]:
+        if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
             target = self._hot_row(y)
             if target is not None:
                 self._check_rows(X)
-                self._learn(self._state, X, target, None)
+                self._learn(self._state, X, target, self._set_aside(target, None))
                 return
         self._learn_checked(X, np.array([y]), None, None, fresh=False)
 

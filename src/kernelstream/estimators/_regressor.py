@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
+from ..engine._ranges import DOUBT, FAR, HIGH, LOW, TOTAL, bulk, no_targets
 from ._base import State, StreamEstimator
+from ._units import check_moderate
+
+RARE = 16  # at most one row in so many of the first is a glitch
+CALLER = 5  # how far the caller of ``learn`` is from the warning
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
@@ -53,8 +58,40 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         assert_all_finite(y, input_name="y")
         return y, None
 
+    def _admit(self, *args, **kwargs):
+        X, y, weight = super()._admit(*args, **kwargs)
+        check_moderate(y, self._state["dtype"], "y")
+        return X, y, weight
+
     def _run(self, X, y, weight):
-        return self._advance(X, y, weight)[:, 0]
+        return self._advance(X, y, self._set_aside(y, weight))[:, 0]
+
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        seen = self._seen_targets()
+        before = seen[TOTAL, 0]
+        weight = self._ops.set_aside(y, weight, seen)
+        if not before and seen[TOTAL, 0]:
+            _warn(seen)
+        return weight
+
+    def _seen_targets(self) -> np.ndarray:
+        """What is remembered of the targets so far."""
+        state = self._state
+        if "target_range" not in state:
+            state["target_range"] = no_targets(state["n_outputs"])
+        return state["target_range"]
+
+    def _renew(self) -> None:
+        """Without the glitches among the very first rows, for which there was no range yet; a few of many, if any."""
+        state, seen = self._state, self._seen_targets()
+        y = state["warm_y"]
+        for o, column in enumerate(y.reshape(len(y), -1).T):
+            low, high = bulk(column[state["warm_weight"] > 0])
+            glitch = (column < low) | (column > high)
+            if 0 < np.count_nonzero(glitch) <= len(y) / RARE:
+                state["warm_weight"] = np.where(glitch, 0.0, state["warm_weight"])
+                seen[LOW, o], seen[HIGH, o] = low, high
+        super()._renew()
 
     def _loss_now(self, state: State) -> losses.Loss:
         return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
@@ -66,10 +103,23 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y[:, None], weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
-        return np.array([y], np.float64) if type(y) in (float, int) and math.isfinite(y) else None
+        plain = type(y) in (float, int) and self._hot is not None and abs(y) < 2.0 ** self._hot[3]
+        return np.array([y], np.float64) if plain else None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:
             return None
         y = np.ascontiguousarray(y, np.float64)
-        return y if self._hot[2](y) else None
+        return y if self._hot[2](y, self._hot[3]) else None
+
+
+def _warn(seen: np.ndarray) -> None:
+    """Say once that a row was set aside."""
+    o = int(seen[DOUBT].argmax())
+    warnings.warn(
+        f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
+        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them comes "
+        f"in short order",
+        RuntimeWarning,
+        stacklevel=CALLER,
+    )

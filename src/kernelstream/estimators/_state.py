@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..rows import concat, dense, drop, pack, unpack
+from ..engine._ranges import scaled
+from ..rows import MODERATE, concat, dense, drop, pack, unpack
+from ._units import check_moderate
 
 State = dict[str, Any]
+
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what is known of every column, for scaling
 
 # Entries that every state has: least value.
 _COUNTS = {"n_features": 1, "seed": 0, "t": 0, "n_outputs": 1, "warm_rows": 0, "warm_count": 0}
@@ -31,7 +35,7 @@ def check_state(state: State, shapes: dict[str, tuple[tuple[int, ...], str]]) ->
     _check_classes(state)
     _check_kept(state)
     d = int(state["n_features"])
-    own = {name: ((d,), "float64") for name in ("x_mean", "x_m2") if name in state}
+    own = {name: ((d,), "float64") for name in COLUMNS if "x_count" in state}
     for name, (shape, dtype) in (own | shapes).items():
         value = state.get(name)
         if not isinstance(value, np.ndarray) or value.shape != shape or value.dtype != dtype:
@@ -55,13 +59,21 @@ def check_tensor(est: Any, X: Any, reset: bool) -> None:
     if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
         wanted = "float32 or float64" if reset else est._state["dtype"]
         raise ValueError(f"{name} takes tensors of {wanted}, got {kind}: convert them with .to()")
-    if not bool(X.isfinite().all()):
-        raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+    if not bool((X.abs() < 2.0 ** MODERATE[kind]).all()):
+        if not bool(X.isfinite().all()):
+            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+        check_moderate(X.detach().cpu().numpy(), kind, "X")
     if reset:
         est.n_features_in_ = X.shape[1]
         est.__dict__.pop("feature_names_in_", None)
     elif X.shape[1] != est.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
+
+
+def scaled_rows(X: np.ndarray, state: State) -> np.ndarray:
+    """Rows scaled by the moments of the columns, in the type of the model."""
+    mean, m2, low, high, _ = (state[name] for name in COLUMNS)
+    return scaled(X, state["x_count"], mean, m2, low, high).astype(state["dtype"])
 
 
 def check_count(state: State, name: str, least: int = 0) -> None:
@@ -113,9 +125,9 @@ def _check_kept(state: State) -> None:
 
 def widen_rows(state: State, d: int) -> None:
     """Entries that every family may have, for rows of width d: the moments of the columns and the rows kept."""
-    for name in ("x_mean", "x_m2"):
+    for name in COLUMNS:
         if name in state:
-            state[name] = pad_columns(state[name], d)  # mean and deviation of a column of zeros
+            state[name] = pad_columns(state[name], d)  # as of a column of zeros
     widen_packed("warm_X", state, d)
     state["n_features"] = d
 

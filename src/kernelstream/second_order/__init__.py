@@ -7,7 +7,7 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
-from .statistics import append, factor, flush, start, totals, widen
+from .statistics import append, factor, flush, more_ridge, start, totals, widen
 
 __all__ = [
     "LeastSquares",
@@ -21,6 +21,7 @@ __all__ = [
     "factor",
     "flush",
     "make",
+    "more_ridge",
     "start",
     "totals",
     "widen",

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from .._overflow import LEARNING, require_finite
+
 State = dict[str, Any]
 
 GROWTH = 1e6  # a row at the end of the window counts at most so many times one at its start
@@ -58,7 +60,7 @@ def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.
     sums = np.concatenate([beta, c[:, :1]], axis=1).T @ Z  # in one go through the window
     b, zsum = fade * (state["b"] + sums[:-1]), fade * (state["zsum"] + sums[-1])
     counts = np.where(c > 0, c, np.inf)  # a row that does not count in A adds nothing
-    yy = fade * (state["yy"] + (beta * beta / counts).sum(axis=0))
+    yy = fade * (state["yy"] + (beta * (beta / counts)).sum(axis=0))
     return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
 
 
@@ -74,6 +76,7 @@ def flush(state: State, forgetting: float) -> None:
         rows = Z if (c == 1).all() else np.sqrt(c)[:, None] * Z
         if c.any():
             _add_products(gram, g, rows)
+    require_finite(state["b"], np.einsum("gii->gi", gram))  # which bounds the rest of the matrices
     state["n_window"] = 0
     if forgetting < 1:
         fade = forgetting**n
@@ -127,8 +130,11 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
 
 
 def more_ridge(A: np.ndarray, ridge: float) -> float:
-    """The next ridge to try where ``A + ridge I`` is singular to rounding."""
-    return max(10 * ridge, 1e-15 * float(np.trace(A)), 1e-300)
+    """The next ridge to try where ``A + ridge I`` is singular to rounding; ValueError where none would help."""
+    more = max(10 * ridge, 1e-15 * float(np.trace(A)), 1e-300)
+    if not np.isfinite(more) or not np.isfinite(A).all():
+        raise ValueError(LEARNING)
+    return more
 
 
 def widen(state: State, r: int, forgetting: float) -> None:
