@@ -130,6 +130,9 @@ struct PassiveAggressive : Update {
     }
 };
 
+constexpr double reach = 10.0;   // deviations of the target up to which a residual counts, where steps are automatic
+constexpr double settled = 8.0;  // rows after which the deviation is one to go by
+
 // The step scale "auto": factor / sqrt(mean k(x, x)), in regression times 0.3 x the running deviation of the target.
 // Rows of memory, of which only column 0 counts: rows so far; mean and sum of squared deviations of the target; mean k(x, x).
 inline double auto_rate(double factor, const Loss& loss, const Row& row, double* memory) {
@@ -144,6 +147,14 @@ inline double auto_rate(double factor, const Loss& loss, const Row& row, double*
     return rate * 0.3 * std::sqrt(m2 / count);
 }
 
+// The derivative of a row after auto_rate, at most `reach` deviations of the target where it has no bound.
+inline void within_reach(const Loss& loss, const Row& row, const double* memory, double* g) {
+    const double count = memory[0], squares = memory[2 * row.C];
+    if (loss.kind != Kind::regression || loss.bounded || count <= settled) return;
+    const double most = reach * std::sqrt(squares / count);
+    g[0] = std::min(std::max(g[0], -most), most);
+}
+
 constexpr double tiny = 1e-12;
 
 struct NormAdaGrad : Update {
@@ -153,6 +164,7 @@ struct NormAdaGrad : Update {
         std::fill_n(decay, row.C, 1.0);
         const double rate = eta > 0 ? eta : auto_rate(8.0, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
+        if (eta <= 0) within_reach(loss, row, memory, tau);
         double* squares = memory + 4 * row.C;
         for (int c = 0; c < row.C; ++c) {
             squares[c] += tau[c] * tau[c] * row.k_xx;
@@ -168,6 +180,7 @@ struct AdaGrad : Update {
         if (memory[4 * row.C] != weights) weights = memory[4 * row.C], factor = 14.0 / std::sqrt(weights);
         decay[0] = eta > 0 ? eta : auto_rate(factor, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
+        if (eta <= 0) within_reach(loss, row, memory, tau);
     }
 
   private:

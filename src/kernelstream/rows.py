@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 #: Rows, targets and weights stay below 2 to this, by the type of the model: sums of their squares stay finite.
-MODERATE = {"float64": 333, "float32": 50}
+MODERATE = {"float64": 500, "float32": 50}
 
 Rows = Any  # np.ndarray (n, d), or a scipy CSR matrix / array of that shape, or a torch tensor for the torch engine
 

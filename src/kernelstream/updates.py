@@ -24,6 +24,8 @@ _REGISTRY: dict[str, type[Update]] = {}
 _FORMER = {"ada_grad": "adagrad", "norm_ada_grad": "norm_adagrad"}  # names that model files may still carry
 
 TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
+REACH = 10.0  # deviations of the target up to which a residual counts, where steps are automatic
+SETTLED = 8  # rows after which the deviation is one to go by
 
 
 def register(cls: type[Update]) -> type[Update]:
@@ -375,7 +377,8 @@ class NormAdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``8 / sqrt(m)``, m the mean k(x, x), in regression times 0.3 × the running standard
-        deviation of the target (``docs/default_update.md`` has the measurements).
+        deviation of the target (``docs/default_update.md`` has the measurements), of which no residual then counts
+        for more than ten.
     """
 
     name = "norm_adagrad"
@@ -390,8 +393,11 @@ class NormAdaGrad(Update):
         check_auto(self.eta)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if isinstance(self.eta, str) else self.eta
+        automatic = isinstance(self.eta, str)
+        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if automatic else self.eta
         g = loss.gradient(y, f)
+        if automatic:
+            g = within_reach(g, loss, memory)
         memory[4] += g * g * k_xx
         size = np.sqrt(memory[4] + TINY)
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
@@ -411,7 +417,8 @@ class AdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``14 / sqrt(P m)`` with P weights per output and m the mean z'z, in regression times 0.3 ×
-        the running standard deviation of the target (``docs/default_update.md`` has the measurements).
+        the running standard deviation of the target (``docs/default_update.md`` has the measurements), of which no
+        residual then counts for more than ten.
     """
 
     name = "adagrad"
@@ -432,7 +439,12 @@ class AdaGrad(Update):
         return memory
 
     def step(self, loss, y, f, k_xx, t, memory):
-        return self.rate(loss, y, k_xx, memory), loss.gradient(y, f)
+        eta = self.rate(loss, y, k_xx, memory)
+        return eta, self.limited(loss.gradient(y, f), loss, memory)
+
+    def limited(self, g: Any, loss: Loss, memory: np.ndarray) -> Any:
+        """The derivative of the last row that :meth:`rate` was asked for, as it counts."""
+        return within_reach(g, loss, memory) if isinstance(self.eta, str) else g
 
     def rate(self, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:
         """eta_t, which does not depend on the score."""
@@ -537,3 +549,15 @@ def auto_rate(factor: float, loss: Loss, y: Any, k_xx: float, memory: np.ndarray
     memory[1, 0] += delta / memory[0, 0]
     memory[2, 0] += delta * (y - memory[1, 0])
     return rate * 0.3 * math.sqrt(memory[2, 0] / memory[0, 0])
+
+
+def within_reach(g: Any, loss: Loss, memory: np.ndarray) -> Any:
+    """The derivative g of a row after :func:`auto_rate`: at most REACH deviations of the target, where it has no bound.
+
+    One row can then not throw the weights, and what AdaGrad remembers of it does not end the learning.
+    """
+    count, squares = memory[0, 0], memory[2, 0]
+    if loss.kind != "regression" or loss.bound is not None or count <= SETTLED:
+        return g
+    reach = REACH * math.sqrt(squares / count)
+    return min(max(g, -reach), reach)

@@ -127,10 +127,10 @@ def _divided(X: np.ndarray, count: float, m2: np.ndarray) -> np.ndarray:
     return np.divide(X, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
 
 
-def bulk(values: np.ndarray) -> tuple[float, float]:
+def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:
     """The range of some numbers (n,) without those far outside that of the others.
 
-    It starts with the middle half of them and grows as long as the next number is not far.
+    It starts with the middle half of them and grows as long as there is a number within ``far`` times its width.
     """
     v = np.sort(values)
     first, last = len(v) // 4, len(v) - 1 - len(v) // 4
@@ -138,8 +138,8 @@ def bulk(values: np.ndarray) -> tuple[float, float]:
         return float(v[0]), float(v[-1])
     while True:
         width = v[last] - v[first]
-        low = int(np.searchsorted(v, v[first] - FAR * width))
-        high = int(np.searchsorted(v, v[last] + FAR * width, side="right")) - 1
+        low = int(np.searchsorted(v, v[first] - far * width))
+        high = int(np.searchsorted(v, v[last] + far * width, side="right")) - 1
         if (low, high) == (first, last):
             return float(v[low]), float(v[high])
         first, last = low, high

@@ -21,6 +21,7 @@ from .._overflow import SCORING
 from ..random import seed_from
 from ..rows import MODERATE, Rows, concat, drop, host, is_tensor, pack, unpack
 from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
+from ._first_rows import odd_cells
 from ._hooks import Hooks, State
 from ._state import COLUMNS, check_state, check_tensor, scaled_rows, widen_rows
 from ._units import check_moderate
@@ -205,17 +206,19 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
         state = self._state
         if not state["warm_rows"]:
-            return self._step(X, y, weight)
+            return self._step(X, y, self._set_aside(y, weight))
         parts = []
         start, n = 0, X.shape[0]
         while start < n:
             if not state["warm_rows"]:
-                parts.append(self._step(X[start:], y[start:], None if weight is None else weight[start:]))
+                ws = self._set_aside(y[start:], None if weight is None else weight[start:])
+                parts.append(self._step(X[start:], y[start:], ws))
                 break
-            stop = _rows_until(weight, start, n, _next_point(state) - state["warm_count"])
+            kept = state["warm_count"]
+            stop = _rows_until(weight, start, n, _next_point(state) - kept)
             Xs, ys = host(X[start:stop]), y[start:stop]
-            ws = None if weight is None else weight[start:stop]
-            if state["warm_count"] == 0:
+            ws = self._set_aside(ys, None if weight is None else weight[start:stop])
+            if kept == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
             else:
                 parts.append(self._step(Xs, ys, ws))
@@ -223,7 +226,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             if state["warm_count"] == state["warm_rows"]:
                 self._renew()
                 self._drop_kept()
-            elif state["warm_count"] and state["warm_count"] & (state["warm_count"] - 1) == 0:
+            elif state["warm_count"] > kept and state["warm_count"] & (state["warm_count"] - 1) == 0:
                 self._renew()
             start = stop
         return np.concatenate(parts)
@@ -263,7 +266,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _renew(self) -> None:
         """Estimate from the kept rows, then learn them again from the start."""
         state = self._state
-        X, y, weight = unpack("warm_X", state), state["warm_y"], state["warm_weight"]
+        X, y = unpack("warm_X", state), state["warm_y"]
+        weight = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
         if self.standardize:
             state["x_count"] = 0.0
@@ -271,11 +275,16 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
                 state[name][:] = 0.0
         self._forget_rows(state)
         weight = self._row_weights(state, y, weight)
+        trusted = weight > 0
         X = self._standardized(state, X, weight)
-        self._estimate(state, X)
+        self._estimate(state, X if trusted.all() else X[trusted])
         self._forget()
         self._reset(state)
         self._learn(state, X, self._encode(state, y), weight)
+
+    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the kept rows, 0 for those with a glitch."""
+        return np.where(odd_cells(X), 0.0, weight)
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_row_weights` counted."""

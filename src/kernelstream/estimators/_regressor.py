@@ -11,11 +11,11 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from .. import losses
-from ..engine._ranges import DOUBT, FAR, HIGH, LOW, TOTAL, bulk, no_targets
+from ..engine._ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ._base import State, StreamEstimator
+from ._first_rows import odd_ones
 from ._units import check_moderate
 
-RARE = 16  # at most one row in so many of the first is a glitch
 CALLER = 5  # how far the caller of ``learn`` is from the warning
 
 
@@ -64,7 +64,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return X, y, weight
 
     def _run(self, X, y, weight):
-        return self._advance(X, y, self._set_aside(y, weight))[:, 0]
+        return self._advance(X, y, weight)[:, 0]
 
     def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         seen = self._seen_targets()
@@ -81,17 +81,14 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             state["target_range"] = no_targets(state["n_outputs"])
         return state["target_range"]
 
-    def _renew(self) -> None:
-        """Without the glitches among the very first rows, for which there was no range yet; a few of many, if any."""
-        state, seen = self._state, self._seen_targets()
-        y = state["warm_y"]
+    def _trusted(self, X, y, weight):
+        weight = super()._trusted(X, y, weight)
+        seen = self._seen_targets()
         for o, column in enumerate(y.reshape(len(y), -1).T):
-            low, high = bulk(column[state["warm_weight"] > 0])
-            glitch = (column < low) | (column > high)
-            if 0 < np.count_nonzero(glitch) <= len(y) / RARE:
-                state["warm_weight"] = np.where(glitch, 0.0, state["warm_weight"])
-                seen[LOW, o], seen[HIGH, o] = low, high
-        super()._renew()
+            odd = odd_ones(column, FAR)
+            seen[LOW, o], seen[HIGH, o] = column[~odd].min(), column[~odd].max()
+            weight = np.where(odd, 0.0, weight)
+        return weight
 
     def _loss_now(self, state: State) -> losses.Loss:
         return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
@@ -118,8 +115,8 @@ def _warn(seen: np.ndarray) -> None:
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
-        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them comes "
-        f"in short order",
+        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them "
+        f"comes in short order",
         RuntimeWarning,
         stacklevel=CALLER,
     )

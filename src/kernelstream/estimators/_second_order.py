@@ -193,7 +193,7 @@ class ManyTargets(StreamRegressor):
         return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
 
     def _run(self, X, y, weight):
-        return self._public(self._advance(X, y, self._set_aside(y, weight)))
+        return self._public(self._advance(X, y, weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

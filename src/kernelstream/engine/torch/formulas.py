@@ -9,10 +9,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...updates import NormAdaGrad
+from ... import updates
 
 TINY = tl.constexpr(1e-12)
-AUTO = tl.constexpr(NormAdaGrad.AUTO)
+AUTO = tl.constexpr(updates.NormAdaGrad.AUTO)
+REACH = tl.constexpr(updates.REACH)
+SETTLED = tl.constexpr(float(updates.SETTLED))
 
 
 @triton.jit
@@ -220,7 +222,11 @@ def step_of(
                 delta = target.to(tl.float64) - a1
                 y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
                 squares = a2 + delta * (target.to(tl.float64) - y_mean)
-                eta = eta * 0.3 * tl.sqrt(squares.to(ACC) * share)
+                deviation = tl.sqrt(squares.to(ACC) * share)
+                eta = eta * 0.3 * deviation
+                if LOSS == "squared":
+                    most = tl.where(n > SETTLED, REACH * deviation, float("inf"))
+                    g = tl.minimum(tl.maximum(g, -most), most)
                 a1 = tl.where(act, y_mean, a1)
                 a2 = tl.where(act, squares, a2)
             a0 = tl.where(act, n, a0)
