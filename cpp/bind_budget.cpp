@@ -182,6 +182,7 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
                        first, at, F.data());
         require_finite((at.row - start) * C, F.data() + start * C);
         require_finite(C * N, S.alpha);
+        require_finite(N, S.diag);
         require_finite(C * P, S.w);
         require_finite(memory.size(), memory.data());
     }

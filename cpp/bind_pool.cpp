@@ -111,6 +111,7 @@ template <class T>
 void require_finite(const std::vector<PoolMember<T>>& members) {
     for (const auto& member : members) {
         ks::require_finite(member.S.C * member.S.capacity, member.S.alpha);
+        ks::require_finite(member.S.capacity, member.S.diag);
         ks::require_finite(member.S.C * member.joining.q, member.joining.coefficients);
     }
 }

@@ -127,7 +127,7 @@ def budget_pass(
             budget.absorb(S, row)
         state["t"] += 1
         follow(center, float(y[i]), importance)
-    require_finite(state["alpha"], state.get("budget_w"), memory, scores)
+    require_finite(state["alpha"], state["diag"], state.get("budget_w"), memory, scores)
     return scores
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import budgets, losses, updates
+from .._overflow import require_finite
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
@@ -218,6 +219,7 @@ class BudgetEstimator(StreamEstimator):
         new = n + len(coefficients)
         self._make_room(state, new)
         put(n)
+        require_finite(state["diag"][n:new])
         state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
         if "born" in state:
             state["born"][n:new] = born
