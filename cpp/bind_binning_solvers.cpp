@@ -126,9 +126,14 @@ std::int64_t bound_pass(Matrix<const std::int32_t> cells, std::size_t width, Vec
         require(cells.data()[k] >= 0 && std::size_t(cells.data()[k]) < width, "cell out of range");
     const CellModel<T> model{W.data(), scale.data(), data_or_null(G), memory.data(), data_or_null(center)};
     std::vector<double> scratch(3 * C);
+    bool finite = true;
     nb::gil_scoped_release release;
-    return cell_pass<T>(m, R, width, int(C), cells.data(), y.data(), data_or_null(weight), model, t, *loss, *update,
-                        F.data(), scratch.data());
+    t = cell_pass<T>(m, R, width, int(C), cells.data(), y.data(), data_or_null(weight), model, t, *loss, *update, F.data(), finite,
+                     scratch.data());
+    require_finite(finite);
+    require_finite(F.size(), F.data());
+    require_finite(memory.size(), memory.data());
+    return t;
 }
 
 template <class T>

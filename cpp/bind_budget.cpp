@@ -136,6 +136,9 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(
     nb::gil_scoped_release release;
     const std::size_t consumed = expansion_pass<T>(block, G.data(), *loss, *update, growing.get(), memory.data(),
                                                    data_or_null(center), t, stop, members, scratch.data());
+    require_finite(consumed * C, F.data());
+    require_finite(members.q * C, coefficients.data());
+    require_finite(memory.size(), memory.data());
     return {consumed, members.q};
 }
 
@@ -180,6 +183,11 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
         nb::gil_scoped_release release;
         budget_pass<T>(S, *budget, y.data(), data_or_null(weight), data_or_null(u), memory.data(), data_or_null(center), *loss, *update,
                        first, at, F.data());
+        require_finite((at.row - start) * C, F.data() + start * C);
+        require_finite(C * N, S.alpha);
+        require_finite(N, S.diag);
+        require_finite(C * P, S.w);
+        require_finite(memory.size(), memory.data());
     }
     return {at.row, at.t, S.n, std::move(S.blends)};
 }

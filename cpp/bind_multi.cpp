@@ -76,6 +76,9 @@ void bound_family_pass(Matrix<const T> P, std::vector<double> stretch, Vector<co
     {
         nb::gil_scoped_release release;
         family_pass<T>(n, P.shape(1), int(C), P.data(), y.data(), members, threads);
+        for (const auto& member : members)
+            for (const T* weights : {member.model.W, member.model.G, member.model.mean}) require_finite(2 * C * member.D, weights);
+        require_finite(F.size(), F.data());
     }
     for (std::size_t k = 0; k < m; ++k) states[k]["t"] = members[k].t;
 }

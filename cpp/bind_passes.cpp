@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 #include "known.hpp"
 #include "linear_pass.hpp"
+#include "ranges.hpp"
 
 using namespace ks;
 
@@ -32,17 +33,30 @@ std::int64_t bound_linear_pass(Matrix<const T> Z, Vector<const double> y, Maybe<
     if (trig && row.size() < P) row.resize(P);
     const Source<T> source{Z.data(), trig ? row.data() : nullptr, T(1 / std::sqrt(double(P / 2)))};
     nb::gil_scoped_release release;
-    return linear_pass<T>(m, P, int(C), source, y.data(), data_or_null(weight), model, t, *loss, *update, unit,
-                          F.data(), scratch.data());
+    t = linear_pass<T>(m, P, int(C), source, y.data(), data_or_null(weight), model, t, *loss, *update, unit, F.data(),
+                       scratch.data());
+    for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
+    require_finite(F.size(), F.data());
+    require_finite(memory.size(), memory.data());
+    return t;
 }
 
 template <class T>
 double bound_standardize(Matrix<T> X, Maybe<Vector<const double>> weight, double count, Vector<double> mean,
-                         Vector<double> m2) {
-    require(mean.shape(0) == X.shape(1) && m2.shape(0) == X.shape(1), "mean and m2 need one entry per column");
+                         Vector<double> m2, Vector<double> low, Vector<double> high, Vector<double> doubt) {
+    for (const auto* column : {&mean, &m2, &low, &high, &doubt})
+        require(column->shape(0) == X.shape(1), "moments and ranges need one entry per column");
     require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
     nb::gil_scoped_release release;
-    return standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count, mean.data(), m2.data());
+    return standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
+                          {mean.data(), m2.data(), low.data(), high.data(), doubt.data()});
+}
+
+// y (n, k) as one array of n k numbers; weight and out (n).
+std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> weight, Matrix<double> seen, Vector<double> out) {
+    const std::size_t n = out.shape(0), k = seen.shape(1);
+    require(y.size() == n * k && seen.shape(0) == 5 && (!weight || weight->shape(0) == n), "targets and weights do not fit");
+    return set_aside(n, k, y.data(), data_or_null(weight), seen.data(), out.data());
 }
 
 template <class T>
@@ -52,7 +66,7 @@ void bind(nb::module_& m) {
           nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
           nb::arg(), nb::arg(), nb::arg().noconvert());
     m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
-          nb::arg().noconvert(), nb::arg().noconvert());
+          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
 }
 
 }  // namespace
@@ -62,4 +76,6 @@ void bind_passes(nb::module_& m) {
     bind<double>(m);
     m.def("has_loss", [](const std::string& name) { return is_known(make_loss, name); });
     m.def("has_update", [](const std::string& name) { return is_known(make_update, name); });
+    m.def("set_aside", &bound_set_aside, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().noconvert(),
+          nb::arg().noconvert());
 }

@@ -110,6 +110,15 @@ std::vector<PoolMember<T>> pool_members(nb::list specs, const PoolBlock<T>& bloc
     return members;
 }
 
+template <class T>
+void require_finite(const std::vector<PoolMember<T>>& members) {
+    for (const auto& member : members) {
+        ks::require_finite(member.S.C * member.S.capacity, member.S.alpha);
+        ks::require_finite(member.S.capacity, member.S.diag);
+        ks::require_finite(member.S.C * member.joining.q, member.joining.coefficients);
+    }
+}
+
 // What the pass leaves behind in the states; returns for every learner how many rows have joined a set that only grows.
 template <class T>
 std::vector<std::size_t> settle(nb::list specs, const std::vector<PoolMember<T>>& members) {
@@ -132,6 +141,8 @@ std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size
     {
         nb::gil_scoped_release release;
         pool_pass<T>(block, start, y.shape(0), y.data(), data_or_null(weights), members, threads);
+        ks::require_finite(F.size(), F.data());
+        require_finite(members);
     }
     return settle<T>(specs, members);
 }
@@ -161,6 +172,8 @@ std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std
         nb::gil_scoped_release release;
         t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), smoothing, members, threads, F.data(),
                                hedge, t, past, regression ? range->data() : nullptr, scores.data());
+        ks::require_finite(F.size(), F.data());
+        require_finite(members);
     }
     whole["t"] = t;
     whole["history_stride"] = past.stride;

@@ -48,8 +48,13 @@ struct RrfCall {
         const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
         const auto pass = [&](const auto& spectrum) {
             nb::gil_scoped_release release;
-            return rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *loss,
-                               *update, F.data(), scratch);
+            const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *loss,
+                                                 *update, F.data(), scratch);
+            for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
+            for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(theta.shape(0), numbers);
+            require_finite(F.size(), F.data());
+            require_finite(memory.size(), memory.data());
+            return end;
         };
         if (low_rank) return pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h});
         return pass(DiagonalSpectrum<T>{d, D, Q, centred, E.data(), v, h});

@@ -36,6 +36,10 @@ void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> 
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
     learn_block(blas, h, j, n, Z.data(), y.data(), weight.data(), *rule, F.data(), s.data(), c.data(), beta.data(), work);
+    require_finite(F.size(), F.data());
+    require_finite(n, s.data());
+    require_finite(n, h.kappa + j);
+    require_finite(n * h.k, h.tau + j * h.k);
 }
 
 void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
@@ -78,6 +82,9 @@ void bound_diagonal_pass(Matrix<const double> Z, Matrix<const double> y, Maybe<V
     require(!weight || weight->shape(0) == n, "weight needs one entry per row");
     nb::gil_scoped_release release;
     diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), *rule, A.data(), W.data(), F.data());
+    require_finite(F.size(), F.data());
+    require_finite(A.size(), A.data());
+    require_finite(W.size(), W.data());
 }
 
 template <class T>

@@ -12,9 +12,9 @@ using namespace nb::literals;
 
 namespace {
 
+using ks::Array;
 using ks::Matrix;
 using ks::Vector;
-template <class T> using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;  // any number of axes
 
 // Other threads run during a call that takes long enough for them to notice; handing over costs more than one row.
 struct Release {
@@ -45,6 +45,14 @@ bool all_finite(Array<const T> X) {
     return ks::all_finite<T>(X.size(), X.data());
 }
 
+template <class T>
+bool all_below(Array<const T> X, int exponent) {
+    constexpr int most = std::numeric_limits<T>::max_exponent;
+    ks::require(exponent > -most && exponent <= most, "all_below: no such exponent");
+    Release unlocked(X.size());
+    return ks::all_below<T>(X.size(), X.data(), exponent);
+}
+
 template <class T, class I>
 void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Matrix<const T> W,
                 Matrix<T> out) {
@@ -69,6 +77,7 @@ void bind_for(nb::module_& m) {
     m.def("exp_scaled", &exp_scaled<T>, "X"_a.noconvert(), "c"_a, "clip"_a = true,
           "X <- exp(-c X) in place; with clip, negative entries count as 0.");
     m.def("all_finite", &all_finite<T>, "X"_a.noconvert(), "False when X holds a NaN or an infinity.");
+    m.def("all_below", &all_below<T>, "X"_a.noconvert(), "exponent"_a, "False when some |X| reaches 2^exponent, or is NaN.");
     m.def("csr_matmul", &csr_matmul<T, std::int32_t>, "data"_a.noconvert(), "indices"_a.noconvert(),
           "indptr"_a.noconvert(), "W"_a.noconvert(), "out"_a.noconvert(), "out (m, D) <- A W, A in CSR, W (d, D).");
     m.def("csr_matmul", &csr_matmul<T, std::int64_t>, "data"_a.noconvert(), "indices"_a.noconvert(),

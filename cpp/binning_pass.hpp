@@ -1,9 +1,10 @@
 // Online learning on random binning features over one block, rows in order; the same recursion as linear_pass.hpp, where a row
 // has one entry z = 1/sqrt(R) in each of R columns.
 // In:  cells (R, m), the column of each row within each grid of `width` columns; y (m).  Changed: W (R width, C) and whatever
-// the update carries.  Out: F (m, C), the scores before each update.
+// the update carries.  Out: F (m, C), the scores before each update; `finite` whether all numbers that changed are.
 #pragma once
 
+#include "center.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
 
@@ -21,12 +22,12 @@ struct CellModel {
 template <class T>
 std::int64_t cell_pass(std::size_t m, std::size_t R, std::size_t width, int C, const std::int32_t* cells, const double* y,
                        const double* weight, const CellModel<T>& model, std::int64_t t, const Loss& loss,
-                       const Update& update, double* F, double* scratch) {
+                       const Update& update, double* F, bool& finite, double* scratch) {
     double *f = scratch, *decay = scratch + C, *tau = scratch + 2 * C;
     const double z = 1.0 / std::sqrt(double(R));
     for (std::size_t i = 0; i < m; ++i) {
         const auto at = [&](std::size_t r) { return (r * width + std::size_t(cells[r * m + i])) * C; };
-        const double offset = model.center ? model.center[1] : 0.0;
+        const double offset = offset_of(model.center);
         for (int c = 0; c < C; ++c) f[c] = 0.0;
         for (std::size_t r = 0; r < R; ++r) {
             const T* w = model.W + at(r);
@@ -57,7 +58,7 @@ std::int64_t cell_pass(std::size_t m, std::size_t R, std::size_t width, int C, c
         for (std::size_t r = 0; r < R && moves; ++r) {
             T* w = model.W + at(r);
             if (!update.diagonal) {
-                for (int c = 0; c < C; ++c) w[c] += T(tau[c]);
+                for (int c = 0; c < C; ++c) finite &= std::isfinite(w[c] += T(tau[c]));
                 continue;
             }
             T* G = model.G + at(r);
@@ -66,12 +67,10 @@ std::int64_t cell_pass(std::size_t m, std::size_t R, std::size_t width, int C, c
                 const T step = T(tau[c]);
                 G[c] += step * step;
                 w[c] -= T(decay[0]) * step / std::sqrt(G[c] + T(tiny));
+                finite &= std::isfinite(w[c]) && std::isfinite(G[c]);
             }
         }
-        if (model.center) {
-            model.center[0] += importance;
-            model.center[1] += importance * (y[i] - model.center[1]) / model.center[0];
-        }
+        follow(model.center, y[i], importance);
     }
     return t;
 }

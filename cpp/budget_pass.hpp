@@ -5,6 +5,7 @@
 #pragma once
 
 #include "budgets.hpp"
+#include "center.hpp"
 #include "updates.hpp"
 
 namespace ks {
@@ -35,7 +36,7 @@ void budget_row(Support<T>& S, Budget<T>& budget, std::size_t i, double y, doubl
                 const Loss& loss, const Update& update, std::int64_t& t, RowNumbers& row, double* F) {
     const int C = S.C;
     double *f = row.f.data(), *decay = row.decay.data(), *tau = row.tau.data();
-    const double offset = center ? center[1] : 0.0;
+    const double offset = offset_of(center);
     scores_of(S, i, f);
     for (int c = 0; c < C; ++c) F[c] = f[c] + offset;
     if (importance == 0.0) return;
@@ -57,10 +58,7 @@ void budget_row(Support<T>& S, Budget<T>& budget, std::size_t i, double y, doubl
     }
     if (acts) budget.absorb(S, Newcomer<T>{i, S.K + i * S.capacity, k_xx, f, tau, u, loss.kind, value, row.gradient.data()});
     ++t;
-    if (center) {
-        center[0] += importance;
-        center[1] += importance * (y - center[1]) / center[0];
-    }
+    follow(center, y, importance);
 }
 
 // `first` is t at the start of the block, where u starts. Stops early when the strategy asks for it.

@@ -8,11 +8,14 @@
 
 namespace ks {
 
+// How much of a vector the new row takes over, k / k(x, x); nothing if it is 0, as all its kernel values are.
+inline double share_of(double k, double k_xx) { return k_xx > nothing ? k / k_xx : 0.0; }
+
 // cost_j *= (diag_j - k_j^2 / k_xx)+ / 2, the part of vector j that the new row cannot take over; returns the first slot within
 // `tie` of the least.
 template <class T>
 KS_CLONES std::size_t cheapest(std::size_t n, const T* KS_RESTRICT k, const T* KS_RESTRICT diag, double k_xx, double* KS_RESTRICT cost) {
-    const double inverse = 1.0 / k_xx;
+    const double inverse = share_of(1.0, k_xx);
 #pragma omp simd
     for (std::size_t j = 0; j < n; ++j) {
         const double left = double(diag[j]) - double(k[j]) * (double(k[j]) * inverse);
@@ -42,7 +45,7 @@ struct Replace : Budget<T> {
             while (r + 1 < S.n && cost[r] > limit) ++r;
         } else {
             r = cheapest(S.n, row.k, S.diag, row.k_xx, cost);
-            on_new[r] = double(row.k[r]) / row.k_xx;
+            on_new[r] = share_of(double(row.k[r]), row.k_xx);
         }
         for (int c = 0; c < S.C; ++c) {
             coefficient[c] = S.coefficient(c, r) * on_new[r] + row.tau[c];
@@ -61,7 +64,7 @@ struct Replace : Budget<T> {
             on_new = (k_t * nn - k_n * tn) / det;
             on_nearest = (k_n * row.k_xx - k_t * tn) / det;
         } else {
-            on_new = k_t / row.k_xx;
+            on_new = share_of(k_t, row.k_xx);
             on_nearest = 0.0;
         }
         return double(S.diag[j]) - k_t * on_new - k_n * on_nearest;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "center.hpp"
 #include "growing.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
@@ -50,7 +51,7 @@ void expansion_row(const Block& b, std::size_t i, double importance, double k_xx
                    double* scratch) {
     const int C = b.C;
     double *f = scratch, *decay = f + C, *tau = decay + C, *gradient = tau + C;
-    const double offset = center ? center[1] : 0.0, age = double(std::max<std::int64_t>(t, 1));
+    const double offset = offset_of(center), age = double(std::max<std::int64_t>(t, 1));
     for (int c = 0; c < C; ++c) {
         f[c] = b.F[i * C + c];
         b.F[i * C + c] = f[c] - (b.M ? b.M[i * C + c] / age : 0.0) + offset;
@@ -64,10 +65,7 @@ void expansion_row(const Block& b, std::size_t i, double importance, double k_xx
         loss.gradient(row.y, f, C, gradient);
         growing->admit(C, tau, loss.value(row.y, f, C), gradient, k_xx, b.u ? b.u[t - 1 - first] : 0.0);
     }
-    if (center) {
-        center[0] += importance;
-        center[1] += importance * (b.y[i] - center[1]) / center[0];
-    }
+    follow(center, b.y[i], importance);
     bool joins = false;
     for (int c = 0; c < C; ++c) {
         joins |= (tau[c] *= importance) != 0.0;

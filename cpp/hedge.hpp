@@ -82,7 +82,7 @@ class Hedge {
     double loss(const double* f, std::size_t k, int C, double y, const double* range) const {
         if (rule_.regression) {
             const double width = range[1] - range[0], gap = f_[k] - y;
-            return width > 0 ? gap * gap / (width * width) : 0.0;
+            return width > 0 ? (gap / width) * (gap / width) : 0.0;
         }
         if (C == 1) return y * f[0] <= silence ? 1.0 : 0.0;
         const int right = int(y);

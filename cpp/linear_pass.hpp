@@ -3,6 +3,7 @@
 // In:  Z (m, P), y (m).  Changed: W (C, P) and whatever the update carries.  Out: F (m, C), the scores before each update.
 #pragma once
 
+#include "center.hpp"
 #include "fourier.hpp"
 #include "updates.hpp"
 
@@ -35,7 +36,7 @@ KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const So
     for (std::size_t i = 0; i < m; ++i) {
         if (source.z) cos_sin(P / 2, source.rows + i * (P / 2), source.scale, source.z, source.z + P / 2);
         const T* z = source.z ? source.z : source.rows + i * P;
-        const double offset = model.center ? model.center[1] : 0.0;
+        const double offset = offset_of(model.center);
         for (int c = 0; c < C; ++c) {
             f[c] = double(dot(P, model.W + c * P, z)) * model.scale[c];
             F[i * C + c] = (model.mean ? double(dot(P, model.mean + c * P, z)) : f[c]) + offset;
@@ -68,35 +69,9 @@ KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const So
 #pragma omp simd
             for (std::size_t j = 0; j < P; ++j) average[j] += (w[j] * s - average[j]) * share;
         }
-        if (model.center) {
-            model.center[0] += importance;
-            model.center[1] += importance * (y[i] - model.center[1]) / model.center[0];
-        }
+        follow(model.center, y[i], importance);
     }
     return t;
-}
-
-// Running mean and deviation (Welford), each row scaled in place by the moments that include it.
-template <class T>
-KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* weight, double count, double* mean,
-                             double* m2) {
-    for (std::size_t i = 0; i < m; ++i) {
-        T* KS_RESTRICT x = X + i * d;
-        if (!weight || weight[i] > 0) {
-            count += 1.0;
-#pragma omp simd
-            for (std::size_t j = 0; j < d; ++j) {
-                const double delta = double(x[j]) - mean[j];
-                mean[j] += delta / count;
-                m2[j] += delta * (double(x[j]) - mean[j]);
-            }
-        }
-        const double n = count > 1.0 ? count : 1.0;
-#pragma omp simd
-        for (std::size_t j = 0; j < d; ++j)
-            x[j] = m2[j] > 0 ? T((double(x[j]) - mean[j]) / std::sqrt(m2[j] / n)) : T(0);
-    }
-    return count;
 }
 
 }  // namespace ks

@@ -15,6 +15,7 @@ enum class Kind { binary, regression, multiclass };
 
 struct Loss {
     Kind kind;
+    bool bounded = true;  // whether the derivative is
     explicit Loss(Kind k) : kind(k) {}
     virtual ~Loss() = default;
     virtual double value(double y, const double* f, int C) const = 0;
@@ -45,7 +46,7 @@ struct Hinge : ScalarLoss {
 };
 
 struct SquaredHinge : ScalarLoss {
-    SquaredHinge() : ScalarLoss(Kind::binary) {}
+    SquaredHinge() : ScalarLoss(Kind::binary) { bounded = false; }
     double at(double y, double f) const override {
         const double gap = std::max(0.0, 1.0 - y * f);
         return 0.5 * gap * gap;
@@ -69,7 +70,7 @@ struct PerceptronLoss : ScalarLoss {
 
 struct Squared : ScalarLoss {
     double epsilon;
-    explicit Squared(double e) : ScalarLoss(Kind::regression), epsilon(e) {}
+    explicit Squared(double e) : ScalarLoss(Kind::regression), epsilon(e) { bounded = false; }
     double at(double y, double f) const override {
         const double r = f - y;
         return std::max(0.0, 0.5 * (r * r - epsilon * epsilon));
@@ -167,7 +168,7 @@ struct Softmax : MulticlassLoss {
 // A binary loss for each class against all others.
 struct OneVsRest : Loss {
     std::unique_ptr<Loss> inner;
-    explicit OneVsRest(std::unique_ptr<Loss> loss) : Loss(Kind::multiclass), inner(std::move(loss)) {}
+    explicit OneVsRest(std::unique_ptr<Loss> loss) : Loss(Kind::multiclass), inner(std::move(loss)) { bounded = inner->bounded; }
     double value(double y, const double* f, int C) const override {
         double sum = 0.0;
         for (int c = 0; c < C && C > 1; ++c) sum += inner->value(c == int(y) ? 1.0 : -1.0, f + c, 1);

@@ -6,6 +6,9 @@
 // product E'v and one E q, with E (height, D) so that both run along D. Zeros of a row are left out of both.
 #pragma once
 
+#include <limits>
+
+#include "center.hpp"
 #include "updates.hpp"
 #include "vecmath.hpp"
 
@@ -107,9 +110,17 @@ struct Guarded {
     T* H;         // sums of squared gradients
     T* sum;       // gradients of the unfinished batch, or null
     T eta, guard;
+    T most = std::numeric_limits<T>::infinity();  // a squared gradient counts up to so many times the sum of those before it
     static constexpr T tiny = T(1e-20);  // gradients of theta go with the square of the target: less than for weights
 
+    // Before a step along the mean gradient of so many rows, the last of them row t: `reach` roots of mean squares count.
+    KS_INLINE void expect(double rows, std::int64_t t) {
+        if (double(t) > settled * rows) most = T(reach * reach * rows / double(t));
+    }
+
     KS_INLINE void move(std::size_t i, T gradient) const {
+        const T limit = H[i] * most;
+        if (H[i] > 0 && gradient * gradient > limit) gradient = std::copysign(std::sqrt(limit), gradient);
         H[i] += gradient * gradient;
         const T moved = theta[i] - eta * gradient / std::sqrt(H[i] + tiny);
         const T low = start[i] - guard, high = start[i] + guard;
@@ -219,8 +230,9 @@ struct RrfScratch {
 };
 
 template <class T, class Spectrum>
-KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, const Guarded<T>& p,
-                                const Spectrum& spectrum) {
+KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, Guarded<T>& p, const Spectrum& spectrum,
+                                std::int64_t t) {
+    p.expect(model.pending[0], t);
     const T share = T(1.0 / model.pending[0]);
     adagrad_step(2 * D * C, share, T(model.pending[1]), model.sum, model.G, model.W);
     std::fill_n(model.sum, 2 * D * C, T(0));
@@ -232,7 +244,7 @@ KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, 
 
 template <class T, class Rows, class Spectrum>
 KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y,
-                                const double* weight, const RrfModel<T>& model, const Guarded<T>& p,
+                                const double* weight, const RrfModel<T>& model, Guarded<T> p,
                                 const Spectrum& spectrum, std::int64_t t, const Loss& loss, const Update& update,
                                 double* F, RrfScratch<T> s) {
     double *f = s.outputs, *rate = s.outputs + C, *g = s.outputs + 2 * C;
@@ -242,7 +254,7 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         X.read(i, model.unit, s.x);
         spectrum.project(p, s.x, s.u);
         trig(1, D, s.u, scale, s.z);
-        const double offset = model.center ? model.center[1] : 0.0;
+        const double offset = offset_of(model.center);
         for (int c = 0; c < C; ++c) {
             f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
             F[i * C + c] = f[c] + offset;
@@ -252,10 +264,7 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         ++t;
         const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
         update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
-        if (model.center) {
-            model.center[0] += importance;
-            model.center[1] += importance * (y[i] - model.center[1]) / model.center[0];
-        }
+        follow(model.center, y[i], importance);
         bool still = true;
         for (int c = 0; c < C; ++c) {
             const T gc = T(g[c] * importance);
@@ -270,11 +279,12 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
             else
                 adagrad_step(2 * D, gc, T(rate[0]), s.z, model.G + c * 2 * D, a);
         }
+        if (!model.sum) p.expect(1.0, t);
         if (!still && p.eta > 0) spectrum.pull_back(p, s.x, s.q);
         if (!model.sum) continue;
         model.pending[0] += 1.0;
         model.pending[1] = rate[0];
-        if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum);
+        if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum, t);
     }
     return t;
 }

@@ -12,6 +12,7 @@
 namespace ks {
 
 constexpr double novelty = 1e-10;  // share of k(x, x) below which a residual counts as 0
+constexpr double nothing = 1e-300;  // k(x, x) up to which a row counts as 0
 constexpr double tie = 1e-9;       // costs this close are equal
 constexpr double equal = 1e-5;     // relative difference up to which two terms are of the same size
 

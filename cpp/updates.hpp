@@ -33,12 +33,18 @@ inline void gradient_times(const Loss& loss, const Row& row, double factor, doub
     for (int c = 0; c < row.C; ++c) tau[c] *= factor;
 }
 
+// The rate, or where the derivative has no bound at most 1 / k(x, x): a longer step would overshoot, again and again.
+inline double stable_rate(double rate, const Loss& loss, const Row& row) {
+    return !loss.bounded && rate * row.k_xx > 1.0 ? 1.0 / row.k_xx : rate;
+}
+
 struct OGD : Update {
     double eta, lam;
     int schedule;
     OGD(double e, int s, double l) : eta(e), lam(l), schedule(s) {}
     void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
-        const double rate = schedule == 0 ? eta : schedule == 1 ? eta / std::sqrt(double(row.t)) : 1.0 / (lam * row.t);
+        const double wanted = schedule == 0 ? eta : schedule == 1 ? eta / std::sqrt(double(row.t)) : 1.0 / (lam * row.t);
+        const double rate = stable_rate(wanted, loss, row);
         std::fill_n(decay, row.C, 1.0 - rate * lam);
         gradient_times(loss, row, -rate, tau);
     }
@@ -48,8 +54,13 @@ struct Pegasos : Update {
     double lam;
     explicit Pegasos(double l) : lam(l) {}
     void step(const Loss& loss, const Row& row, double*, double* decay, double* tau) const override {
-        std::fill_n(decay, row.C, 1.0 - 1.0 / row.t);
-        gradient_times(loss, row, -1.0 / (lam * row.t), tau);
+        if (loss.bounded) {
+            std::fill_n(decay, row.C, 1.0 - 1.0 / row.t);
+            return gradient_times(loss, row, -1.0 / (lam * row.t), tau);
+        }
+        const double rate = 1.0 / (lam * row.t + row.k_xx);
+        std::fill_n(decay, row.C, 1.0 - rate * lam);
+        gradient_times(loss, row, -rate, tau);
     }
 };
 
@@ -57,9 +68,10 @@ struct NORMA : Update {
     double eta, lam, nu;
     NORMA(double e, double l, double n) : eta(e), lam(l), nu(n) { n_memory = 2; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
-        std::fill_n(decay, row.C, 1.0 - eta * lam);
+        const double rate = stable_rate(eta, loss, row);
+        std::fill_n(decay, row.C, 1.0 - rate * lam);
         const auto* tube = dynamic_cast<const EpsilonInsensitive*>(&loss);
-        if (!tube) return gradient_times(loss, row, -eta, tau);
+        if (!tube) return gradient_times(loss, row, -rate, tau);
         double &epsilon = memory[0], &known = memory[1];
         if (known == 0.0) epsilon = tube->epsilon, known = 1.0;
         const bool outside = std::abs(row.f[0] - row.y) > epsilon;
@@ -111,11 +123,15 @@ struct PassiveAggressive : Update {
         double size = std::isinf(limit) ? 0.0 : limit;
         if (n != 0.0) {
             const double value = loss.value(row.y, row.f, row.C);
-            size = variant == 1 ? std::min(limit, value / n) : value / (n + 0.5 / limit);
+            const double wanted = variant == 1 ? std::min(limit, value / n) : value / (n + 0.5 / limit);
+            if (std::isfinite(wanted)) size = wanted;  // a row next to 0, without a limit: out of reach
         }
         for (int c = 0; c < row.C; ++c) tau[c] *= -size;
     }
 };
+
+constexpr double reach = 10.0;   // deviations of the target up to which a residual counts, where steps are automatic
+constexpr double settled = 8.0;  // rows after which the deviation is one to go by
 
 // The step scale "auto": factor / sqrt(mean k(x, x)), in regression times 0.3 x the running deviation of the target.
 // Rows of memory, of which only column 0 counts: rows so far; mean and sum of squared deviations of the target; mean k(x, x).
@@ -131,6 +147,14 @@ inline double auto_rate(double factor, const Loss& loss, const Row& row, double*
     return rate * 0.3 * std::sqrt(m2 / count);
 }
 
+// The derivative of a row after auto_rate, at most `reach` deviations of the target where it has no bound.
+inline void within_reach(const Loss& loss, const Row& row, const double* memory, double* g) {
+    const double count = memory[0], squares = memory[2 * row.C];
+    if (loss.kind != Kind::regression || loss.bounded || count <= settled) return;
+    const double most = reach * std::sqrt(squares / count);
+    g[0] = std::min(std::max(g[0], -most), most);
+}
+
 constexpr double tiny = 1e-12;
 
 struct NormAdaGrad : Update {
@@ -140,6 +164,7 @@ struct NormAdaGrad : Update {
         std::fill_n(decay, row.C, 1.0);
         const double rate = eta > 0 ? eta : auto_rate(8.0, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
+        if (eta <= 0) within_reach(loss, row, memory, tau);
         double* squares = memory + 4 * row.C;
         for (int c = 0; c < row.C; ++c) {
             squares[c] += tau[c] * tau[c] * row.k_xx;
@@ -155,6 +180,7 @@ struct AdaGrad : Update {
         if (memory[4 * row.C] != weights) weights = memory[4 * row.C], factor = 14.0 / std::sqrt(weights);
         decay[0] = eta > 0 ? eta : auto_rate(factor, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
+        if (eta <= 0) within_reach(loss, row, memory, tau);
     }
 
   private:
@@ -172,7 +198,7 @@ struct CoinBetting : Update {
             L = std::max(L, size);
             G += size;
             R = std::max(R - g * row.f[c], 0.0);
-            const double factor = L > 0 ? (L + R) / (L * (G + L)) : 1.0;
+            const double factor = L > 0 ? (1.0 + R / L) / (G + L) : 1.0;
             decay[c] = s > 0 ? factor / s : 1.0;
             tau[c] = -factor * g;
             s = L > 0 ? factor : 0.0;

@@ -272,12 +272,13 @@ KS_CLONES void exp_scaled(std::size_t n, T* x, T c, bool clip) {
     exp_scaled_chunk(n, x, c, clip);
 }
 
-// An exponent of all ones is inf or NaN; one more unit carries it into the sign bit. Integer operations only, because
-// every instruction set has them in vectors.
+// Whether all |x| < 2^exponent. So many units are added to the exponent that one that large is carried into the sign bit; inf
+// and NaN have the largest of all. Integer operations only, because every instruction set has them in vectors.
 template <class T>
-KS_CLONES bool all_finite(std::size_t n, const T* x) {
+KS_CLONES bool all_below(std::size_t n, const T* x, int exponent) {
     using U = typename Bits<T>::UInt;
-    constexpr U sign = U(1) << (8 * sizeof(T) - 1), one = U(1) << Math<T>::mantissa;
+    constexpr U sign = U(1) << (8 * sizeof(T) - 1);
+    const U one = U(std::numeric_limits<T>::max_exponent - exponent + 1) << Math<T>::mantissa;
     U seen[group<T>] = {};
     const std::size_t whole = n - n % group<T>;
     for (std::size_t i = 0; i < whole; i += group<T>) {
@@ -288,6 +289,9 @@ KS_CLONES bool all_finite(std::size_t n, const T* x) {
     for (std::size_t k = 1; k < group<T>; ++k) seen[0] |= seen[k];
     return !(seen[0] & sign);
 }
+
+template <class T>
+bool all_finite(std::size_t n, const T* x) { return all_below(n, x, std::numeric_limits<T>::max_exponent); }
 
 // ---- Dense vectors: building blocks of the passes ------------------------------------------------------------------
 

@@ -103,14 +103,18 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
 
 def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     """Rows scaled by the moments of the columns, as the model does it."""
-    d = state["n_features"]
-    unit = np.eye(d)
-    from .engine.python import scaled
+    from .engine._ranges import FAR, FEW
 
-    # an affine map of each column by itself, read off the rows 0 and e_j
-    offset = scaled(np.zeros((1, d)), state["x_count"], state["x_mean"], state["x_m2"])[0]
-    slope = np.diag(scaled(unit, state["x_count"], state["x_mean"], state["x_m2"]) - offset)
-    return graph.node("Add", graph.node("Mul", "X", graph.constant(slope[None, :])), graph.constant(offset[None, :]))
+    count, mean, m2, low, high = (state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high"))
+    X = "X"
+    reach = np.where((count >= FEW) & (high > low), FAR * (high - low), np.inf)
+    for test, edge, end in (("Less", low - reach, low), ("Greater", high + reach, high)):  # glitches
+        far = graph.node(test, X, graph.constant(edge[None, :]))
+        X = graph.node("Where", far, graph.constant(end[None, :]), X)
+    deviation = np.sqrt(m2 / max(count, 1.0))
+    slope = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    X = graph.node("Sub", X, graph.constant(mean[None, :]))
+    return graph.node("Mul", X, graph.constant(slope[None, :]))
 
 
 def _classes(graph: _Graph, est: Any, score: str) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+#: Rows, targets and weights stay below 2 to this, by the type of the model: sums of their squares stay finite.
+MODERATE = {"float64": 500, "float32": 50}
 CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
 
 

@@ -26,6 +26,8 @@ _REGISTRY: dict[str, type[Update]] = {}
 _FORMER = {"ada_grad": "adagrad", "norm_ada_grad": "norm_adagrad"}  # names that model files may still carry
 
 TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
+REACH = 10.0  # deviations of the target up to which a residual counts, where steps are automatic
+SETTLED = 8  # rows after which the deviation is one to go by
 
 
 def register(cls: type[Update]) -> type[Update]:
@@ -109,6 +111,9 @@ _SCHEDULES = ("constant", "sqrt", "inverse")
 class OGD(Update):
     r"""Online gradient descent, ``f <- (1 - eta_t lam) f - eta_t l'(f, y) k(x, .)``.
 
+    Where the derivative of the loss has no bound (squared, squared hinge), no step is longer than ``1/k(x, x)``, the
+    one that removes the loss of the row: longer ones would overshoot without end.
+
     Parameters
     ----------
     eta : float
@@ -150,7 +155,7 @@ class OGD(Update):
         return self.eta / math.sqrt(t) if self.schedule == "sqrt" else 1.0 / (self.lam * t)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        eta = self.rate(t)
+        eta = stable_rate(self.rate(t), loss, k_xx)
         return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
     def native(self):
@@ -159,12 +164,19 @@ class OGD(Update):
 
 @register
 class Pegasos(Update):
-    r"""Pegasos, ``eta_t = 1/(lam t)``: ``f <- (1 - 1/t) f - eta_t l'(f, y) k(x, .)`` (Shalev-Shwartz et al. 2007).
+    r"""Pegasos, ``f <- (1 - eta_t lam) f - eta_t l'(f, y) k(x, .)`` with ``eta_t = 1/(lam t)``.
+
+    Where the derivative of the loss has no bound (squared, squared hinge), the first of these steps would overshoot by
+    1/lam, and the next ones more. There the step is the implicit one, ``eta_t = 1/(lam t + k(x, x))``, which takes the
+    derivative at the function after the step and never overshoots.
+
+    Shalev-Shwartz, Singer, Srebro: Pegasos, primal estimated sub-gradient solver for SVM, ICML 2007; Kulis, Bartlett:
+    Implicit online learning, ICML 2010.
 
     Parameters
     ----------
     lam : float
-        Regulariser; the step is ``1/(lam t)``.
+        Regulariser.
     """
 
     name = "pegasos"
@@ -176,7 +188,10 @@ class Pegasos(Update):
         positive("lam", self.lam)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
+        if loss.bound is not None:
+            return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
+        eta = 1.0 / (self.lam * t + k_xx)
+        return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
     def native(self):
         return "pegasos", [self.lam]
@@ -212,9 +227,10 @@ class NORMA(Update):
             raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
-        decay = 1.0 - self.eta * self.lam
+        eta = stable_rate(self.eta, loss, k_xx)
+        decay = 1.0 - eta * self.lam
         if loss.name != "epsilon_insensitive":
-            return decay, -self.eta * loss.gradient(y, f)
+            return decay, -eta * loss.gradient(y, f)
         epsilon = memory[0, 0] if memory[1, 0] else loss.epsilon
         outside = abs(f - y) > epsilon
         memory[0, 0] = max(0.0, epsilon + ((1 - self.nu) if outside else -self.nu) * self.eta)
@@ -316,8 +332,8 @@ class PassiveAggressive(Update):
 
     With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C,
     l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and
-    ``n = 2
-    k(x, x)``.
+    ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that is
+    infinite.
 
     Parameters
     ----------
@@ -346,10 +362,12 @@ class PassiveAggressive(Update):
     def step(self, loss, y, f, k_xx, t, memory):
         g = loss.gradient(y, f)
         n = float(np.dot(g, g)) * k_xx
-        if n == 0.0:
-            return 1.0, -self.C * g if math.inf > self.C else 0.0 * g
-        value = loss.value(y, f)
-        tau = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
+        tau = self.C if math.inf > self.C else 0.0
+        if n != 0.0:
+            value = loss.value(y, f)
+            wanted = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
+            if math.isfinite(wanted):  # else a row next to 0, without a limit: out of reach
+                tau = wanted
         return 1.0, -tau * g
 
     def native(self):
@@ -367,7 +385,8 @@ class NormAdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``8 / sqrt(m)``, m the mean k(x, x), in regression times 0.3 × the running standard
-        deviation of the target (``docs/default_update.md`` has the measurements).
+        deviation of the target (``docs/default_update.md`` has the measurements), of which no residual then counts
+        for more than ten.
     """
 
     name = "norm_adagrad"
@@ -382,8 +401,11 @@ class NormAdaGrad(Update):
         check_auto(self.eta)
 
     def step(self, loss, y, f, k_xx, t, memory):
-        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if isinstance(self.eta, str) else self.eta
+        automatic = isinstance(self.eta, str)
+        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if automatic else self.eta
         g = loss.gradient(y, f)
+        if automatic:
+            g = within_reach(g, loss, memory)
         memory[4] += g * g * k_xx
         size = np.sqrt(memory[4] + TINY)
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
@@ -403,7 +425,8 @@ class AdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``14 / sqrt(P m)`` with P weights per output and m the mean z'z, in regression times 0.3 ×
-        the running standard deviation of the target (``docs/default_update.md`` has the measurements).
+        the running standard deviation of the target (``docs/default_update.md`` has the measurements), of which no
+        residual then counts for more than ten.
     """
 
     name = "adagrad"
@@ -424,7 +447,12 @@ class AdaGrad(Update):
         return memory
 
     def step(self, loss, y, f, k_xx, t, memory):
-        return self.rate(loss, y, k_xx, memory), loss.gradient(y, f)
+        eta = self.rate(loss, y, k_xx, memory)
+        return eta, self.limited(loss.gradient(y, f), loss, memory)
+
+    def limited(self, g: Any, loss: Loss, memory: np.ndarray) -> Any:
+        """The derivative of the last row that :meth:`rate` was asked for, as it counts."""
+        return within_reach(g, loss, memory) if isinstance(self.eta, str) else g
 
     def rate(self, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:
         """eta_t, which does not depend on the score."""
@@ -442,9 +470,8 @@ class CoinBetting(Update):
     far.
 
     With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the
-    reward ``sum -g_s f_s`` (never below 0): ``f = theta (L + R) / (L (G + L))``. No step size anywhere. Each class
-    bets for
-    itself.
+    reward ``sum -g_s f_s`` (never below 0): ``f = theta (1 + R/L) / (G + L)``. No step size anywhere. Each class bets
+    for itself.
     """
 
     name = "coin_betting"
@@ -457,7 +484,8 @@ class CoinBetting(Update):
         np.maximum(L, size, out=L)
         G += size
         np.maximum(R - g * f, 0.0, out=R)
-        new = np.divide(L + R, L * (G + L), out=np.ones_like(L), where=L > 0)
+        ratio = np.divide(R, L, out=np.zeros_like(L), where=L > 0)
+        new = np.divide(1 + ratio, G + L, out=np.ones_like(L), where=L > 0)
         decay = np.divide(new, s, out=np.ones_like(s), where=s > 0)
         tau = -new * g
         s[:] = np.where(L > 0, new, 0.0)
@@ -496,6 +524,11 @@ def unwrap(update: Update) -> tuple[Update, bool]:
     return (get(update.update), True) if isinstance(update, Averaged) else (update, False)
 
 
+def stable_rate(eta: float, loss: Loss, k_xx: float) -> float:
+    """The step eta, or where the derivative of the loss has no bound at most ``1/k(x, x)``."""
+    return 1.0 / k_xx if loss.bound is None and eta * k_xx > 1.0 else eta
+
+
 def check_auto(eta: float | str) -> None:
     """Accept "auto" or a positive number."""
     if eta != "auto":
@@ -524,3 +557,15 @@ def auto_rate(factor: float, loss: Loss, y: Any, k_xx: float, memory: np.ndarray
     memory[1, 0] += delta / memory[0, 0]
     memory[2, 0] += delta * (y - memory[1, 0])
     return rate * 0.3 * math.sqrt(memory[2, 0] / memory[0, 0])
+
+
+def within_reach(g: Any, loss: Loss, memory: np.ndarray) -> Any:
+    """The derivative g of a row after :func:`auto_rate`: at most REACH deviations of the target, where it has no bound.
+
+    One row can then not throw the weights, and what AdaGrad remembers of it does not end the learning.
+    """
+    count, squares = memory[0, 0], memory[2, 0]
+    if loss.kind != "regression" or loss.bound is not None or count <= SETTLED:
+        return g
+    reach = REACH * math.sqrt(squares / count)
+    return min(max(g, -reach), reach)

@@ -140,7 +140,8 @@ class SPA(Growing):
             return np.zeros_like(tau)
         eta = float(np.abs(tau).max())
         direction = tau / eta
-        return direction * min(eta / rho, value / (float(direction @ direction) * k_xx))
+        n = float(direction @ direction) * k_xx
+        return direction * (min(eta / rho, value / n) if n > 0.0 else eta / rho)
 
     def native(self):
         return self.name, [self.alpha, self.beta]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..updates import flag
-from ._base import NOVELTY, Budget, Row, SupportSet, register
+from ._base import Budget, NOTHING, NOVELTY, Row, SupportSet, register
 
 TIE = 1e-9  # costs this close are equal, and the lowest slot is taken
 
@@ -53,7 +53,7 @@ class Replace(Budget):
         if self.neighbour:
             on_new, on_neighbour, residual, nearest = _two(S, row)
         else:
-            on_new = row.k / row.k_xx
+            on_new = _share(row)
             residual = S.diag - row.k * on_new
         cost = 0.5 * (alpha**2).sum(axis=0) * np.maximum(residual, 0.0)
         r = int(np.argmax(cost <= cost.min() + TIE))
@@ -63,6 +63,11 @@ class Replace(Budget):
 
     def native(self):
         return self.name, [float(self.neighbour)]
+
+
+def _share(row: Row) -> np.ndarray:
+    """How much of every vector the new row takes over, ``k / k(x, x)``; nothing if it is 0, as all k are."""
+    return row.k / row.k_xx if row.k_xx > NOTHING else np.zeros_like(row.k)
 
 
 def _two(S: SupportSet, row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -77,6 +82,6 @@ def _two(S: SupportSet, row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     det = row.k_xx * k_nn - k_tn**2
     apart = det > NOVELTY * row.k_xx * k_nn  # else the neighbour is the new row, to rounding
     det = np.where(apart, det, 1.0)
-    on_new = np.where(apart, (row.k * k_nn - k_rn * k_tn) / det, row.k / row.k_xx)
+    on_new = np.where(apart, (row.k * k_nn - k_rn * k_tn) / det, _share(row))
     on_neighbour = np.where(apart, (k_rn * row.k_xx - row.k * k_tn) / det, 0.0)
     return on_new, on_neighbour, S.diag - row.k * on_new - k_rn * on_neighbour, nearest

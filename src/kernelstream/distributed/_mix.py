@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine._ranges import DOUBT, HIGH, LOW
 from ..updates import AdaGrad, NormAdaGrad
 
 State = dict[str, Any]
@@ -85,12 +86,23 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
         count = summed([c[0] for c in of("center")], base["center"][0])
         total = summed([c[0] * c[1] for c in of("center")], base["center"][0] * base["center"][1])
         out["center"] = np.array([count, total / count if count else 0.0])
+    if "target_range" in base:
+        out["target_range"] = _joint_range(base["target_range"], of("target_range"), summed)
     out["memory"] = average(of("memory"), base["memory"]) if base["memory"].size else base["memory"]
     if adds(update):
         _add_moments(out["memory"], base["memory"], of("memory"), summed)
     if isinstance(update, NormAdaGrad):
         squares = [memory[SQUARES] for memory in of("memory")]
         out["memory"][SQUARES] = summed(squares, base["memory"][SQUARES], start["memory"][SQUARES])
+    return out
+
+
+def _joint_range(base: np.ndarray, parts: list[np.ndarray], summed: Any) -> np.ndarray:
+    """What is remembered of the targets of all shards: counts are summed, ranges joined."""
+    out = summed(parts, base)  # TOTAL and COUNT; ranges and doubt are replaced
+    out[LOW] = np.min([part[LOW] for part in parts], axis=0)
+    out[HIGH] = np.max([part[HIGH] for part in parts], axis=0)
+    out[DOUBT] = np.max([part[DOUBT] for part in parts], axis=0)
     return out
 
 

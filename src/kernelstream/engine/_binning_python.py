@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from ..features._cells_python import bucket_cells as bucket_cells
 from ..features._cells_python import cell_hashes as cell_hashes
 from ..features._cells_python import cell_table as cell_table
@@ -20,6 +21,7 @@ from ..features._cells_python import number_cells as number_cells
 from ..features._cells_python import order_of_cells as order_of_cells
 from ..losses import Loss
 from ..updates import TINY
+from ._center import follow, offset_of
 from ._curvature import BOUND, curvature
 
 State = dict[str, Any]
@@ -180,6 +182,7 @@ def sweep_columns(
 
 
 # ---------------------------------------------------------------- online
+@quiet
 def cell_pass(
     cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any
 ) -> np.ndarray:
@@ -199,7 +202,7 @@ def cell_pass(
     for i, cell in enumerate(cells.T):
         at = first + cell
         f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # grid by grid: a perceptron sees every bit
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -220,7 +223,7 @@ def cell_pass(
                 w[:, c] *= w.dtype.type(scale[c])
                 scale[c] = 1.0
             w[at] += (step / scale).astype(w.dtype)
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
+        require_finite(w[at], state["G"][at] if update.diagonal else None)
+    require_finite(memory, scores)
     return scores

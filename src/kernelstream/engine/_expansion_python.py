@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _undo
+from .._overflow import quiet, require_finite
 from ..budgets import Budget, Row, SupportSet
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import Update
+from ._center import follow, offset_of
 
 State = dict[str, Any]
 
@@ -71,6 +73,7 @@ class Rule(NamedTuple):
         return cls(loss, update, strategy)
 
 
+@quiet
 def budget_pass(
     expansion: Expansion,
     X: Rows,
@@ -108,7 +111,7 @@ def budget_pass(
     scores = np.empty((len(K), len(state["alpha"])))
     for i in range(len(K)):
         f = S.scores(i)
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -125,9 +128,8 @@ def budget_pass(
             row = Row(i, K[i, : S.n].copy(), k_xx, f * decay, tau, chance, loss.kind, value, gradient)
             budget.absorb(S, row)
         state["t"] += 1
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
+    require_finite(state["alpha"], state["diag"], state.get("budget_w"), memory, scores)
     return scores
 
 
@@ -136,6 +138,7 @@ def plain(loss: Loss, y: float, offset: float, f: np.ndarray) -> tuple[Any, Any]
     return (int(y), f) if loss.kind == "multiclass" else (float(y) - offset, float(f[0]))
 
 
+@quiet
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
@@ -192,12 +195,14 @@ def expansion_pass(
     joined: list[int] = []
     coefficients: list[np.ndarray] = []
     total = np.ones(outputs)
+    consumed = len(F)
     for i in range(len(F)):
         full = len(joined) == room
         if full and stop:
-            return i, np.array(joined, np.int64), np.array(coefficients).reshape(-1, outputs), total
+            consumed = i
+            break
         importance = 1.0 if weight is None else float(weight[i])
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         f = F[i].copy()
         F[i] = (f if M is None else f - M[i] / max(t, 1)) + offset
         if importance == 0.0:
@@ -214,9 +219,7 @@ def expansion_pass(
             chance = 0.0 if u is None else float(u[t - 1 - first])
             tau = growing.admit(tau, float(loss.value(target, score)), gradient, k_xx, chance)
         tau = tau * importance
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
         if np.any(decay != 1.0):
             if M is not None:  # the mean of the functions so far is known only where coefficients stay as they are
                 raise ValueError(
@@ -232,4 +235,6 @@ def expansion_pass(
                 M[i + 1 :] += G[i, i + 1 :, None] * (tau * t)
             joined.append(i)
             coefficients.append(tau)
-    return len(F), np.array(joined, np.int64), np.array(coefficients).reshape(-1, outputs), total
+    alpha = np.array(coefficients).reshape(-1, outputs)
+    require_finite(F[:consumed], alpha, memory)
+    return consumed, np.array(joined, np.int64), alpha, total

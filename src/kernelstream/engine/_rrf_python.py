@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from ..features.spectra import GUARD, Spectrum
 from ..rows import Rows, dense
-from ..updates import TINY
+from ..updates import REACH, SETTLED, TINY
+from ._center import follow, offset_of
 
 State = dict[str, Any]
 
@@ -17,6 +19,7 @@ State = dict[str, Any]
 TINY_THETA = 1e-20
 
 
+@quiet
 def rrf_pass(
     X: Rows,
     y: np.ndarray,
@@ -71,7 +74,7 @@ def rrf_pass(
         cos, sin = np.cos(u) / root, np.sin(u) / root
         z = np.concatenate([cos, sin])
         f = (w @ z).astype(float)
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -79,21 +82,20 @@ def rrf_pass(
         state["t"] += 1
         target: Any = int(y[i]) if many else float(y[i]) - offset
         rate, g = update.step(loss, target, f if many else float(f[0]), 1.0, state["t"], state["memory"])
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
         g = (np.atleast_1d(g) * importance).astype(w.dtype)
         q = g @ (w[:, D:] * cos - w[:, :D] * sin)
         by_w = np.outer(g, z)
         by_theta = spectrum.pull_back(state["theta"], E, x, q)
         if batch_size == 1:
-            _step(state, by_w, by_theta, rate, eta_g)
+            _step(state, by_w, by_theta, rate, eta_g, 1)
             continue
         state["sum_w"] += by_w
         state["sum_theta"] += by_theta
         state["pending"] += (1.0, rate - state["pending"][1])
         if state["pending"][0] >= batch_size:
             rrf_finish(state, eta_g)
+    require_finite(w, state["G"], state["theta"], state["H"], state["memory"], scores)
     return scores
 
 
@@ -102,18 +104,30 @@ def rrf_finish(state: State, eta_g: float) -> None:
     count, rate = state["pending"]
     if count:
         share = state["w"].dtype.type(1.0 / count)
-        _step(state, state["sum_w"] * share, state["sum_theta"] * share, rate, eta_g)
+        _step(state, state["sum_w"] * share, state["sum_theta"] * share, rate, eta_g, count)
         for name in ("sum_w", "sum_theta", "pending"):
             state[name][...] = 0
 
 
-def _step(state: State, by_w: np.ndarray, by_theta: np.ndarray, rate: float, eta_g: float) -> None:
-    """AdaGrad on the weights, and on theta within its guard."""
+def _step(state: State, by_w: np.ndarray, by_theta: np.ndarray, rate: float, eta_g: float, rows: float) -> None:
+    """AdaGrad along the mean gradient of some rows, on the weights, and on theta within its guard."""
     _adagrad(state["w"], state["G"], by_w, rate, TINY)
     if eta_g > 0:
         theta, start = state["theta"], state["theta0"]
-        _adagrad(theta, state["H"], by_theta, eta_g, TINY_THETA)
+        _adagrad(theta, state["H"], usual(by_theta, state["H"], rows, state["t"]), eta_g, TINY_THETA)
         np.clip(theta, start - theta.dtype.type(GUARD), start + theta.dtype.type(GUARD), out=theta)
+
+
+def usual(gradient: np.ndarray, H: np.ndarray, rows: float, t: int) -> np.ndarray:
+    """A gradient of theta, no entry of it larger than REACH roots of the mean square of those before it.
+
+    It goes with the cells of the row, and one wild cell would end the learning of its column. ``H`` holds the sums of
+    squares, one for every ``rows`` of the t rows so far.
+    """
+    if t <= SETTLED * rows:
+        return gradient
+    limit = H * H.dtype.type(REACH * REACH * rows / t)
+    return np.where((H > 0) & (gradient * gradient > limit), np.copysign(np.sqrt(limit), gradient), gradient)
 
 
 def _adagrad(w: np.ndarray, G: np.ndarray, gradient: np.ndarray, eta: float, tiny: float) -> None:

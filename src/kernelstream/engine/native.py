@@ -41,6 +41,8 @@ THREADED = True  # whether a second thread may prepare the next block
 State = dict[str, Any]
 
 all_finite = _core.all_finite
+all_below = _core.all_below
+standardize = _core.standardize  # see the python engine
 taylor = _core.taylor  # see kernelstream.features.taylor.taylor
 
 
@@ -82,9 +84,10 @@ def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     return D
 
 
-def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np.ndarray, m2: np.ndarray) -> float:
-    """Scale rows in place by the running moments; see the python engine."""
-    return _core.standardize(X, weight, count, mean, m2)
+def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
+    """Weights of rows, 0 for those whose target is a glitch; see the python engine."""
+    out = np.empty(len(y))
+    return out if _core.set_aside(y, weight, seen, out) else weight
 
 
 def spec(loss: Loss, update: Update) -> Spec:

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from ..losses import Loss
 from ..rows import Rows
 from ..updates import TINY, Update, unwrap
 from . import _binning_python
 from ._blocks_python import fourier_scores as fourier_scores
+from ._center import follow, offset_of
 from ._expansion_python import Expansion as Expansion
 from ._expansion_python import Rule as Rule
 from ._expansion_python import budget_pass as budget_pass
@@ -28,6 +30,8 @@ from ._multi_python import family_pass as family_pass
 from ._multi_python import hedge_pass as hedge_pass
 from ._multi_python import start_hedge as start_hedge
 from ._multi_python import theta as theta
+from ._ranges import set_aside as set_aside
+from ._ranges import standardize as standardize
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
 from .philox import normals as normals
@@ -76,28 +80,9 @@ def all_finite(X: np.ndarray) -> bool:
     return bool(np.isfinite(X).all())
 
 
-def standardize(X: np.ndarray, weight: np.ndarray | None, count: float, mean: np.ndarray, m2: np.ndarray) -> float:
-    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new
-    count.
-
-    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
-    A coordinate that never varied becomes 0. Rows of weight 0 are scaled but not counted.
-    X (m, d), weight (m,) or None, mean (d,), m2 (d,) float64, both updated in place.
-    """
-    for i, x in enumerate(X):
-        if weight is None or weight[i] > 0:
-            count += 1
-            delta = x - mean
-            mean += delta / count
-            m2 += delta * (x - mean)
-        X[i] = scaled(x, count, mean, m2)
-    return count
-
-
-def scaled(X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray) -> np.ndarray:
-    """``(X - mean)/sqrt(m2/n)``, 0 where a coordinate never varied."""
-    deviation = np.sqrt(m2 / max(count, 1.0))
-    return np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+def all_below(X: np.ndarray, exponent: int) -> bool:
+    """Whether ``|X| < 2^exponent`` for every entry; False for NaN."""
+    return bool((np.abs(X) < X.dtype.type(2.0) ** exponent).all())
 
 
 def spec(loss: Loss, update: Update) -> Any:
@@ -106,6 +91,7 @@ def spec(loss: Loss, update: Update) -> Any:
     return loss, inner, average
 
 
+@quiet
 def linear_pass(
     Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool, trig: bool = False
 ) -> np.ndarray:
@@ -138,7 +124,7 @@ def linear_pass(
     scores = np.empty((len(Z), len(w)))
     for i, z in enumerate(Z):
         f = (w @ z).astype(float) * scale
-        offset = center[1] if center is not None else 0.0
+        offset = offset_of(center)
         scores[i] = ((state["w_mean"] @ z) if average else f) + offset
         importance = 1.0 if weight is None else float(weight[i])
         if importance == 0.0:
@@ -156,9 +142,8 @@ def linear_pass(
                     w[c] += w.dtype.type(tau_c / scale[c]) * z
         if average:
             state["w_mean"] += (w * scale[:, None].astype(w.dtype) - state["w_mean"]) / w.dtype.type(state["t"])
-        if center is not None:
-            center[0] += importance
-            center[1] += importance * (float(y[i]) - center[1]) / center[0]
+        follow(center, float(y[i]), importance)
+    require_finite(w, state.get("G"), state.get("w_mean"), memory, scores)
     return scores
 
 

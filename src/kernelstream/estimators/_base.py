@@ -20,11 +20,14 @@ from .. import engine as engines
 from .._turns import Turns, in_turn
 from .._undo import Undo
 from ..random import seed_from
-from ..rows import Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
-from ._callbacks import CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from ..rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
+from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
 from ._hooks import Hooks, State
 from ._order import Order, check_order
-from ._state import check_state, check_tensor, checked_weights, widen_rows
+from ._state import COLUMNS, check_state, check_tensor, checked_weights, scaled_rows, widen_rows
+from .._overflow import SCORING
+from ._first_rows import odd_cells
+from ._units import check_moderate
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
@@ -134,7 +137,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         marks = self._marks
         if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
             try:
-                scores = self._learn(self._state, X, y, None)
+                scores = self._learn(self._state, X, y, self._set_aside(y, None))
                 marks.forget()
             except BaseException:
                 self._take_back(self._undo, None)
@@ -142,7 +145,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             return scores
         undo, put_back = self._begin_call()
         try:
-            scores = self._learn(self._state, X, y, None)
+            scores = self._learn(self._state, X, y, self._set_aside(y, None))
             undo.end()
         except BaseException:
             self._take_back(undo, put_back)
@@ -234,6 +237,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
         check_consistent_length(X, y)
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        if weight is not None:
+            check_moderate(weight, str(X.dtype).rpartition(".")[2], "sample_weight")
         if fresh and weight is not None and not weight.any():
             raise ValueError("all sample weights are zero: there is nothing to learn from")
         y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
@@ -268,6 +273,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=least)
         if sp.issparse(X):
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
+        check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
         self._check_rows(X)
         if self.standardize and sp.issparse(X):
             raise ValueError(
@@ -288,7 +294,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             "warm_count": 0,
         }
         if self.standardize:
-            state |= {"x_count": 0.0, "x_mean": np.zeros(X.shape[1]), "x_m2": np.zeros(X.shape[1])}
+            state |= {"x_count": 0.0} | {name: np.zeros(X.shape[1]) for name in COLUMNS}
         self._forget()
         if not self._at_once:
             self._begin(state)
@@ -304,17 +310,19 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
         state = self._state
         if not state["warm_rows"]:
-            return self._step(X, y, weight)
+            return self._step(X, y, self._set_aside(y, weight))
         parts = []
         start, n = 0, X.shape[0]
         while start < n:
             if not state["warm_rows"]:
-                parts.append(self._step(X[start:], y[start:], None if weight is None else weight[start:]))
+                ws = self._set_aside(y[start:], None if weight is None else weight[start:])
+                parts.append(self._step(X[start:], y[start:], ws))
                 break
-            stop = _rows_until(weight, start, n, _next_point(state) - state["warm_count"])
+            before = state["warm_count"]
+            stop = _rows_until(weight, start, n, _next_point(state) - before)
             Xs, ys = host(X[start:stop]), y[start:stop]
-            ws = None if weight is None else weight[start:stop]
-            if state["warm_count"] == 0:
+            ws = self._set_aside(ys, None if weight is None else weight[start:stop])
+            if before == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
             else:
                 parts.append(self._step(Xs, ys, ws))
@@ -322,7 +330,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             if kept == state["warm_rows"]:
                 self._renew()
                 self._drop_kept()
-            elif kept and kept & (kept - 1) == 0:
+            elif kept > before and kept & (kept - 1) == 0:
                 self._renew()
             start = stop
         return np.concatenate(parts)
@@ -339,7 +347,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if not self.standardize:
             return X
         X = np.array(host(X), order="C")
-        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], state["x_mean"], state["x_m2"])
+        moments = (state[name] for name in COLUMNS)
+        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], *moments)
         return X
 
     # ---------------------------------------------------------------- warm-up
@@ -364,19 +373,25 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _renew(self) -> None:
         """Estimate from the kept rows, then learn them again from the start."""
         state = self._state
-        X, y, weight = unpack("warm_X", state), state["warm_y"], state["warm_weight"]
+        X, y = unpack("warm_X", state), state["warm_y"]
+        weight = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
         if self.standardize:
             state["x_count"] = 0.0
-            state["x_mean"][:] = 0.0
-            state["x_m2"][:] = 0.0
+            for name in COLUMNS:
+                state[name][:] = 0.0
         self._forget_rows(state)
         weight = self._row_weights(state, y, weight)
+        trusted = weight > 0
         X = self._standardized(state, X, weight)
-        self._estimate(state, X)
+        self._estimate(state, X if trusted.all() else X[trusted])
         self._forget()
         self._reset(state)
         self._learn(state, X, self._encode(state, y), weight)
+
+    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the kept rows, 0 for those with a glitch."""
+        return np.where(odd_cells(X), 0.0, weight)
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_row_weights` counted."""
@@ -408,8 +423,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
         if self.standardize:
-            X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
-        return self._score(state, X)
+            X = scaled_rows(host(X), state)
+        scores = self._score(state, X)
+        if not self._ops.all_finite(scores):
+            raise ValueError(SCORING)
+        return scores
 
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
@@ -444,21 +462,22 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Allow the short path of plain calls once nothing about a row needs a decision."""
         state = self._state
         plain = not (state["warm_rows"] or self.standardize or hasattr(self, "feature_names_in_") or self._weighs())
-        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_finite) if plain else None
+        most = MODERATE[state["dtype"]]
+        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most) if plain else None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
     @staticmethod
-    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any]) -> bool:
+    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
         """Whether the rows need neither a conversion nor a closer look."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
-            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X)
+            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
         if type(X) in (sp.csr_array, sp.csr_matrix):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
-            return bool(plain and is_canonical(X) and hot[2](X.data))
+            return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
         return False
 
     def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
@@ -481,7 +500,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """
         with self._turns:
             hot = self.__dict__.get("_hot")
-            if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1]:
+            if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
                 target = self._hot_row(y)
                 if target is not None:
                     self._check_rows(X)

@@ -12,6 +12,7 @@ from .. import budgets, losses, updates
 from .._change import Change
 from .._turns import in_turn
 from .._schema import Array, Count, Schema, anything, check, foreign, length, prefixed
+from .._overflow import require_finite
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping
@@ -290,6 +291,7 @@ class BudgetEstimator(StreamEstimator):
         new = n + len(coefficients)
         self._make_room(state, new)
         put(n)
+        require_finite(state["diag"][n:new])
         state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
         if "born" in state:
             state["born"][n:new] = born

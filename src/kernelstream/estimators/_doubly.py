@@ -266,7 +266,7 @@ class DoublyEstimator(StreamEstimator):
         state = self._state
         X, y = unpack("warm_X", state), state["warm_y"]
         self._forget_rows(state)
-        weight = self._row_weights(state, y, state["warm_weight"])
+        weight = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
         self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()

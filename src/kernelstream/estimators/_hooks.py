@@ -119,6 +119,10 @@ class Hooks:
         """Sample weights times whatever else weighs a row."""
         return weight
 
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Weights of rows with encoded target y that are about to be learned, 0 for those that had better not be."""
+        return weight
+
     def _hot_row(self, y: Any) -> np.ndarray | None:
         """Encoded target (1,) of a single row, or None when it needs a closer look."""
         return None

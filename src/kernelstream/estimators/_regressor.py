@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,12 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import losses
 from .._turns import in_turn
+from ..engine._ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ._base import State, StreamEstimator
+from ._first_rows import odd_ones
+from ._units import check_moderate
+
+CALLER = 5  # how far the caller of ``learn`` is from the warning
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
@@ -55,8 +60,37 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         assert_all_finite(y, input_name="y")
         return y, None
 
+    def _admit(self, *args, **kwargs):
+        X, y, weight = super()._admit(*args, **kwargs)
+        check_moderate(y, self._state["dtype"], "y")
+        return X, y, weight
+
     def _run(self, X, y, weight):
         return self._advance(X, y, weight)[:, 0]
+
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        seen = self._seen_targets()
+        before = seen[TOTAL, 0]
+        weight = self._ops.set_aside(y, weight, seen)
+        if not before and seen[TOTAL, 0]:
+            _warn(seen)
+        return weight
+
+    def _seen_targets(self) -> np.ndarray:
+        """What is remembered of the targets so far."""
+        state = self._state
+        if "target_range" not in state:
+            state["target_range"] = no_targets(state["n_outputs"])
+        return state["target_range"]
+
+    def _trusted(self, X, y, weight):
+        weight = super()._trusted(X, y, weight)
+        seen = self._seen_targets()
+        for o, column in enumerate(y.reshape(len(y), -1).T):
+            odd = odd_ones(column, FAR)
+            seen[LOW, o], seen[HIGH, o] = column[~odd].min(), column[~odd].max()
+            weight = np.where(odd, 0.0, weight)
+        return weight
 
     def _loss_now(self, state: State) -> losses.Loss:
         return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
@@ -68,10 +102,23 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y[:, None], weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
-        return np.array([y], np.float64) if type(y) in (float, int) and math.isfinite(y) else None
+        plain = type(y) in (float, int) and self._hot is not None and abs(y) < 2.0 ** self._hot[3]
+        return np.array([y], np.float64) if plain else None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:
             return None
         y = np.ascontiguousarray(y, np.float64)
-        return y if self._hot[2](y) else None
+        return y if self._hot[2](y, self._hot[3]) else None
+
+
+def _warn(seen: np.ndarray) -> None:
+    """Say once that a row was set aside."""
+    o = int(seen[DOUBT].argmax())
+    warnings.warn(
+        f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
+        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them "
+        f"comes in short order",
+        RuntimeWarning,
+        stacklevel=CALLER,
+    )

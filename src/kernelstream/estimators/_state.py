@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
-from ..rows import concat, dense, drop, pack, unpack
+from ..engine._ranges import scaled
+from ..rows import MODERATE, concat, dense, drop, pack, unpack
+from ._units import check_moderate
 
 State = dict[str, Any]
 
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what is known of every column, for scaling
 OUTPUTS = 10**6  # more targets or classes than anybody has
 COMMON: Schema = {  # entries that every state has
     "n_features": Count(1),
@@ -106,8 +109,10 @@ def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
     if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
         wanted = "float32 or float64" if reset else est._state["dtype"]
         raise ValueError(f"{name} takes tensors of {wanted}, got {kind}: convert them with .to()")
-    if not bool(X.isfinite().all()):
-        raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+    if not bool((X.abs() < 2.0 ** MODERATE[kind]).all()):
+        if not bool(X.isfinite().all()):
+            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+        check_moderate(X.detach().cpu().numpy(), kind, "X")
     if reset:
         est.n_features_in_ = X.shape[1]
         est.__dict__.pop("feature_names_in_", None)
@@ -115,12 +120,18 @@ def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
 
 
+def scaled_rows(X: np.ndarray, state: State) -> np.ndarray:
+    """Rows scaled by the moments of the columns, in the type of the model."""
+    mean, m2, low, high, _ = (state[name] for name in COLUMNS)
+    return scaled(X, state["x_count"], mean, m2, low, high).astype(state["dtype"])
+
+
 def _moments(est: Any, state: State) -> Schema:
     """Running mean and deviation of the columns."""
     if not est.standardize:
         return {}
     d = state["n_features"]
-    return {"x_count": Number(0.0), "x_mean": Array((d,)), "x_m2": Array((d,), low=0.0)}
+    return {"x_count": Number(0.0)} | {name: Array((d,)) for name in COLUMNS} | {"x_m2": Array((d,), low=0.0)}
 
 
 def _classes(est: Any, state: State) -> Schema:
@@ -157,9 +168,9 @@ def _kept(state: State) -> Schema:
 
 def widen_rows(state: State, d: int) -> None:
     """Entries that every family may have, for rows of width d: the moments of the columns and the rows kept."""
-    for name in ("x_mean", "x_m2"):
+    for name in COLUMNS:
         if name in state:
-            state[name] = pad_columns(state[name], d)  # mean and deviation of a column of zeros
+            state[name] = pad_columns(state[name], d)  # as of a column of zeros
     widen_packed("warm_X", state, d)
     state["n_features"] = d
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
 from .. import _undo
 from .._change import Change
 from .._schema import Array, Count, Schema, length
+from .._overflow import quiet, require_finite
 from ..rows import Rows, dense
+from ..second_order import more_ridge
 from ._base import State
 from ._classifier import StreamClassifier
 from ._kernel import KernelEstimator
@@ -50,9 +52,13 @@ class KernelRidgeEstimator(KernelEstimator):
         n = state["n_rows"]
         if not n:
             return np.zeros((0, len(X))), np.zeros((len(X), state["n_outputs"]))
-        K = np.asarray(self._kernel(state).pairwise(X, state["rows"][:n]), dtype=np.float64)
+        K = self._gram(state, X, state["rows"][:n])
         W = solve_triangular(state["L"][:n, :n], K.T, lower=True, check_finite=False)
         return W, W.T @ state["e"][:n]
+
+    def _gram(self, state: State, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Kernel values in float64 whatever the rows are: the factor magnifies their rounding."""
+        return self._kernel(state).pairwise(X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False))
 
     def _shrunk(self, P: np.ndarray, v: np.ndarray) -> np.ndarray:
         """AWV adds the row with the target 0: ``f(x) lambda/(lambda + v)``."""
@@ -69,17 +75,20 @@ class KernelRidgeEstimator(KernelEstimator):
         state["t"] += int(np.count_nonzero(weight))
         return np.concatenate(parts)
 
+    @quiet
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         W, P = self._see(state, X)
-        C = np.asarray(self._kernel(state).pairwise(X, X), dtype=np.float64) - W.T @ W
+        K = self._gram(state, X, X)
+        C = K - W.T @ W
         kept = np.flatnonzero(weight)
-        L = cholesky(C[np.ix_(kept, kept)] + np.diag(self.lam / weight[kept]), lower=True) if len(kept) else C[:0, :0]
-        e = solve_triangular(L, y[kept] - P[kept], lower=True) if len(kept) else y[:0]
+        L = _factor(C[np.ix_(kept, kept)], self.lam / weight[kept], K) if len(kept) else C[:0, :0]
+        e = solve_triangular(L, y[kept] - P[kept], lower=True, check_finite=False) if len(kept) else y[:0]
         # what a row of the block sees of the block are the kept rows before it
-        inner = solve_triangular(L, C[kept], lower=True) if len(kept) else C[:0]
+        inner = solve_triangular(L, C[kept], lower=True, check_finite=False) if len(kept) else C[:0]
         inner = np.where(kept[:, None] < np.arange(len(X)), inner, 0.0)
         P = P + inner.T @ e
         v = np.maximum(C.diagonal() - (inner**2).sum(axis=0), 0.0)
+        require_finite(P, L, e)
         self._append(state, X[kept], W[:, kept], L, e, y[kept])
         return self._shrunk(P, v)
 
@@ -127,6 +136,16 @@ class KernelRidgeEstimator(KernelEstimator):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if self.forecaster not in FORECASTERS:
             raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+
+
+def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor of ``C + diag(noise)``; more is added where C, what is left of K, is rounding alone."""
+    extra = 0.0
+    while True:
+        L, failed = lapack.dpotrf(C + np.diag(noise + extra), lower=1, clean=1)
+        if not failed:
+            return L
+        extra = more_ridge(K, extra)
 
 
 class KernelAWV(ManyTargets, KernelRidgeEstimator):

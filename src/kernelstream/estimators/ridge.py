@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import engine as engines
 from .. import second_order
 from .._change import Change
 from .._turns import in_turn
@@ -17,7 +16,8 @@ from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
-from ._second_order import ManyTargets, SecondOrderEstimator, one_against_rest
+from ._second_order import ManyTargets, SecondOrderEstimator, follow, one_against_rest
+from ._state import scaled_rows
 from .feature import MAP
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
@@ -261,7 +261,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         state = self._state
         X = self._check_X(X, reset=False)
         if self.standardize:
-            X = engines.python.scaled(host(X), state["x_count"], state["x_mean"], state["x_m2"]).astype(state["dtype"])
+            X = scaled_rows(host(X), state)
         std = np.zeros((X.shape[0], state["n_outputs"]))
         if state["warm_rows"] and not state["warm_count"]:
             return std

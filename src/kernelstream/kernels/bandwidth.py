@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+import math
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +14,9 @@ from kernelstream.rows import Rows, dense
 
 #: Rows that the median distance looks at.
 MEDIAN_ROWS = 200
+#: Lengths that a kernel can have in the precision of the rows: with shorter or longer ones, ``gamma`` or the random
+#: frequencies would leave the range of floats. Rows much closer than the least count as one.
+LENGTHS = {"float64": (1e-150, 1e150), "float32": (1e-18, 1e18)}
 #: Rows on which a kernel without a rule of its own is compared with the Gaussian.
 COMPARED_ROWS = 64
 
@@ -42,20 +46,52 @@ def _require_finite(X: Rows) -> None:
         raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
 
 
-def variance(X: Rows) -> float:
-    """Variance over all entries of ``X`` (zeros of sparse rows included)."""
+def _exponent(size: float) -> int:
+    """e with ``size = m 2^e``, 1/2 <= m < 1: in units of 2^e no square of such numbers overflows or vanishes."""
+    return math.frexp(size)[1]
+
+
+def variance(X: Rows) -> tuple[float, int]:
+    """Variance over all entries of ``X`` (zeros of sparse rows included) in units of 2^e, and e."""
+    values = X.data if sparse.issparse(X) else X
+    e = _exponent(float(np.abs(values).max(initial=0.0)))
+    values = np.ldexp(values.astype(np.float64), -e)
     if not sparse.issparse(X):
-        return float(X.var(dtype=np.float64))
-    values, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
+        return float(values.var()), e
+    size = X.shape[0] * X.shape[1]
     mean = values.sum() / size
     # The zeros that are not stored differ from the mean by the mean.
-    return float((np.square(values - mean).sum() + (size - values.size) * mean**2) / size)
+    return float((np.square(values - mean).sum() + (size - values.size) * mean**2) / size), e
 
 
-def median_distance(X: Rows, metric: str = "euclidean") -> float:
-    """Median distance between (at most 200) rows of ``X``; over distinct pairs when most rows coincide."""
-    distances = pdist(dense(_spread(X)).astype(np.float64), metric)
-    return float(np.median(distances) or np.median(distances[distances > 0]))
+def median_distance(X: Rows, metric: str = "euclidean") -> tuple[float, int]:
+    """Median distance of (at most 200) rows of ``X`` in units of 2^e, and e; over distinct pairs when most coincide."""
+    rows = dense(_spread(X)).astype(np.float64)
+    e = _exponent(float(np.ptp(rows, axis=0).max()))
+    if _exponent(float(np.abs(rows).max())) > e + 900:  # a column of one large number would overflow in these units
+        rows -= rows.min(axis=0)
+    distances = pdist(np.ldexp(rows, -e), metric)
+    distances = distances if np.median(distances) else distances[distances > 0]
+    return float(np.median(distances)), e
+
+
+def _inverse(rule: str, X: Rows, metric: str, power: int, factor: int) -> float | None:
+    """``1/(factor std^power)`` ("scale") or ``1/(factor m^power)``, m the median distance; None if all rows are the
+    same.
+    """
+    _require_finite(X)
+    if _degenerate(X if rule == "scale" else _spread(X)):
+        return None
+    if rule == "scale":
+        value, e = variance(X)
+        value = value if power == 2 else value**0.5
+    else:
+        value, e = median_distance(X, metric)
+        value = value**power
+    shortest, longest = LENGTHS[X.dtype.name]
+    with np.errstate(over="ignore"):
+        gamma = float(np.ldexp(1 / (factor * value), -power * e))
+    return min(max(gamma, 1 / (factor * longest**power)), 1 / (factor * shortest**power))
 
 
 def gaussian_gamma(rule: str, X: Rows) -> float:
@@ -64,10 +100,8 @@ def gaussian_gamma(rule: str, X: Rows) -> float:
     Rows that are all the same give 1/d.
     """
     d = X.shape[1]
-    _require_finite(X)
-    if _degenerate(X if rule == "scale" else _spread(X)):
-        return 1 / max(d, 1)
-    return 1 / (d * variance(X)) if rule == "scale" else 1 / (2 * median_distance(X) ** 2)
+    found = _inverse(rule, X, "euclidean", 2, d if rule == "scale" else 2)
+    return 1 / max(d, 1) if found is None else found
 
 
 def laplacian_gamma(rule: str, X: Rows) -> float:
@@ -76,10 +110,8 @@ def laplacian_gamma(rule: str, X: Rows) -> float:
     Rows that are all the same give 1/d.
     """
     d = X.shape[1]
-    _require_finite(X)
-    if _degenerate(X if rule == "scale" else _spread(X)):
-        return 1 / max(d, 1)
-    return 1 / (d * variance(X) ** 0.5) if rule == "scale" else 1 / median_distance(X, "cityblock")
+    found = _inverse(rule, X, "cityblock", 1, d if rule == "scale" else 1)
+    return 1 / max(d, 1) if found is None else found
 
 
 def as_wide_as_gaussian(kernel: Callable[[float], Any], rule: str, X: Rows) -> float:

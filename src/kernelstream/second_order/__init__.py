@@ -7,7 +7,7 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 from . import diagonal, experts
 from .rows import RowRecursion, make
 from .rules import LeastSquares, Margin, Newton, Rule
-from .statistics import BY_ROW, REPLACED, announce, append, factor, flush, schema, start, totals, widen
+from .statistics import BY_ROW, REPLACED, announce, append, factor, flush, more_ridge, schema, start, totals, widen
 
 __all__ = [
     "BY_ROW",
@@ -24,6 +24,7 @@ __all__ = [
     "factor",
     "flush",
     "make",
+    "more_ridge",
     "schema",
     "start",
     "totals",

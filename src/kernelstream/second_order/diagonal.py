@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .._overflow import quiet, require_finite
 from .rules import Rule
 
 
+@quiet
 def learn(
     engine: Any, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, A: np.ndarray, w: np.ndarray, rule: Rule
 ) -> np.ndarray:
@@ -34,4 +36,5 @@ def learn(
             c, beta = rule.step(float(y[i, o]), f, s, importance)
             w[o] += (beta - c * f) / (1 + c * s) * z / A[o]
             A[o] += c * z * z
+    require_finite(F, A, w)
     return F

@@ -20,9 +20,9 @@ def combine(P: np.ndarray, losses: np.ndarray, bound: np.ndarray) -> tuple[np.nd
     """
     limit = bound[..., None, :]
     P = np.clip(P, -limit, limit)
-    eta = np.divide(1.0, 8 * limit**2, out=np.zeros_like(limit), where=limit > 0)
     gap = losses - losses.min(axis=-2, keepdims=True)
-    theta = np.exp(-eta * gap)
+    scale = np.where(limit > 0, limit, np.inf)
+    theta = np.exp(-(gap / scale) / (8 * scale))  # the square of a bound next to 0 would vanish
     theta = np.broadcast_to(theta / theta.sum(axis=-2, keepdims=True), P.shape)
     return (theta * P).sum(axis=-2), P, theta
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve
 
+from .._overflow import quiet, require_finite
 from .rules import Rule
 from .statistics import State, factor, flush
 
@@ -54,6 +55,7 @@ class RowRecursion:
         self.w[h] += ((beta - c * f) / (1 + c * s))[:, None] * Pz
         self.P[h] -= c / (1 + c * s) * np.outer(Pz, Pz)
 
+    @quiet
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Learn feature rows Z (n, r) with targets y (n, k); returns scores and uncertainties before each update.
 
@@ -88,6 +90,7 @@ class RowRecursion:
             if n + 1 == len(state["window"]):
                 flush(state, self.forgetting)
                 self._restart()
+        require_finite(F, S, *self.w)
         return F, S
 
     def _decide(self, y: np.ndarray, f: list, s: list, weight: float) -> tuple[np.ndarray, np.ndarray]:

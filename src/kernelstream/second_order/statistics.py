@@ -23,6 +23,7 @@ from scipy.linalg import blas, lapack
 
 from .. import _undo
 from .._schema import Array, Count, Number, Schema, length
+from .._overflow import LEARNING, require_finite
 
 State = dict[str, Any]
 
@@ -78,7 +79,7 @@ def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.
     sums = np.concatenate([beta, c[:, :1]], axis=1).T @ Z  # in one go through the window
     b, zsum = fade * (state["b"] + sums[:-1]), fade * (state["zsum"] + sums[-1])
     counts = np.where(c > 0, c, np.inf)  # a row that does not count in A adds nothing
-    yy = fade * (state["yy"] + (beta * beta / counts).sum(axis=0))
+    yy = fade * (state["yy"] + (beta * (beta / counts)).sum(axis=0))
     return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
 
 
@@ -94,6 +95,7 @@ def flush(state: State, forgetting: float) -> None:
         rows = Z if (c == 1).all() else np.sqrt(c)[:, None] * Z
         if c.any():
             _add_products(gram, g, rows)
+    require_finite(state["b"], np.einsum("gii->gi", gram))  # which bounds the rest of the matrices
     state["gram"], state["n_window"] = gram, 0
     if forgetting < 1:
         fade = forgetting**n
@@ -159,11 +161,14 @@ def factor(state: State, g: int, j: int) -> np.ndarray:
 
 
 def more_ridge(A: np.ndarray, ridge: float) -> float:
-    """The next ridge to try where ``A + ridge I`` is singular to rounding."""
+    """The next ridge to try where ``A + ridge I`` is singular to rounding; ValueError where none would help."""
     size = float(np.abs(A.diagonal()).max()) * len(A)
-    if not ridge <= max(10 * size, 1e-290) < math.inf:  # enough for any sum of products z z'
+    more = max(10 * ridge, 1e-15 * size, 1e-300)
+    if not np.isfinite(more) or not np.isfinite(A).all():
+        raise ValueError(LEARNING)
+    if ridge > max(10 * size, 1e-290):  # enough for any sum of products z z'
         raise ValueError("state_['gram'] is no sum of products of features: it has no inverse")
-    return max(10 * ridge, 1e-15 * size, 1e-300)
+    return more
 
 
 def widen(state: State, r: int, forgetting: float) -> None:

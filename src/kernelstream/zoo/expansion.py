@@ -40,8 +40,16 @@ def _build(
     common: dict,
 ) -> Any:
     if task == "regression":
-        return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, **{"center": update == "auto", **common})
+        center = update == "auto" or isinstance(update, updates.Pegasos)
+        return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, **{"center": center, **common})
     return BudgetClassifier(kernel, gamma, budget, strategy, loss, update, **common)
+
+
+def _pegasos(task: str, lam: float | None) -> Update:
+    """Pegasos; its regulariser is 1e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
+    if lam is None:
+        lam = 5e-3 if task == "regression" else 1e-4
+    return updates.Pegasos(lam)
 
 
 def _gradient(eta: float | None, lam: float) -> Update | str:
@@ -155,12 +163,16 @@ def pegasos(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    lam: float = 1e-4,
+    lam: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel Pegasos: steps 1/(lam t) on the regularised loss."""
-    return _build(task, kernel, gamma, None, budgets.Stop(), gradient_loss(task, epsilon), updates.Pegasos(lam), common)
+    """Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).
+
+    ``lam`` is 1e-4, in regression 5e-3.
+    """
+    loss = gradient_loss(task, epsilon)
+    return _build(task, kernel, gamma, None, budgets.Stop(), loss, _pegasos(task, lam), common)
 
 
 # ------------------------------------------------------------------------------------------ budget, perceptron steps
@@ -331,9 +343,16 @@ JMLR2012 = "Wang, Crammer, Vucetic: Breaking the curse of kernelization, JMLR 13
 
 
 def _bsgd(
-    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, lam: float, epsilon: float | None, common: dict
+    strategy: Budget,
+    task: str,
+    kernel: Any,
+    gamma: Any,
+    budget: int,
+    lam: float | None,
+    epsilon: float | None,
+    common: dict,
 ) -> Any:
-    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), updates.Pegasos(lam), common)
+    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), _pegasos(task, lam), common)
 
 
 @recipe(JMLR2012)
@@ -342,7 +361,7 @@ def bsgd_remove(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    lam: float = 1e-4,
+    lam: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -356,7 +375,7 @@ def bsgd_project(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    lam: float = 1e-4,
+    lam: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -370,7 +389,7 @@ def bsgd_merge(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    lam: float = 1e-4,
+    lam: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -385,7 +404,7 @@ def dualsgd(
     gamma: Any = None,
     budget: int = 100,
     n_components: int = 200,
-    lam: float = 1e-4,
+    lam: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...updates import NormAdaGrad
+from ... import updates
 
 TINY = tl.constexpr(1e-12)
-AUTO = tl.constexpr(NormAdaGrad.AUTO)
+AUTO = tl.constexpr(updates.NormAdaGrad.AUTO)
+REACH = tl.constexpr(updates.REACH)
+SETTLED = tl.constexpr(float(updates.SETTLED))
 
 
 @triton.jit
@@ -130,6 +132,15 @@ def write_memory(memory, col, real, a0, a1, a2, a3, v0, v1, v2, v3, C: tl.conste
 
 
 @triton.jit
+def stable_rate(eta, k, LOSS: tl.constexpr):
+    """The step, at most 1 / k where the derivative of the loss has no bound."""
+    if LOSS == "squared" or LOSS == "squared_hinge":
+        return tl.where(eta * k > 1.0, 1.0 / tl.maximum(k, TINY * TINY), eta)
+    else:
+        return eta
+
+
+@triton.jit
 def step_of(
     target, f, k, act, t, col, real, p, q0, q1, q2, a0, a1, a2, a3, v0, v1, v2, v3,
     C: tl.constexpr, LOSS: tl.constexpr, REST: tl.constexpr, CLOSED: tl.constexpr, UPDATE: tl.constexpr,
@@ -147,13 +158,20 @@ def step_of(
             eta = q0 / tl.sqrt(now)
         else:
             eta = 1.0 / (q1 * now)
+        eta = stable_rate(eta, k, LOSS)
         tau = -eta * g
         decay = decay * (1.0 - eta * q1)
     if UPDATE == "pegasos":
-        tau = -g / (q0 * now)
-        decay = decay * (1.0 - 1.0 / now)
+        if LOSS == "squared" or LOSS == "squared_hinge":
+            eta = 1.0 / (q0 * now + k)
+            tau = -eta * g
+            decay = decay * (1.0 - eta * q0)
+        else:
+            tau = -g / (q0 * now)
+            decay = decay * (1.0 - 1.0 / now)
     if UPDATE == "norma":
-        decay = decay * (1.0 - q0 * q1)
+        eta = stable_rate(q0, k, LOSS)
+        decay = decay * (1.0 - eta * q1)
         if LOSS == "epsilon_insensitive":
             epsilon = tl.where(a1 > 0.0, a0.to(ACC), p)
             gap = target - f
@@ -163,7 +181,7 @@ def step_of(
             a0 = tl.where(act, tl.maximum(0.0, epsilon + step).to(tl.float64), a0)
             a1 = tl.where(act, 1.0, a1)
         else:
-            tau = -q0 * g
+            tau = -eta * g
     if UPDATE == "perceptron":
         if KIND == "binary":
             if FLAG == 1:
@@ -186,7 +204,7 @@ def step_of(
             length = tl.minimum(q0, value / safe)
         else:
             length = value / (safe + 0.5 / q0)
-        length = tl.where(n > 0.0, length, tl.where(q0 < float("inf"), q0, 0.0))
+        length = tl.where((n > 0.0) & (length < float("inf")), length, tl.where(q0 < float("inf"), q0, 0.0))
         tau = tl.where(g == 0.0, 0.0, -length * g)
     if UPDATE == "norm_adagrad":
         eta = (col * 0).to(ACC) + q0
@@ -204,7 +222,11 @@ def step_of(
                 delta = target.to(tl.float64) - a1
                 y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
                 squares = a2 + delta * (target.to(tl.float64) - y_mean)
-                eta = eta * 0.3 * tl.sqrt(squares.to(ACC) * share)
+                deviation = tl.sqrt(squares.to(ACC) * share)
+                eta = eta * 0.3 * deviation
+                if LOSS == "squared":
+                    most = tl.where(n > SETTLED, REACH * deviation, float("inf"))
+                    g = tl.minimum(tl.maximum(g, -most), most)
                 a1 = tl.where(act, y_mean, a1)
                 a2 = tl.where(act, squares, a2)
             a0 = tl.where(act, n, a0)
@@ -224,7 +246,7 @@ def step_of(
         G = v1 + bet.to(tl.float64)
         R = tl.maximum(v2 - (g * f).to(tl.float64), 0.0)
         begun = L > 0.0
-        new = tl.where(begun, (L + R) / tl.where(begun, L * (G + L), 1.0), 1.0)
+        new = tl.where(begun, (1.0 + R / tl.where(begun, L, 1.0)) / tl.where(begun, G + L, 1.0), 1.0)
         decay = tl.where(v3 > 0.0, new / tl.where(v3 > 0.0, v3, 1.0), 1.0).to(ACC)
         tau = -new.to(ACC) * g
         v0 = tl.where(act, L, v0)

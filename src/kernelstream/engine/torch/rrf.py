@@ -18,7 +18,8 @@ import torch
 
 from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
 from ...rows import Rows
-from ...updates import TINY
+from ...updates import REACH, SETTLED, TINY
+from .._center import follow, offset_of
 from .._rrf_python import TINY_THETA
 
 State = dict[str, Any]
@@ -84,19 +85,18 @@ class Batches:
         """Scores with the running mean of the target, and derivatives times the weights of the rows, (m, C)."""
         state, loss, update = self.state, self.loss, self.update
         center, memory, rate = state.get("center"), state["memory"], state["pending"][1]
-        offsets = np.zeros(len(y))
-        for i in range(len(y)):
-            if center is not None:
-                offsets[i] = center[1]
-            if weight[i] > 0:
-                rate = update.rate(loss, float(y[i]) - offsets[i], 1.0, memory)
-                if center is not None:
-                    center[0] += weight[i]
-                    center[1] += weight[i] * (float(y[i]) - center[1]) / center[0]
-        if loss.kind == "multiclass":
+        many = loss.kind == "multiclass"
+        gradients, offsets = np.zeros_like(F), np.zeros(len(y))
+        if many:
             gradients = loss.gradient(y.astype(np.int64), F)
-        else:
-            gradients = loss.gradient(y - offsets, F[:, 0])[:, None]
+        for i in range(len(y)):
+            offsets[i] = offset_of(center)
+            if weight[i] > 0:
+                target = float(y[i]) - offsets[i]
+                rate = update.rate(loss, target, 1.0, memory)
+                if not many:
+                    gradients[i] = update.limited(loss.gradient(target, float(F[i, 0])), loss, memory)
+                follow(center, float(y[i]), weight[i])
         counted = int(np.count_nonzero(weight))
         state["t"] += counted
         state["pending"] += (counted, rate - state["pending"][1])
@@ -108,7 +108,12 @@ class Batches:
         _adagrad(held["w"], held["G"], held["sum_w"] / count, rate, TINY)
         if eta_g > 0:
             theta, start = held["theta"], held["theta0"]
-            _adagrad(theta, held["H"], held["sum_theta"] / count, eta_g, TINY_THETA)
+            gradient = held["sum_theta"] / count
+            if self.state["t"] > SETTLED * count:  # see the python engine
+                limit = torch.sqrt(held["H"] * (REACH * REACH * count / self.state["t"]))
+                limit = torch.where(held["H"] > 0, limit, torch.inf)
+                gradient = torch.minimum(torch.maximum(gradient, -limit), limit)
+            _adagrad(theta, held["H"], gradient, eta_g, TINY_THETA)
             theta.copy_(torch.clamp(theta, start - GUARD, start + GUARD))
             self.W = frequencies(self.spectrum, theta, self.E)
         held["sum_w"].zero_()
