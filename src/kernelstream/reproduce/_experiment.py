@@ -52,6 +52,10 @@ class Data:
         This class against the rest.
     classes : list of int
         Rows of these classes only.
+    blur : float or None
+        Rows are square images of values in [0, 1]: blurred by a Gaussian of so many pixels, then brought to [-1, 1].
+    dtype : {"float64"} or None
+        Rows in double precision; None leaves them as they are loaded.
     pca : int or None
         Columns are the leading principal components of (10,000) training rows, after ``scale``.
     target : {"minmax"} or None
@@ -67,6 +71,8 @@ class Data:
     test_rows: int | None = None
     positive: int | None = None
     classes: tuple[int, ...] = ()
+    blur: float | None = None
+    dtype: str | None = None
     pca: int | None = None
     target: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
