@@ -7,7 +7,7 @@ vote and counts as wrong, PA divides by k(x, x). The author's program
 (github.com/jingcoco/Online-Multiple-Kernel-Learning) differs from that, and partly from the thesis, in what decides
 here:
 
-- a score of 0 is a vote for +1, and for -1 in SPA; SDPA does not count it as a mistake;
+- a score of 0 is a vote for +1, and for -1 in SPA; SDPA does not count it as a mistake; a draw of all votes is one;
 - PA and SPA take steps min(C, loss), as if k(x, x) were 1 for polynomials too;
 - perceptrons learn a row at f = 0 whatever its label;
 - in SD the row that polynomial i should learn joins Gaussian i, so that polynomials are silent for ever.
@@ -55,13 +55,13 @@ def one_pass(K: np.ndarray, y: np.ndarray, algorithm: str, theirs: bool, order: 
     """Mistakes in percent and support vectors of one pass over a random order of the rows."""
     rng = np.random.default_rng(order)
     m, n, _ = K.shape
-    A, theta, mistakes = np.zeros((m, n)), np.full(m, 1 / m), 0
+    A, theta, mistakes, vectors = np.zeros((m, n)), np.full(m, 1 / m), 0, 0
     stochastic, aggressive = algorithm in ("SD", "SDPA", "SPA"), algorithm in ("DDPA", "SDPA", "SPA")
     zero = 0 if not theirs else -1 if algorithm == "SPA" else 1  # what a score of 0 votes for
     for t in rng.permutation(n):
         f, label = np.einsum("mn,mn->m", A, K[:, t]), y[t]
         vote = theta @ np.where(f == 0, zero, np.sign(f))
-        mistakes += (1 if vote >= 0 else -1) != label
+        mistakes += vote * label <= 0 if theirs else (1 if vote >= 0 else -1) != label
         wrong = label * f < 0 if theirs and algorithm == "SDPA" else label * f <= 0
         loss = np.maximum(0.0, 1 - label * f)
         chosen = np.ones(m, bool)
@@ -79,11 +79,12 @@ def one_pass(K: np.ndarray, y: np.ndarray, algorithm: str, theirs: bool, order: 
         if theirs and algorithm == "SD":
             learners = np.where(learners < POLYNOMIALS, learners + POLYNOMIALS, learners)
         np.add.at(A, (learners, t), label * tau[update])
+        vectors += len(learners)
         if algorithm != "U":
             counted = wrong & chosen if algorithm in ("SD", "SDPA") else wrong
             theta = theta * np.where(counted, DISCOUNT, 1.0)
             theta /= theta.sum()
-    return 100 * mistakes / n, int(np.count_nonzero(A))
+    return 100 * mistakes / n, vectors
 
 
 def budgeted_pass(X: np.ndarray, y: np.ndarray, theirs: bool, order: int, budget: int = 1600) -> float:
