@@ -405,9 +405,7 @@ class MultiKernelEstimator(StreamEstimator):
         if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
             raise ValueError("combination='uniform' has no weights that could choose updates, be shared or be followed")
         if self.counted == "drawn" and self.updates != "stochastic":
-            raise ValueError(
-                "counted='drawn' is for updates='stochastic': otherwise every learner has its part in all rows"
-            )
+            raise ValueError("counted='drawn' needs updates='stochastic': else nobody is drawn, all learn every row")
         self._check_capacity()
 
     def _check_capacity(self) -> None:
