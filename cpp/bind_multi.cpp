@@ -18,10 +18,11 @@ template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::de
 std::tuple<std::int64_t, std::int64_t> bound_hedge_pass(Cube<const double> F, Vector<const double> y, Maybe<Vector<const double>> weight,
                                                         Vector<double> log_theta, std::int64_t t, Matrix<float> history,
                                                         std::int64_t stride, Maybe<Vector<double>> range, double rate, double share,
-                                                        bool votes, bool regression, Matrix<double> scores) {
+                                                        bool votes, bool regression, Maybe<Matrix<const bool>> drawn, Matrix<double> scores) {
     const std::size_t m = F.shape(0), n = F.shape(1), C = F.shape(2);
     require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, stride), "weights do not fit");
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
+    require(!drawn || (drawn->shape(0) == n && drawn->shape(1) == m), "drawn must be (rows, learners)");
     require(scores.shape(0) == n && scores.shape(1) == C, "scores must be (rows, outputs)");
     require(!regression || (C == 1 && range && range->shape(0) == 2), "regression has one output and a range");
     for (std::size_t i = 0; i < n && C > 1; ++i)
@@ -29,8 +30,8 @@ std::tuple<std::int64_t, std::int64_t> bound_hedge_pass(Cube<const double> F, Ve
     Hedge hedge(m, HedgeRule{rate, share, votes, regression}, log_theta.data());
     History past{history.data(), history.shape(0), m, stride};
     nb::gil_scoped_release release;
-    t = hedge_pass(n, int(C), F.data(), y.data(), data_or_null(weight), hedge, t, past, regression ? range->data() : nullptr,
-                   scores.data());
+    t = hedge_pass(n, m, int(C), F.data(), y.data(), data_or_null(weight), data_or_null(drawn), hedge, t, past,
+                   regression ? range->data() : nullptr, scores.data());
     return {t, past.stride};
 }
 
@@ -88,7 +89,7 @@ void bound_family_pass(Matrix<const T> P, std::vector<double> stretch, Vector<co
 void bind_multi(nb::module_& m) {
     m.def("hedge_pass", &bound_hedge_pass, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
           nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg().none().noconvert(), nb::arg(), nb::arg(),
-          nb::arg(), nb::arg(), nb::arg().noconvert());
+          nb::arg(), nb::arg(), nb::arg().none().noconvert(), nb::arg().noconvert());
     const auto family = [&](auto* f) {
         m.def("family_pass", f, nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
               nb::arg(), nb::arg(), nb::arg().noconvert());

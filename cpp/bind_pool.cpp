@@ -150,8 +150,8 @@ std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size
 // The entries of the whole: log_theta, history, range, t, history_stride; the rule: rate, share, votes, regression.
 template <class T>
 std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
-                                               Maybe<Vector<const double>> weight, Matrix<const double> lots, double smoothing, nb::list specs,
-                                               int threads, Cube<double> F, nb::dict whole, std::tuple<double, double, bool, bool> rule,
+                                               Maybe<Vector<const double>> weight, Matrix<const double> lots, Vector<const bool> able,
+                                               double smoothing, bool only_drawn, nb::list specs, int threads, Cube<double> F, nb::dict whole, std::tuple<double, double, bool, bool> rule,
                                                Matrix<double> scores) {
     const PoolBlock<T> block = pool_block<T>(arrays);
     const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
@@ -160,6 +160,7 @@ std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std
     const auto history = entry<Matrix<float>>(whole, "history");
     const auto range = maybe_entry<Vector<double>>(whole, "range");
     require(threads >= 1 && lots.shape(0) == rows && lots.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
+    require(able.shape(0) == m, "able needs one entry per learner");
     require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
     const std::int64_t stride = nb::cast<std::int64_t>(whole["history_stride"]);
     std::int64_t t = nb::cast<std::int64_t>(whole["t"]);
@@ -170,8 +171,8 @@ std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std
     History past{history.data(), history.shape(0), m, stride};
     {
         nb::gil_scoped_release release;
-        t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), smoothing, members, threads, F.data(),
-                               hedge, t, past, regression ? range->data() : nullptr, scores.data());
+        t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), able.data(), smoothing, only_drawn,
+                               members, threads, F.data(), hedge, t, past, regression ? range->data() : nullptr, scores.data());
         ks::require_finite(F.size(), F.data());
         require_finite(members);
     }
@@ -215,7 +216,7 @@ void bind(nb::module_& m) {
     m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
     m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
     m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
-    m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, plain, value, plain, maybe, plain, value, value, value, plain, value, value, plain);
+    m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, plain, value, plain, maybe, plain, plain, value, value, value, value, plain, value, value, plain);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Weights of m learners over one block, rows in order:
 //   theta_i <- theta_i exp(-rate w_t loss_i);  theta_i <- (1 - share) theta_i + share / m   (in logarithms).
-// In:  F (m, n, C) scores of the learners before each update, y (n).  Changed: log_theta (m), history, range.
+// In:  F (m, n, C) scores of the learners before each update, y (n), drawn (n, m) or null: for whom a row counts, null is everybody.
+// Changed: log_theta (m), history, range.
 // Out: scores (n, C) of the whole before each update. The twin of engine/_multi_python.py.
 #pragma once
 
@@ -50,10 +51,11 @@ class Hedge {
     }
 
     // What row i does to the weights; in regression after score(), which keeps the forecasts, and with y already in the range.
-    void learn(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, const double* range) {
+    void learn(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, const double* range, const bool* drawn) {
         if (rule_.rate == 0.0) return;
         bool moved = largest_ != 0.0;  // whether the largest logarithm is no longer 0
         for (std::size_t k = 0; k < m_; ++k) {
+            if (drawn && !drawn[k]) continue;
             const double before = log_theta_[k];
             const double step = rule_.rate * importance * loss(F + (k * n + i) * C, k, C, y, range);
             if (step == 0.0) continue;
@@ -132,9 +134,10 @@ inline bool history_fits(std::size_t size, std::int64_t t, std::int64_t stride) 
     return size > 0 && size % 2 == 0 && stride > 0 && t >= 0 && t / stride <= std::int64_t(size);
 }
 
-// Row i of n: the score of the whole, and what the row does to the weights. Returns t, the rows of positive weight so far.
-inline std::int64_t hedge_row(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, Hedge& hedge,
-                              std::int64_t t, History& history, double* range, double* score) {
+// Row i of n: the score of the whole, and what the row does to the weights; drawn (m) or null. Returns t, the rows of positive weight
+// so far.
+inline std::int64_t hedge_row(const double* F, std::size_t n, std::size_t i, int C, double y, double importance, const bool* drawn,
+                              Hedge& hedge, std::int64_t t, History& history, double* range, double* score) {
     hedge.score(F, n, i, C, t ? range : nullptr, score);
     if (importance == 0.0) return t;
     if (range) {
@@ -142,15 +145,15 @@ inline std::int64_t hedge_row(const double* F, std::size_t n, std::size_t i, int
         range[1] = t ? std::max(range[1], y) : y;
     }
     ++t;
-    hedge.learn(F, n, i, C, y, importance, range);
+    hedge.learn(F, n, i, C, y, importance, range, drawn);
     history.remember(t, hedge);
     return t;
 }
 
-inline std::int64_t hedge_pass(std::size_t n, int C, const double* F, const double* y, const double* weight, Hedge& hedge,
-                               std::int64_t t, History& history, double* range, double* scores) {
+inline std::int64_t hedge_pass(std::size_t n, std::size_t m, int C, const double* F, const double* y, const double* weight,
+                               const bool* drawn, Hedge& hedge, std::int64_t t, History& history, double* range, double* scores) {
     for (std::size_t i = 0; i < n; ++i)
-        t = hedge_row(F, n, i, C, y[i], weight ? weight[i] : 1.0, hedge, t, history, range, scores + i * C);
+        t = hedge_row(F, n, i, C, y[i], weight ? weight[i] : 1.0, drawn ? drawn + i * m : nullptr, hedge, t, history, range, scores + i * C);
     return t;
 }
 

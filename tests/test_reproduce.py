@@ -133,6 +133,25 @@ def test_runs_equal_a_loop_by_hand(small, tmp_path):
     np.testing.assert_allclose([cell.mean, cell.std], [np.mean(rates), np.std(rates, ddof=1)], rtol=1e-5)
 
 
+def test_rows_as_an_experiment_wants_them():
+    """Blurred images by the formula: a pixel is the mean of all, with weights that fall like a Gaussian."""
+    plain = reproduce.Data("digits", scale="minmax")
+    X, y, *_ = _job.rows_of(plain, 0, "online")
+    blurred, same, *_ = _job.rows_of(replace(plain, blur=0.75), 0, "online")
+    np.testing.assert_array_equal(same, y)
+    far = np.arange(-50, 51)  # as good as endless
+    w = (
+        np.exp(-(np.subtract.outer(np.arange(8), np.arange(8)) ** 2) / (2 * 0.75**2))
+        / np.exp(-(far**2) / (2 * 0.75**2)).sum()
+    )
+    np.testing.assert_allclose(blurred[:9], 2 * (w @ X[:9].reshape(-1, 8, 8) @ w).reshape(9, 64) - 1, atol=1e-6)
+    doubled, *_ = _job.rows_of(replace(plain, dtype="float64"), 0, "online")
+    assert X.dtype == np.float32 and doubled.dtype == np.float64
+    np.testing.assert_array_equal(doubled, X)
+    with pytest.raises(ValueError, match="square images, and 13 columns"):
+        _job.rows_of(reproduce.Data("wine", blur=1.0), 0, "online")
+
+
 def test_the_best_of_the_grid_is_used(small, tmp_path):
     records = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
     for cell in reproduce.table(small, records):

@@ -18,12 +18,19 @@ from .threads import get_num_threads
 ALONE = 200_000  # rows × features of all learners below which a second thread costs more than it saves
 
 
-def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, hedge: Hedge) -> np.ndarray:
+def hedge_pass(
+    F: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    state: State,
+    hedge: Hedge,
+    drawn: np.ndarray | None = None,
+) -> np.ndarray:
     """Weights of learners over one block; see the python engine."""
     scores = np.empty(F.shape[1:])
     state["t"], state["history_stride"] = _core.hedge_pass(
         F, y, weight, state["log_theta"], state["t"], state["history"], state["history_stride"], state.get("range"),
-        hedge.rate, hedge.share, hedge.votes, hedge.regression, scores,
+        hedge.rate, hedge.share, hedge.votes, hedge.regression, drawn, scores,
     )  # fmt: skip
     return scores
 

@@ -95,10 +95,18 @@ def losses(F: np.ndarray, y: float, hedge: Hedge, state: State) -> np.ndarray:
     return (F[:, int(y)] - others <= SILENCE).astype(float)
 
 
-def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, hedge: Hedge) -> np.ndarray:
+def hedge_pass(
+    F: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    state: State,
+    hedge: Hedge,
+    drawn: np.ndarray | None = None,
+) -> np.ndarray:
     r"""Weights of m learners over one block, rows in order; returns the ensemble's scores before each update, (n, C).
 
     ``theta_i <- theta_i exp(-rate w_t loss_i)``, then ``theta_i <- (1 - share) theta_i + share/m``, in logarithms.
+    With ``drawn``, the first step is for the learners drawn for the row (algorithm 18 of the thesis).
 
     Parameters
     ----------
@@ -110,6 +118,8 @@ def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: S
         Factors of the losses; a row of weight 0 is scored and skipped.
     state : dict
         ``log_theta`` (m,), ``t``, ``history``, ``history_stride``, ``range`` (2,) in regression. Updated in place.
+    drawn : (n, m) bool or None
+        For whom each row counts; None is everybody.
     """
     log_theta = state["log_theta"]
     scores = np.empty(F.shape[1:])
@@ -125,7 +135,8 @@ def hedge_pass(F: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: S
             state["range"][:] = min(low, y[i]), max(high, y[i])
         state["t"] += 1
         if hedge.rate:
-            log_theta -= hedge.rate * importance * losses(row[:, 0], y[i], hedge, state)
+            lost = losses(row[:, 0], y[i], hedge, state)
+            log_theta -= hedge.rate * importance * (lost if drawn is None else np.where(drawn[i], lost, 0.0))
             log_theta -= log_theta.max()
             if hedge.share:
                 log_theta[:] = np.log((1 - hedge.share) * theta(log_theta) + hedge.share / len(log_theta))

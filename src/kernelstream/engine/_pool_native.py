@@ -131,17 +131,20 @@ def pool_pass(
 
 
 def pool_hedge_pass(
-    block: Block, y: np.ndarray, weight: np.ndarray | None, lots: np.ndarray, smoothing: float, specs: list[Any],
-    F: np.ndarray, state: State, hedge: Hedge,
+    block: Block, y: np.ndarray, weight: np.ndarray | None, lots: np.ndarray, able: np.ndarray, smoothing: float,
+    only_drawn: bool, specs: list[Any], F: np.ndarray, state: State, hedge: Hedge,
 ) -> tuple[list[int], np.ndarray]:  # fmt: skip
-    """All learners take the rows of a block in turn, and their weights and ``lots`` (n, m) decide who learns a row.
+    """All learners take the rows of a block in turn, and their weights and ``lots`` (n, m) decide who is drawn.
 
+    Who is drawn and ``able`` (m,) learns the row; with ``only_drawn`` it counts for the weights of those drawn alone.
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
     rule = (hedge.rate, hedge.share, hedge.votes, hedge.regression)
     threads = _threads(len(y), specs)
-    joined = _core.pool_hedge_pass(block.arrays, 0, y, weight, lots, smoothing, specs, threads, F, state, rule, scores)
+    joined = _core.pool_hedge_pass(
+        block.arrays, 0, y, weight, lots, able, smoothing, only_drawn, specs, threads, F, state, rule, scores
+    )
     return joined, scores
 
 

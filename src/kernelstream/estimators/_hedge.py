@@ -18,13 +18,14 @@ def lots(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int) ->
     return u if weight is None else u[counted]
 
 
-def chosen(
+def drawn(
     log_theta: np.ndarray, u: np.ndarray, weight: np.ndarray | None, smoothing: float, hedge: Hedge
 ) -> np.ndarray:
-    """Which learners update, (rows, m), for as many of the rows ahead as can be told now: at least one.
+    """Which learners are drawn to update, (rows, m), for as many of the rows ahead as can be told now: at least one.
 
     Learner i updates with probability ``(1 - delta) r_i + delta``, ``r_i = theta_i / max theta``. A row of weight w
-    changes r_i by a factor between ``exp(-rate w)`` and ``exp(rate w)``, and fixed share then raises it by at most
+    changes r_i by a factor between ``exp(-rate w)`` and ``exp(rate w)``, whether all learners pay for their mistakes or
+    only those drawn, and fixed share then raises it by at most
     ``share``. Where the uniform numbers u (n, m) lie outside all that can happen, the choice does not depend on the
     rows in between.
     """

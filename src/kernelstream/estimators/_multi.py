@@ -21,6 +21,7 @@ from ._pool import find as find_expansions
 
 COMBINATIONS = ("hedge", "uniform")
 UPDATES = ("deterministic", "stochastic")
+COUNTED = ("all", "drawn")
 CAPACITIES = ("fixed", "shared", "weights")
 ROWS = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
@@ -35,6 +36,7 @@ class MultiKernelEstimator(StreamEstimator):
     learners: Any
     combination: str
     updates: str
+    counted: str
     discount: float
     smoothing: float
     share: float
@@ -199,12 +201,17 @@ class MultiKernelEstimator(StreamEstimator):
                     start = run.stop
                     continue
                 own = None if counted is None else np.tile(counted, (len(self._states), 1))
+                drawn = None
                 if stochastic:
-                    run, own = self._chosen(state, counted, run, hedge)
+                    drawn = self._drawn(state, counted, run, hedge)
+                    run = slice(start, start + len(drawn))
                     counted = None if weight is None else weight[run]
+                    own = np.ascontiguousarray(drawn.T * (1.0 if counted is None else counted))
                 part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
                 F = self._member_scores(state, X, run, part, y[run], own)
-                scores[run] = self._ops.hedge_pass(F, y[run], counted, state, hedge)
+                scores[run] = self._ops.hedge_pass(
+                    F, y[run], counted, state, hedge, drawn if self.counted == "drawn" else None
+                )
                 start = run.stop
         return scores
 
@@ -215,13 +222,13 @@ class MultiKernelEstimator(StreamEstimator):
         expansions = self._expansions()
         assert expansions is not None
         lots = _hedge.lots(state["seed"], state["t"], weight, len(y), len(self._states))
+        able = np.ones(len(self._states), bool)
         if self.capacity == "shared":
-            for i in range(len(self._states)):
-                if not self._has_room(state, i):
-                    lots[:, i] = np.inf
+            able[:] = [self._has_room(state, i) for i in range(len(able))]
         if weight is not None and state["n_outputs"] > 1:
             y = np.where(weight > 0, y, 0.0)  # the code of a row that does not count need not be one
-        return expansions.learn_by_lot(X[rows], y, weight, lots, self.smoothing, state, hedge)
+        only_drawn = self.counted == "drawn"
+        return expansions.learn_by_lot(X[rows], y, weight, lots, able, self.smoothing, only_drawn, state, hedge)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self._ops, self._hedge()
@@ -340,15 +347,12 @@ class MultiKernelEstimator(StreamEstimator):
             target = y[rows] if weight is None or F.shape[2] == 1 else np.where(weight.any(axis=0), y[rows], 0.0)
             F[expansions.where, rows] = expansions.learn(part, target, weight)
 
-    def _chosen(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> tuple[slice, np.ndarray]:
-        """The next of the rows for which it is settled who updates, and their weights (m, n) for each learner."""
+    def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
+        """Who is drawn to update, (n, m), in the next n of the rows: those for which it is settled."""
         n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
         u = _hedge.lots(state["seed"], state["t"], ahead, n, len(self._states))
-        chosen = _hedge.chosen(state["log_theta"], u, ahead, self.smoothing, hedge).astype(float)
-        if ahead is not None:
-            chosen *= ahead[: len(chosen), None]
-        return slice(rows.start, rows.start + len(chosen)), np.ascontiguousarray(chosen.T)
+        return _hedge.drawn(state["log_theta"], u, ahead, self.smoothing, hedge)
 
     # ---------------------------------------------------------------- capacity
     def _n_support(self) -> int:
@@ -414,7 +418,8 @@ class MultiKernelEstimator(StreamEstimator):
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
                 _members.check(learner, self)
-        for name, known in {"combination": COMBINATIONS, "updates": UPDATES, "capacity": CAPACITIES}.items():
+        choices = {"combination": COMBINATIONS, "updates": UPDATES, "counted": COUNTED, "capacity": CAPACITIES}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
         _fraction("discount", self.discount, zero=False, one=True)
@@ -424,6 +429,8 @@ class MultiKernelEstimator(StreamEstimator):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
         if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
             raise ValueError("combination='uniform' has no weights that could choose updates, be shared or be followed")
+        if self.counted == "drawn" and self.updates != "stochastic":
+            raise ValueError("counted='drawn' needs updates='stochastic': else nobody is drawn, all learn every row")
         self._check_capacity()
 
     def _check_capacity(self) -> None:

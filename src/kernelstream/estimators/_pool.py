@@ -65,14 +65,22 @@ class ExpansionFamily:
         y: np.ndarray,
         weight: np.ndarray | None,
         lots: np.ndarray,
+        able: np.ndarray,
         smoothing: float,
+        only_drawn: bool,
         whole: State,
         hedge: Hedge,
     ) -> np.ndarray:
-        """Learn rows, all members being in this family, with updates where ``lots`` (n, m) are small; scores (n, C)."""
+        """Learn rows, all members being in this family; scores of the whole, (n, C).
+
+        Members are drawn where ``lots`` (n, m) are small, and learn if they are ``able`` (m,) to. With ``only_drawn`` a
+        row counts for the weights of those drawn alone.
+        """
         F = np.empty((len(self.states), len(y), self.states[0]["n_outputs"]))
         block, specs = self.pool.block(X, True), self._specs(len(y))
-        joined, scores = self.ops.pool_hedge_pass(block, y, weight, lots, smoothing, specs, F, whole, hedge)
+        joined, scores = self.ops.pool_hedge_pass(
+            block, y, weight, lots, able, smoothing, only_drawn, specs, F, whole, hedge
+        )
         self._settle(block, specs, joined)
         return scores
 

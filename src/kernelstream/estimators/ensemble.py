@@ -46,6 +46,10 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
     updates : {"deterministic", "stochastic"}
         All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
         which saves the work on hopeless ones.
+    counted : {"all", "drawn"}
+        Rows in which a learner that errs loses weight. All of them; or, with stochastic updates, those for which it was
+        drawn, whether or not it then had room to learn (algorithm 18): a learner that is hardly ever drawn keeps the
+        weight it has.
     discount : float, default=0.99
         gamma, the factor for a mistake.
     smoothing : float, default=0.001
@@ -106,6 +110,7 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
         combination: str = "hedge",
         updates: str = "deterministic",
         *,
+        counted: str = "all",
         discount: float = 0.99,
         smoothing: float = 0.001,
         share: float = 0.0,
@@ -119,6 +124,7 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
         self.learners = learners
         self.combination = combination
         self.updates = updates
+        self.counted = counted
         self.discount = discount
         self.smoothing = smoothing
         self.share = share
@@ -181,7 +187,7 @@ class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
         Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
     discount : float, default=0.61
         gamma.
-    combination, updates, smoothing, share, capacity, standardize, engine, random_state
+    combination, updates, counted, smoothing, share, capacity, standardize, engine, random_state
         See :class:`MultiKernelClassifier`.
 
     Attributes
@@ -209,6 +215,7 @@ class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
         combination: str = "hedge",
         updates: str = "deterministic",
         *,
+        counted: str = "all",
         discount: float = 0.61,
         smoothing: float = 0.001,
         share: float = 0.0,
@@ -220,6 +227,7 @@ class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
         self.learners = learners
         self.combination = combination
         self.updates = updates
+        self.counted = counted
         self.discount = discount
         self.smoothing = smoothing
         self.share = share

@@ -58,6 +58,10 @@ class Data:
         This class against the rest.
     classes : list of int
         Rows of these classes only.
+    blur : float or None
+        Rows are square images of values in [0, 1]: blurred by a Gaussian of so many pixels, then brought to [-1, 1].
+    dtype : {"float64"} or None
+        Rows in double precision; None leaves them as they are loaded.
     pca : int or None
         Columns are the leading principal components of (10,000) training rows, after ``scale``.
     target : {"minmax"} or None
@@ -74,6 +78,8 @@ class Data:
     order: str | None = None
     positive: int | None = None
     classes: tuple[int, ...] = ()
+    blur: float | None = None
+    dtype: str | None = None
     pca: int | None = None
     target: str | None = None
     river: str | None = None

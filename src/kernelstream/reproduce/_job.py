@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
@@ -24,22 +26,45 @@ TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions
 
 
 @functools.lru_cache(maxsize=2)
-def _load(name: str, scale: str | None, classes: tuple[int, ...], pca: int | None) -> Any:
+def _load(
+    name: str,
+    scale: str | None,
+    classes: tuple[int, ...],
+    blur: float | None,
+    pca: int | None,
+    dtype: str | None,
+) -> Any:
     bunch = datasets.load(name, scale=scale)
     if classes:
         kept = np.flatnonzero(np.isin(bunch.y, classes))
         bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
         bunch.is_test = None if bunch.is_test is None else bunch.is_test[kept]
         bunch.task = "binary" if len(classes) == 2 else bunch.task
+    if blur is not None:
+        bunch.X = blurred(bunch.X, blur)
     if pca is not None:
         train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
         bunch.X = PCA(pca, random_state=0).fit(bunch.X[train[:PCA_ROWS]]).transform(bunch.X)
+    if dtype is not None:
+        bunch.X = bunch.X.astype(dtype)
     return bunch
+
+
+def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
+    """Square images in [0, 1] as rows, (n, side²): each pixel the mean of those around it, in [-1, 1].
+
+    Pixels have weights ``exp(-r² / 2 pixels²)``; outside of the image there is nothing, 0.
+    """
+    side = math.isqrt(X.shape[1])
+    if side * side != X.shape[1]:
+        raise ValueError(f"blur is for square images, and {X.shape[1]} columns make none")
+    images = gaussian_filter(X.reshape(-1, side, side), (0, pixels, pixels), mode="constant", truncate=6.0)
+    return 2.0 * images.reshape(X.shape) - 1.0
 
 
 def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
     """X, y in a random order or their own, the held-out X and y (None in an online run), and the task."""
-    bunch = _load(data.name, data.scale, tuple(data.classes), data.pca)
+    bunch = _load(data.name, data.scale, tuple(data.classes), data.blur, data.pca, data.dtype)
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"

@@ -15,6 +15,9 @@ THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Managem
 OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Learning 90 (2013)"
 BOTH = f"{OMKC}; {THESIS}"
 
+DD, SD = "deterministic", "stochastic"
+DRAWN = {"updates": SD, "counted": "drawn"}  # algorithm 18: who is not drawn neither learns the row nor pays for it
+
 
 def pool(polynomials: bool = True) -> list[Any]:
     """The kernels of the thesis: (x'z)^p for p = 1, 2, 3, and Gaussians with sigma = 2^-6, …, 2^6."""
@@ -35,7 +38,7 @@ def _budgeted(
     task: str, build: Callable[..., Any], updates: str, kernels: Any, budget: int, common: dict, **own: Any
 ) -> Any:
     """A budget of support vectors for all kernels: equal parts with deterministic updates, else one for all."""
-    common = {"updates": updates, "capacity": "shared" if updates == "stochastic" else "fixed", **common}
+    common = {**(DRAWN | {"capacity": "shared"} if updates == SD else {}), **common}
     return _ensemble(task, build, kernels, common, budget=_part(budget, kernels), **own)
 
 
@@ -66,8 +69,8 @@ def omkl_dd(task: str, kernels: Any = None, epsilon: float | None = None, **comm
 
 @recipe(BOTH)
 def omkl_sd(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Kernel perceptrons with Hedge weights, updated at random in proportion to the weights."""
-    return _ensemble(task, expansion.perceptron, kernels, {"updates": "stochastic", **common}, epsilon=epsilon)
+    """Kernel perceptrons with Hedge weights; a row changes a learner and its weight only if it is drawn."""
+    return _ensemble(task, expansion.perceptron, kernels, {**DRAWN, **common}, epsilon=epsilon)
 
 
 @recipe(THESIS)
@@ -78,13 +81,11 @@ def omkl_ddpa(task: str, kernels: Any = None, C: float = 0.1, epsilon: float | N
 
 @recipe(THESIS)
 def omkl_sdpa(task: str, kernels: Any = None, C: float = 0.1, epsilon: float | None = None, **common: Any) -> Any:
-    """PA-I learners with Hedge weights, updated at random in proportion to the weights."""
-    return _ensemble(task, expansion.pa1, kernels, {"updates": "stochastic", **common}, C=C, epsilon=epsilon)
+    """PA-I learners with Hedge weights; a row changes a learner and its weight only if it is drawn."""
+    return _ensemble(task, expansion.pa1, kernels, {**DRAWN, **common}, C=C, epsilon=epsilon)
 
 
 # ----------------------------------------------------------------------------------------------------- budgets
-
-DD, SD = "deterministic", "stochastic"
 
 
 @recipe(THESIS)
@@ -95,7 +96,7 @@ def omkl_rbp_dd(task: str, kernels: Any = None, budget: int = 1600, epsilon: flo
 
 @recipe(THESIS)
 def omkl_rbp_sd(task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any) -> Any:
-    """Randomised budget perceptrons with Hedge weights, updated at random, on one budget for all."""
+    """Randomised budget perceptrons with Hedge weights, updated if drawn, on one budget for all."""
     return _budgeted(task, expansion.rbp, SD, kernels, budget, common, epsilon=epsilon)
 
 
@@ -111,7 +112,7 @@ def omkl_forgetron_dd(
 def omkl_forgetron_sd(
     task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any
 ) -> Any:
-    """Forgetrons with Hedge weights, updated at random, on one budget for all."""
+    """Forgetrons with Hedge weights, updated if drawn, on one budget for all."""
     return _budgeted(task, expansion.forgetron, SD, kernels, budget, common, epsilon=epsilon)
 
 
@@ -139,7 +140,7 @@ def omkl_bogd_sd(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Bounded gradient descent with Hedge weights, updated at random, on one budget for all."""
+    """Bounded gradient descent with Hedge weights, updated if drawn, on one budget for all."""
     return _budgeted(task, expansion.bogd, SD, kernels, budget, common, eta=eta, lam=lam, epsilon=epsilon)
 
 
@@ -155,7 +156,7 @@ def omkl_bpas_dd(
 def omkl_bpas_sd(
     task: str, kernels: Any = None, budget: int = 1600, C: float = 0.1, epsilon: float | None = None, **common: Any
 ) -> Any:
-    """Budget PA with Hedge weights, updated at random, on one budget for all."""
+    """Budget PA with Hedge weights, updated if drawn, on one budget for all."""
     return _budgeted(task, expansion.bpas, SD, kernels, budget, common, C=C, epsilon=epsilon)
 
 
