@@ -49,6 +49,12 @@ std::size_t csr_rows(Vector<const T>& data, Vector<const I>& indices, Vector<con
     return m;
 }
 
+template <class T>
+void bound_row_norms(Matrix<const T> X, Vector<T> norms) {
+    require(norms.shape(0) == X.shape(0), "norms need one entry per row");
+    row_norms<T>(X.shape(0), X.shape(1), X.data(), norms.data());
+}
+
 template <class T, class I>
 void bound_csr_norms(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::size_t d, Vector<T> norms) {
     const std::size_t m = csr_rows(data, indices, indptr, d);
@@ -147,7 +153,7 @@ template <class T>
 std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_budget_pass(
     Matrix<T> K, Matrix<const T> G, Vector<const double> y, Maybe<Vector<const double>> weight, Maybe<Vector<const double>> u,
     Matrix<T> alpha, Vector<double> scale, Vector<T> diag, std::size_t n, Vector<double> numbers, Maybe<Matrix<T>> gram,
-    Maybe<Matrix<double>> inverse, Maybe<Matrix<double>> factor, Maybe<Matrix<const double>> fixed, Maybe<Matrix<const double>> solved,
+    Maybe<Matrix<double>> basis, Maybe<Matrix<double>> factor, Maybe<Matrix<const double>> fixed, Maybe<Matrix<const double>> solved,
     Maybe<Vector<const std::int64_t>> solution, Maybe<Matrix<double>> sv_scores, Maybe<Matrix<const T>> Z, Maybe<Matrix<T>> w, Maybe<Matrix<T>> z,
     Vector<std::int64_t> owner, Matrix<double> memory, Maybe<Vector<double>> center, std::size_t start, std::int64_t first,
     std::int64_t t, const std::string& loss_name, const std::vector<double>& loss_parameters, const std::string& update_name,
@@ -164,7 +170,7 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
     require(alpha.shape(1) == N && scale.shape(0) == C && diag.shape(0) == N && owner.shape(0) == N && n <= N, "support set does not fit");
     require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
     auto square = [&](const auto& a) { return !a || (a->shape(0) == N && a->shape(1) == N); };
-    require(square(gram) && square(inverse) && square(factor) && (!sv_scores || (sv_scores->shape(0) == C && sv_scores->shape(1) == N)), "support set does not fit");
+    require(square(gram) && square(basis) && square(factor) && (!sv_scores || (sv_scores->shape(0) == C && sv_scores->shape(1) == N)), "support set does not fit");
     require(square(fixed) && !solved == !solution && (!solved || (solved->shape(1) == N && solution->shape(0) == m)), "solutions do not fit");
     for (std::size_t i = 0; solution && i < m; ++i)
         require(solution->data()[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
@@ -173,7 +179,7 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
     require(!center || center->shape(0) == 2, "center holds a count and a mean");
     check_codes(*loss, m, C, y.data(), data_or_null(weight));
     Support<T> S{m, N, n, int(C), K.data(), G.data(), alpha.data(), scale.data(), diag.data(), numbers.data(), data_or_null(gram),
-                 data_or_null(inverse), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
+                 data_or_null(basis), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
                  data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
                  std::vector<double>(4 * (N + 1) + C)};
     require(budget->fits(S, numbers.shape(0)), "the support set lacks what the strategy needs");
@@ -210,6 +216,7 @@ void bind(nb::module_& m) {
     const auto value = nb::arg();
     bind_sparse<T, std::int32_t>(m);
     bind_sparse<T, std::int64_t>(m);
+    m.def("row_norms", &bound_row_norms<T>, plain, plain);
     m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain, value);
     m.def("expansion_pass", &bound_expansion_pass<T>, plain, plain, maybe, plain, maybe, maybe, plain, maybe, value, value, plain, plain,
           plain, value, value, value, value, value, value);

@@ -9,8 +9,7 @@ using namespace ks::second;
 
 namespace {
 
-// The arrays of a head, column-major there and therefore transposed here: R (r, r), D (panels, PANEL²), V (m, r), M (m, m),
-// kappa (m), tau (m, k), q (k, r).
+// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r).
 Head head_of(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
              Matrix<double> tau, Matrix<const double> q) {
     const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
@@ -21,7 +20,8 @@ Head head_of(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, M
     return {r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
 }
 
-void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
+// Returns the number of rows in the window.
+std::size_t bound_learn(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
                  Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
                  Matrix<const double> y, Vector<const double> weight, Matrix<double> F, Vector<double> s, Vector<double> c,
                  Matrix<double> beta, const std::string& name, const std::vector<double>& parameters,
@@ -35,14 +35,16 @@ void bound_learn(const Blas& blas, Matrix<const double> R, Matrix<const double> 
     require(y.shape(0) == n && y.shape(1) == h.k, "y must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
-    learn_block(blas, h, j, n, Z.data(), y.data(), weight.data(), *rule, F.data(), s.data(), c.data(), beta.data(), work);
+    const std::size_t end =
+        learn_block(h, j, n, Z.data(), y.data(), weight.data(), *rule, F.data(), s.data(), c.data(), beta.data(), work);
     require_finite(F.size(), F.data());
     require_finite(n, s.data());
-    require_finite(n, h.kappa + j);
-    require_finite(n * h.k, h.tau + j * h.k);
+    require_finite(end - j, h.kappa + j);
+    require_finite((end - j) * h.k, h.tau + j * h.k);
+    return end;
 }
 
-void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
+void bound_score(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
                  Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
                  Matrix<double> F, Vector<double> s) {
     const Head h = head_of(R, D, V, M, kappa, tau, q);
@@ -51,24 +53,22 @@ void bound_score(const Blas& blas, Matrix<const double> R, Matrix<const double> 
     require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
-    score_block(blas, h, j, n, Z.data(), F.data(), s.data(), work);
+    score_block(h, j, n, Z.data(), F.data(), s.data(), work);
 }
 
 // gram (r, r) upper, b (k, r) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
 bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R,
-                  Matrix<double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa, Matrix<double> tau,
-                  Matrix<double> q) {
+                  Matrix<double> D, Matrix<double> q) {
     const std::size_t r = R.shape(0), k = q.shape(0);
-    require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
+    require(R.shape(1) == r && q.shape(1) == r, "R and q differ in their number of features");
     require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
     require(gram.shape(0) == r && gram.shape(1) == r && b.shape(0) == k && b.shape(1) == r, "gram and b do not fit R");
-    const Head h{r, V.shape(0), k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
     if (!factor(blas, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
-    work.resize(PANEL * k);
+    mirror(r, R.data());
     std::copy_n(b.data(), r * k, q.data());
-    solve_factor(blas, h, k, q.data(), work.data());
+    solve_factor(r, k, R.data(), D.data(), q.data());
     return true;
 }
 
@@ -118,10 +118,10 @@ void bind_second_order(nb::module_& m) {
     const auto plain = nb::arg();
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
-    m.def("second_order_learn", &bound_learn, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
+    m.def("second_order_learn", &bound_learn, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
           fixed, fixed, fixed, fixed, plain, plain, plain, plain);
-    m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
-    m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, fixed);
+    m.def("second_order_score", &bound_score, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
+    m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed);
     m.def("diagonal_pass", &bound_diagonal_pass, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed, fixed, nb::arg(),
           nb::arg(), nb::arg(), nb::arg());
     bind<float>(m);

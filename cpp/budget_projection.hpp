@@ -92,59 +92,102 @@ struct Projectron : Budget<T> {
     }
 };
 
+// out = A x for a symmetric A (n, n), rows N apart.
+template <class T>
+KS_CLONES inline void gram_product(std::size_t n, std::size_t N, const T* A, const double* KS_RESTRICT x, double* KS_RESTRICT out) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const T* KS_RESTRICT a = A + i * N;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (std::size_t j = 0; j < n; ++j) sum += double(a[j]) * x[j];
+        out[i] = sum;
+    }
+}
+
+// w = Q k (n) and d += Q'w, one row of Q after the other.
+KS_CLONES inline void through_basis(std::size_t n, std::size_t N, const double* Q, const double* k, double* w, double* d) {
+    for (std::size_t i = 0; i < n; ++i) {
+        w[i] = dot(n, Q + i * N, k);
+        axpy(n, w[i], Q + i * N, d);
+    }
+}
+
 template <class T>
 struct Project : Budget<T> {
-    static constexpr double refresh = 100;
+    static constexpr double refresh = 100, again = 0.5, distinct = 1e-6;
     bool take_smallest;
     explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->inverse = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;
-        double* A = S.inverse;
+        double* Q = S.basis;
         const std::size_t r0 = S.full() && take_smallest ? S.smallest(row) : n;
-        double *d = S.buffer.data(), *a = d + N + 1, *k = a + N + 1;
+        double *d = S.buffer.data(), *a = d + N + 1, *k = a + N + 1, *w = k + N + 1;
+        // coefficients d of the row's projection, and its squared distance
         for (std::size_t j = 0; j < n; ++j) k[j] = double(row.k[j]);
-        for (std::size_t j = 0; j < n; ++j) d[j] = dot(n, A + j * N, k);
-        const double residual = row.k_xx - dot(n, d, k);
-        if (residual <= novelty * row.k_xx || (S.full() && take_smallest && r0 == n)) {
+        std::fill_n(d, n, 0.0);
+        through_basis(n, N, Q, k, w, d);
+        double residual = row.k_xx - dot(n, w, w);
+        if (residual < again * row.k_xx) {
+            gram_product(n, N, S.gram, d, a);
+            for (std::size_t j = 0; j < n; ++j) k[j] -= a[j];
+            through_basis(n, N, Q, k, a, d);
+            residual -= dot(n, w, a);
+        }
+        if (residual <= distinct * row.k_xx || (S.full() && take_smallest && r0 == n)) {
             for (int c = 0; c < S.C; ++c)
                 for (std::size_t j = 0; j < n; ++j) S.alpha[c * N + j] += T(row.tau[c] * d[j] / S.scale[c]);
             return;
         }
+        // the new row's function in the basis: d turned into its coefficients, and `height` for the row itself
+        const double height = 1.0 / std::sqrt(residual);
+        double* own = d;
+        for (std::size_t j = 0; j < n; ++j) own[j] *= -height;
         if (!S.full()) {
-            for (std::size_t j = 0; j < n; ++j) axpy(n, d[j] / residual, d, A + j * N);
-            for (std::size_t j = 0; j < n; ++j) A[n * N + j] = A[j * N + n] = -d[j] / residual;
-            A[n * N + n] = 1.0 / residual;
+            std::copy_n(own, n, Q + n * N);
+            Q[n * N + n] = height;
             S.place(n, row, row.tau);
         } else {
-            std::size_t r = r0;
-            if (!take_smallest) {
-                double* cost = k;  // the kernel values have served
-                S.squares(cost);
-                for (std::size_t j = 0; j < n; ++j) cost[j] /= A[j * N + j] + d[j] * d[j] / residual;
-                r = std::min_element(cost, cost + n) - cost;
-            }
-            // column r of the inverse of support set and new row together; its last entry belongs to the new row
-            for (std::size_t j = 0; j < n; ++j) a[j] = A[r * N + j] + d[j] * (d[r] / residual);
-            const double a_new = -d[r] / residual, a_r = a[r];
-            double* coefficient = k;
-            for (int c = 0; c < S.C; ++c) {
-                const double alpha_r = S.coefficient(c, r), share = alpha_r / a_r;
-                for (std::size_t j = 0; j < n; ++j) S.alpha[c * N + j] -= T(share * a[j] / S.scale[c]);
-                coefficient[c] = row.tau[c] - share * a_new;
-            }
-            for (std::size_t j = 0; j < n; ++j) {
-                const double x = d[j] / residual, y = a[j] / a_r;
-                double* KS_RESTRICT row_j = A + j * N;
-#pragma omp simd
-                for (std::size_t i = 0; i < n; ++i) row_j[i] += x * d[i] - y * a[i];
-            }
-            for (std::size_t j = 0; j < n; ++j) A[r * N + j] = A[j * N + r] = -d[j] / residual - a[j] * (a_new / a_r);
-            A[r * N + r] = 1.0 / residual - a_new * (a_new / a_r);
-            S.place(r, row, coefficient);
+            drop(S, row, r0, own, height, a, k, w);
         }
         S.memory[0] += 1.0;
         this->stop = S.memory[0] >= refresh;
+    }
+
+    // The vector r, or the cheapest, leaves for the new row. a, k and w are scratch (N + 1).
+    void drop(Support<T>& S, const Newcomer<T>& row, std::size_t r, const double* own, double height, double* a, double* k, double* w) {
+        const std::size_t n = S.n;
+        double* Q = S.basis;
+        if (!take_smallest) {
+            double *cost = k, *diagonal = w;  // of the inverse Gram matrix
+            S.squares(cost);
+            for (std::size_t j = 0; j < n; ++j) diagonal[j] = own[j] * own[j];
+            for (std::size_t i = 0; i < n; ++i) add_squares(n, 1.0, Q + i * n, diagonal);
+            for (std::size_t j = 0; j < n; ++j) cost[j] /= diagonal[j];
+            r = std::min_element(cost, cost + n) - cost;
+        }
+        double* g = w;  // what the functions have of r; its last number belongs to the new row's function
+        for (std::size_t i = 0; i < n; ++i) g[i] = Q[i * n + r];
+        g[n] = own[r];
+        // column r of the inverse Gram matrix of support set and new row together
+        for (std::size_t j = 0; j < n; ++j) a[j] = g[n] * own[j];
+        for (std::size_t i = 0; i < n; ++i) axpy(n, g[i], Q + i * n, a);
+        const double a_new = g[n] * height, a_r = a[r];
+        double* coefficient = S.buffer.data() + 4 * (n + 1);
+        for (int c = 0; c < S.C; ++c) {
+            const double share = S.coefficient(c, r) / a_r;
+            for (std::size_t j = 0; j < n; ++j) S.alpha[c * n + j] -= T(share * a[j] / S.scale[c]);
+            coefficient[c] = row.tau[c] - share * a_new;
+        }
+        // the reflection that turns g into the last unit vector: I - v v'/(v'v/2), v = g and at the end more
+        const double size = std::copysign(std::sqrt(a_r), g[n]), half = a_r + size * g[n], last = a_new + size * height;
+        for (std::size_t j = 0; j < n; ++j) a[j] += size * own[j];
+        for (std::size_t i = 0; i < n; ++i) {
+            const double share = g[i] / half;
+            axpy(n, -share, a, Q + i * n);
+            Q[i * n + r] = -share * last;
+        }
+        S.place(r, row, coefficient);
     }
 };
 

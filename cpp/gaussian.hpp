@@ -150,13 +150,18 @@ struct Csr {  // rows start, ..., of a CSR matrix: indptr points at the first of
     const I* indptr;
 };
 
-// ||x||^2 of CSR rows.
+// ||x||^2 of dense rows X (m, d), and of CSR rows: to the bit the same for the same row. A coordinate is added to the running sum
+// of its column, as in dot(); those that are not stored would add 0.
+template <class T>
+KS_CLONES void row_norms(std::size_t m, std::size_t d, const T* X, T* norms) {
+    for (std::size_t i = 0; i < m; ++i) norms[i] = dot(d, X + i * d, X + i * d);
+}
 template <class T, class I>
 KS_CLONES void csr_norms(std::size_t m, const Csr<T, I>& X, T* norms) {
     for (std::size_t i = 0; i < m; ++i) {
-        T sum = 0;
-        for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) sum += X.data[k] * X.data[k];
-        norms[i] = sum;
+        T acc[lanes<T>] = {};
+        for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) acc[std::size_t(X.indices[k]) % lanes<T>] += X.data[k] * X.data[k];
+        norms[i] = fold(acc);
     }
 }
 

@@ -71,40 +71,6 @@ inline std::unique_ptr<Rule> make_rule(const std::string& name, const std::vecto
     throw std::invalid_argument("the native engine has no second-order rule '" + name + "': use engine='python'");
 }
 
-// One strip of a block: rows t < strip, each eliminated from the later rows of the strip over the whole width.
-// In:  S (strip, width), upper triangle, rows ld apart: z_t'P z_i at the start of the strip;  F (strip, k) scores there;
-//      y (strip, k);  weight (strip).
-// Out: S[t, i], i >= t: the same product just before row t is learned;  F: scores before each update;  c, kappa (strip),
-//      beta, tau (strip, k). A row of weight 0 is scored and skipped.
-KS_CLONES inline void second_order_pass(std::size_t strip, std::size_t width, std::size_t ld, int k, double* S, double* F,
-                                        const double* y, const double* weight, const Rule& rule, double* c, double* beta,
-                                        double* kappa, double* tau) {
-    for (std::size_t t = 0; t < strip; ++t) {
-        double* row = S + t * ld;
-        const double s = row[t] = std::max(row[t], 0.0);
-        const double* f = F + t * k;
-        double* betas = beta + t * k;
-        c[t] = 0.0;
-        for (int o = 0; o < k; ++o) betas[o] = 0.0;
-        if (weight[t] != 0.0 || rule.always) rule.step(y + t * k, f, s, weight[t], k, c[t], betas);
-        const double shrink = 1.0 / (1.0 + c[t] * s);
-        kappa[t] = c[t] * shrink;
-        bool moves = kappa[t] != 0.0;
-        for (int o = 0; o < k; ++o) {
-            tau[t * k + o] = (betas[o] - c[t] * f[o]) * shrink;
-            moves = moves || tau[t * k + o] != 0.0;
-        }
-        if (!moves) continue;
-        for (std::size_t i = t + 1; i < strip; ++i) {
-            for (int o = 0; o < k; ++o) F[i * k + o] += tau[t * k + o] * row[i];
-            const double a = kappa[t] * row[i];
-            double* later = S + i * ld;
-#pragma omp simd
-            for (std::size_t l = i; l < width; ++l) later[l] -= a * row[l];
-        }
-    }
-}
-
 // The recursion with a diagonal A, one for every output: s = sum z_i^2/A_i, w_i += tau z_i/A_i, A_i += c z_i^2.
 // In:  Z (n, r), y (n, k), weight (n) or null, A (k, r), W (k, r).  Out: F (n, k) scores before each update; A, W changed.
 KS_CLONES inline void diagonal_pass(std::size_t n, std::size_t r, int k, const double* Z, const double* y,

@@ -49,7 +49,7 @@ struct Support {
     T* diag;           // (capacity)
     double* memory;    // numbers of the strategy
     T* gram;           // (capacity, capacity) or null
-    double* inverse;   // (capacity, capacity) inverse Gram matrix, or null
+    double* basis;     // (capacity, capacity) coefficients of orthonormal functions, one in a row, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
     const double* fixed;    // (capacity, capacity) inverse Gram matrix that will not change any more, or null
     const double* solved;   // (rows, capacity) K^-1 k of the block's rows that were expected to act
@@ -61,7 +61,7 @@ struct Support {
     T* z;              // (capacity, P) features of the support vectors
     std::int64_t* owner;  // (capacity) block row that took the slot, -1 for none
     std::vector<double> blends;  // vectors made by merging, in order: slot, a, b, h; a block row i counts as -1 - i
-    std::vector<double> buffer;  // 4 (capacity + 1) numbers
+    std::vector<double> buffer;  // 4 (capacity + 1) + C numbers
     std::int32_t* places = nullptr;  // (capacity) where a pool of vectors has those of the slots, and
     std::int32_t newcomer = -1;      // where it has the row being learned
 

@@ -297,6 +297,14 @@ bool all_finite(std::size_t n, const T* x) { return all_below(n, x, std::numeric
 
 template <class T> constexpr std::size_t lanes = 128 / sizeof(T);
 
+// The running sums added pairwise.
+template <class T>
+KS_INLINE T fold(T* acc) {
+    for (std::size_t half = lanes<T> / 2; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k) acc[k] += acc[k + half];
+    return acc[0];
+}
+
 // a'b in `lanes` running sums, added pairwise at the end.
 template <class T>
 KS_INLINE T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
@@ -308,9 +316,7 @@ KS_INLINE T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
         for (std::size_t k = 0; k < L; ++k) acc[k] += a[i + k] * b[i + k];
     }
     for (std::size_t k = 0; i < n; ++i, ++k) acc[k] += a[i] * b[i];
-    for (std::size_t half = L / 2; half > 0; half /= 2)
-        for (std::size_t k = 0; k < half; ++k) acc[k] += acc[k + half];
-    return acc[0];
+    return fold(acc);
 }
 
 // y += a x

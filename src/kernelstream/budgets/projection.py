@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 from sklearn.base import clone
 
 from .._schema import Array
@@ -13,7 +13,11 @@ from ..updates import Perceptron
 from ._base import NOVELTY, Budget, Row, SupportSet, register
 from .removal import smallest
 
-REFRESH = 100  # updates after which an inverse is made anew, so that rounding errors cannot grow
+REFRESH = 100  # updates after which a basis is made anew, so that rounding errors cannot grow
+AGAIN = 0.5  # share of a row below which what its projection leaves is projected again
+# Vectors that come and go: a row whose residual is below this share of k(x, x) lies in the span of the others. Rounding
+# errors of kernel values matter 1/DISTINCT times as much for the coefficients, and at NOVELTY they decide who joins.
+DISTINCT = 1e-6
 
 
 @register
@@ -116,8 +120,12 @@ class Project(Budget):
 
     With A the inverse Gram matrix of support set and new row together, dropping r costs ``|alpha_r|^2 / A_rr`` and
     moves the others by ``-alpha_r A_jr / A_rr``. A row that lies in the span of the support set is projected without
-    dropping
-    any.
+    dropping any.
+
+    Instead of an inverse, which loses twice the digits that the Gram matrix K has lost and more with every vector that
+    comes and goes, an orthonormal basis of the span is kept: ``q_i = sum_j Q_ij k(s_j, .)``, ``Q K Q' = I`` and hence
+    ``K^-1 = Q'Q``. A row joins by a step of Gram and Schmidt; a vector leaves by a reflection of the basis after which
+    only one function, which is dropped, has a share in it.
 
     Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010; Wang, Crammer, Vucetic: Breaking the
     curse of kernelization, JMLR 13 (2012).
@@ -132,7 +140,7 @@ class Project(Budget):
     name = "project"
     gram = True
     precise = True
-    n_memory = 1  # updates of the inverse since it was made anew
+    n_memory = 1  # changes of the basis since it was made anew
 
     def __init__(self, victim: str = "cheapest"):
         self.victim = victim
@@ -143,34 +151,38 @@ class Project(Budget):
             raise ValueError(f"victim must be 'cheapest' or 'smallest', got {self.victim!r}")
 
     def begin(self, state, capacity, kernel):
-        return super().begin(state, capacity, kernel) | {"budget_inverse": np.zeros((capacity, capacity))}
+        return super().begin(state, capacity, kernel) | {"budget_basis": np.zeros((capacity, capacity))}
 
     def schema(self, state, capacity, kernel):
-        return super().schema(state, capacity, kernel) | {"budget_inverse": Array((capacity, capacity))}
+        return super().schema(state, capacity, kernel) | {"budget_basis": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         n = S.n
-        inverse = S.state["budget_inverse"]
-        d = inverse[:n, :n] @ row.k
-        residual = row.k_xx - float(row.k @ d)
+        Q = S.state["budget_basis"][:n, :n]
+        d, residual = nearest(Q, S.state["budget_gram"][:n, :n], row.k, row.k_xx)
         r = smallest(S, row) if S.full and self.victim == "smallest" else -1
-        if residual <= NOVELTY * row.k_xx or (S.full and r == n):
+        if residual <= DISTINCT * row.k_xx or (S.full and r == n):
             S.add(np.outer(row.tau, d))
             return
-        extended = np.append(d, -1.0)  # the last column of A is -extended/residual
+        own = -d / math.sqrt(residual)  # the new row's function in the basis: own, and `height` for the row itself
+        height = 1.0 / math.sqrt(residual)
         if not S.full:
-            inverse[: n + 1, : n + 1] += np.outer(extended, extended / residual)
+            S.state["budget_basis"][n, :n] = own
+            S.state["budget_basis"][n, n] = height
             S.place(n, row, row.tau)
         else:
             alpha = S.coefficients
             if r < 0:
-                r = int(np.argmin((alpha**2).sum(axis=0) / (np.diag(inverse) + d * d / residual)))
-            a = np.append(inverse[:, r], 0.0) + extended * (d[r] / residual)  # column r of A
-            moved = np.hstack([alpha, row.tau[:, None]]) - np.outer(alpha[:, r], a / a[r])
-            inverse += np.outer(d, d / residual) - np.outer(a[:-1], a[:-1] / a[r])
-            new = -extended / residual - a * (a[-1] / a[r])  # column of the new row without r
-            inverse[r, :] = inverse[:, r] = new[:-1]
-            inverse[r, r] = new[-1]
+                r = int(np.argmin((alpha**2).sum(axis=0) / ((Q * Q).sum(axis=0) + own * own)))
+            g = np.append(Q[:, r], own[r])  # what the functions have of r
+            a = g[:-1] @ Q + g[-1] * own  # column r of A, without its last number, which is
+            last = g[-1] * height
+            moved = np.hstack([alpha, row.tau[:, None]]) - np.outer(alpha[:, r], np.append(a, last) / a[r])
+            # the reflection that turns g into the last unit vector: I - v v'/(v'v/2), v = g and at the end more
+            size = math.copysign(math.sqrt(a[r]), g[-1])
+            share = g[:-1] / (a[r] + size * g[-1])
+            Q -= np.outer(share, a + size * own)
+            Q[:, r] = -share * (last + size * height)  # the new row takes the place of r
             S.alpha[:] = moved[:, :-1] / S.scale[:, None]
             S.place(r, row, moved[:, -1])
         S.state["budget_memory"][0] += 1
@@ -181,9 +193,25 @@ class Project(Budget):
         return self.name, [float(self.victim == "smallest")]
 
 
+def nearest(Q: np.ndarray, gram: np.ndarray, k: np.ndarray, k_xx: float) -> tuple[np.ndarray, float]:
+    """Coefficients ``d = K^-1 k`` of the row's projection, (n,), and its squared distance ``k_xx - k'd``.
+
+    Where little is left of the row it is projected once more, which removes the rounding errors of the first time.
+    """
+    w = Q @ k
+    d = w @ Q
+    residual = k_xx - float(w @ w)
+    if residual < AGAIN * k_xx:
+        more = Q @ (k - gram @ d)
+        d = d + more @ Q
+        residual -= float(w @ more)
+    return d, residual
+
+
 def refresh(state: dict) -> None:
-    """Make the inverse Gram matrix anew from the Gram matrix."""
+    """Make the basis anew from the Gram matrix: the inverse of its Cholesky factor."""
     n = state["n_support"]
-    inverse = np.linalg.inv(state["budget_gram"][:n, :n])
-    state["budget_inverse"][:n, :n] = 0.5 * (inverse + inverse.T)
     state["budget_memory"][0] = 0.0
+    L, failed = lapack.dpotrf(state["budget_gram"][:n, :n], lower=1, clean=1)
+    if not failed:  # else the basis that there is will do
+        state["budget_basis"][:n, :n] = solve_triangular(L, np.eye(n), lower=True, check_finite=False)

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from .. import _core, _undo
 from .._twins import twins
 from ..budgets import Budget, Merge
-from ..budgets.projection import refresh
+from ..budgets.projection import REFRESH, refresh
 from ..kernels import Gaussian, Kernel
 from ..losses import Loss
 from ..rows import Rows
@@ -205,8 +205,10 @@ class Expansion:
 
 
 def squared_norms(X: np.ndarray) -> np.ndarray:
-    """``||x||^2`` of dense rows."""
-    return np.einsum("ij,ij->i", X, X)
+    """``||x||^2`` of dense rows, to the bit what the same rows have in CSR."""
+    norms = np.empty(len(X), X.dtype)
+    _core.row_norms(X, norms)
+    return norms
 
 
 def tile_width(dtype: Any) -> int:
@@ -283,10 +285,10 @@ def budget_pass(
     while start < m:
         start, state["t"], state["n_support"], blends = _core.budget_pass(
             K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
-            state.get("budget_gram"), state.get("budget_inverse"), state.get("budget_factor"), inverse, solved, solution, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
+            state.get("budget_gram"), state.get("budget_basis"), state.get("budget_factor"), inverse, solved, solution, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
             state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
         )  # fmt: skip
-        if "budget_inverse" in state and state["budget_memory"][0] >= 100:
+        if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
             refresh(state)
     if merges:
         _blend(expansion, X, state, np.reshape(blends, (-1, 4)))

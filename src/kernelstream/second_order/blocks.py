@@ -23,39 +23,38 @@ class Head:
     ``tau`` are the steps of the rows, and ``M = I + strict_lower((kappa C)')`` undoes the elimination: a new row has
     ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = q'v + tau'u`` with ``q = R^-1 b`` (b at the
     start of the window, too). See cpp/second_order_block.hpp.
+
+    Only the n rows that moved this matrix are here: others of the window moved those of other classes.
     """
 
     def __init__(self, r: int, m: int, k: int):
-        self.R = np.empty((r, r), order="F")  # lower triangle; the other one is undefined
-        self.V = np.empty((r, m), order="F")
-        self.M = np.empty((m, m), order="F")
-        self.kappa = np.empty(m)
+        self.n = 0
+        self.R = np.empty((r, r), order="F")  # lower triangle; the other one is its mirror image
+        self.V = np.empty((m, r))
+        self.M = np.empty((m, m))  # what is below the diagonal
         self.tau = np.empty((m, k))
         self.q = np.empty((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
-        self.arrays = (self.R.T, D, self.V.T, self.M.T, self.kappa, self.tau, self.q)  # as C++ takes them
+        self.factors = (self.R.T, D)
+        self.arrays = (self.R.T, D, self.V, self.M, np.empty(m), self.tau, self.q)  # as C++ takes them
 
     def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
         """Empty the window: R and q of matrix g with ridge j."""
         gram, b, ridge = state["gram"][g], np.ascontiguousarray(state["b"][outputs]), float(state["ridge"][j])
-        while not _core.second_order_factor(BLAS, gram, ridge, b, *self.arrays):
+        while not _core.second_order_factor(BLAS, gram, ridge, b, *self.factors, self.q):
             ridge = more_ridge(gram, ridge)
+        self.n = 0
 
-    def keep(self, j: int, joins: np.ndarray) -> None:
-        """Of the rows entered at position j let only ``joins`` (their numbers) stay."""
-        end = j + len(joins)
-        old = j + joins
-        self.V[:, j:end] = self.V[:, old]
-        self.M[j:end, :j] = self.M[old, :j]
-        self.M[j:end, j:end] = self.M[np.ix_(old, old)]
-        self.kappa[j:end], self.tau[j:end] = self.kappa[old], self.tau[old]
+    def learn(self, *block: Any) -> None:
+        """Let rows in; ``block`` as ``second_order_learn`` in C++ takes it."""
+        self.n = _core.second_order_learn(*self.arrays, self.n, *block)
 
-    def weights(self, j: int) -> np.ndarray:
-        """``w`` (k, r) after the j rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
-        x = np.array(self.q.T, order="F")
-        if j:
-            steps = blas.dtrsm(1.0, self.M[:j, :j], np.asfortranarray(self.tau[:j]), lower=1, trans_a=1, diag=1)
-            x = blas.dgemm(1.0, self.V[:, :j], steps, 1.0, x, overwrite_c=1)
+    def weights(self) -> np.ndarray:
+        """``w`` (k, r) after the rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
+        x, n = np.array(self.q.T, order="F"), self.n
+        if n:  # Fortran reads M by columns, as the upper triangle of M'
+            steps = blas.dtrsm(1.0, self.M.T[:n, :n], np.asfortranarray(self.tau[:n]), diag=1)
+            x = blas.dgemm(1.0, self.V[:n].T, steps, 1.0, x, overwrite_c=1)
         return np.ascontiguousarray(blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T)
 
 
@@ -79,7 +78,7 @@ class BlockRecursion(RowRecursion):
             for h, head in enumerate(self.head):
                 cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
                 out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
-                _core.second_order_learn(BLAS, *head.arrays, start, Z, betas, cs, *out, *known)
+                head.learn(Z, betas, cs, *out, *known)
 
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
@@ -111,17 +110,13 @@ class BlockRecursion(RowRecursion):
             outputs = self.outputs[h]
             f, s, betas = np.empty((n, head.tau.shape[1])), np.empty(n), np.empty((n, head.tau.shape[1]))
             target = y if k == head.tau.shape[1] else np.ascontiguousarray(y[:, outputs])
-            _core.second_order_learn(
-                BLAS, *head.arrays, j, Z, target, importance, f, s, c[self.matrix[h]], betas, *rule
-            )
+            head.learn(Z, target, importance, f, s, c[self.matrix[h]], betas, *rule)
             beta[:, outputs], F[:, self.ridge[h], outputs], S[:, h] = betas, f, s * scale
         end = j + n
         if weight is not None or not self.rule.shared:  # some rows may have changed nothing: they are not kept
             joins = np.flatnonzero(c.any(axis=0) | beta.any(axis=1))
             if len(joins) < n:
                 end = j + len(joins)
-                for head in self.head:
-                    head.keep(j, joins)
                 Z, c, beta = Z[joins], c[:, joins], beta[joins]
         place = state["window"][j:end]
         if Z.__array_interface__["data"] != place.__array_interface__["data"]:  # else they were made there
@@ -132,15 +127,14 @@ class BlockRecursion(RowRecursion):
     def score(self, Z: np.ndarray, uncertainty: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
         if not uncertainty:
             return self._scores(Z), None
-        j = self.state["n_window"]
         F = np.empty((len(Z), len(self.state["ridge"]), len(self.state["b"])))
         S = np.empty((len(Z), self.heads))
         for h, head in enumerate(self.head):
             f, s = np.empty((len(Z), head.tau.shape[1])), np.empty(len(Z))
-            _core.second_order_score(BLAS, *head.arrays, j, Z, f, s)
+            _core.second_order_score(*head.arrays, head.n, Z, f, s)
             F[:, self.ridge[h], self.outputs[h]], S[:, h] = f, s
-        return F, S * self.forgetting ** -(j + 1.0)
+        return F, S * self.forgetting ** -(self.state["n_window"] + 1.0)
 
     def weights(self) -> np.ndarray:
-        w = [head.weights(self.state["n_window"]) for head in self.head]
+        w = [head.weights() for head in self.head]
         return np.stack(w) if len(self.state["ridge"]) > 1 else np.concatenate(w)[None]
