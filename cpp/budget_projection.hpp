@@ -116,7 +116,7 @@ template <class T>
 struct Project : Budget<T> {
     static constexpr double refresh = 100, again = 0.5, distinct = 1e-6;
     bool take_smallest;
-    explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->inverse = true; }
+    explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->basis = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) override {
         const std::size_t n = S.n, N = S.capacity;

@@ -125,7 +125,7 @@ struct Support {
 template <class T>
 struct Budget {
     int n_memory = 0;       // numbers that it keeps in S.memory, and
-    bool gram = false, inverse = false, factor = false, scores = false, features = false;  // arrays that it goes through
+    bool gram = false, basis = false, factor = false, scores = false, features = false;  // arrays that it goes through
     std::size_t least = 1;  // smallest set that it can work on
     bool restless = false;  // wants to see rows that the update leaves alone
     bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
@@ -133,7 +133,7 @@ struct Budget {
     virtual void absorb(Support<T>& S, const Newcomer<T>& row) = 0;
     // Whether the support set has what the strategy needs.
     bool fits(const Support<T>& S, std::size_t numbers) const {
-        return S.capacity >= least && numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!inverse || S.inverse) &&
+        return S.capacity >= least && numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!basis || S.basis) &&
                (!factor || S.factor) && (!scores || S.scores) && (!features || (S.Z && S.w && S.z));
     }
 };
