@@ -1,4 +1,4 @@
-"""Models that are interrupted between two calls, in every way there is, and go on: what differs from the run that was not?
+"""Models that are interrupted between two calls, in every way there is, and go on: what differs from an undisturbed run?
 
     python tests/resuming.py [--trials 1] [--only bpas,ogd] [--seed 0]
 
@@ -51,7 +51,9 @@ def estimator(name, task, engine, **params):
     automatic = {key: value for key, value in AUTOMATIC.items() if key in known and known[key].default == "auto"}
     params = {key: value for key, value in (SMALL | params).items() if key in known and value is not None}
     est = zoo.make(name, task=task, random_state=1, **(automatic | params))
-    return est.set_params(**{key: value for key, value in (SIZES | {"engine": engine}).items() if key in est.get_params()})
+    return est.set_params(
+        **{key: value for key, value in (SIZES | {"engine": engine}).items() if key in est.get_params()}
+    )
 
 
 def copies(model):
@@ -209,7 +211,7 @@ def main():
                         key = (name, task, container, dtype, engine)
                         try:
                             found = trial(*key, seed, n=arguments.rows if engine == "native" else 80, **params)
-                        except Exception as error:  # noqa: BLE001 - it is listed
+                        except Exception as error:
                             print("ERROR", *key, seed, type(error).__name__, str(error)[:150], flush=True)
                             continue
                         total += len(found)

@@ -32,8 +32,8 @@ from typing import IO, Any
 import numpy as np
 
 from . import __version__, _plugins
-from ._values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 from ._files import write_atomic
+from ._values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 
 FORMAT = "kernelstream model"
 VERSION = 1  # of the format; a reader accepts its own and older ones

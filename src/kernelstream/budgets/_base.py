@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _undo
-from .._names import check_own, enter, find, listed, unknown
+from .._names import check_own, enter, find, listed
 from .._schema import Array, Schema
 from ..kernels import Kernel
 from ..losses import Loss

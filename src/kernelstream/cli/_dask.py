@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ._algorithms import build, finds_novelties
-from ._base import UsageError, print_json, size_text
+from ._base import UsageError, print_json
 from ._parts import import_parts
 from ._reading import fingerprint, open_data, reading
 from ._targets import Peeked, targets_for

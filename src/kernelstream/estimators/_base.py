@@ -17,16 +17,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .. import engine as engines
+from .._overflow import SCORING
 from .._turns import Turns, in_turn
 from .._undo import Undo
 from ..random import seed_from
 from ..rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
-from ._callbacks import CallbackSupportMixin, cuts, learn_in_parts, listens, with_callbacks
+from ._callbacks import CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from ._first_rows import odd_cells
 from ._hooks import Hooks, State
 from ._order import Order, check_order
 from ._state import COLUMNS, check_state, check_tensor, checked_weights, scaled_rows, widen_rows
-from .._overflow import SCORING
-from ._first_rows import odd_cells
 from ._units import check_moderate
 
 WARM_UP = 100  # rows from which a bandwidth is estimated

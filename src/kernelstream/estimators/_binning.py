@@ -11,10 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _undo, solvers
 from .._change import Change
-from .._cores import get_num_threads
 from .._progress import SolverBar
+from .._schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._turns import in_turn
-from .._schema import Array, Count, Number, POSITIVE, Schema, check, length
 from ..engine.threads import cuts
 from ..features import RandomBinning, _grids
 from ..features._base import positive_int

@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import budgets, losses, updates
 from .._change import Change
-from .._turns import in_turn
-from .._schema import Array, Count, Schema, anything, check, foreign, length, prefixed
 from .._overflow import require_finite
+from .._schema import Array, Count, Schema, anything, check, foreign, length, prefixed
+from .._turns import in_turn
 from ..budgets import Budget
 from ..engine import threads
 from ..features import Mapping

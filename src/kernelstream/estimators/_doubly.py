@@ -14,8 +14,8 @@ from sklearn.utils import Tags
 from .. import engine as engines
 from .. import kernels
 from .._change import Change
+from .._schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from .._turns import in_turn
-from .._schema import Array, Count, Number, POSITIVE, Schema, check, prefixed
 from ..features._base import BANDWIDTHS, positive_int
 from ..kernels import Kernel
 from ..random import generator

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._turns import in_turn
 from .._schema import Array, Count, Schema
+from .._turns import in_turn
 from ..engine import threads
 from ..engine.python import HISTORY, Hedge
 from ..rows import Rows

@@ -11,8 +11,8 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import second_order
 from .._change import Change
-from .._turns import in_turn
 from .._schema import Schema
+from .._turns import in_turn
 from ..engine import threads
 from ..rows import Rows
 from ..second_order import RowRecursion, Rule

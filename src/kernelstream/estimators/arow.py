@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import losses, second_order
 from .._change import Change
+from .._schema import POSITIVE, Array, Schema
 from .._turns import in_turn
-from .._schema import Array, POSITIVE, Schema
 from ..features import FeatureMap
 from ..losses import Loss, OneVsRest
 from ..rows import Rows

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .. import losses
+from .._schema import POSITIVE, Count, Number, Schema
 from .._turns import in_turn
-from .._schema import Count, Number, POSITIVE, Schema
 from ..features._base import positive_int
 from ..losses import Loss
 from ..rows import Rows, dense

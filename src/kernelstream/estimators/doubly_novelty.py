@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._turns import in_turn
 from .._schema import Number, Schema
+from .._turns import in_turn
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, unpack

@@ -9,8 +9,8 @@ from scipy.linalg import lapack, solve_triangular
 
 from .. import _undo
 from .._change import Change
-from .._schema import Array, Count, Schema, length
 from .._overflow import quiet, require_finite
+from .._schema import Array, Count, Schema, length
 from ..rows import Rows, dense
 from ..second_order import more_ridge
 from ._base import State

@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import kernels, losses
 from .._change import Change
+from .._schema import POSITIVE, Array, Number, Schema
 from .._turns import in_turn
-from .._schema import Array, Number, POSITIVE, Schema
 from ..engine import threads
 from ..features import spectra
 from ..features._base import positive_int

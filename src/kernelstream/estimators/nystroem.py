@@ -12,7 +12,6 @@ import numpy as np
 from .. import _undo, losses, updates
 from .. import engine as engines
 from .._change import Change
-from .. import losses, updates
 from .._schema import Array, Count, Schema, length
 from ..engine import threads
 from ..features import Nystroem

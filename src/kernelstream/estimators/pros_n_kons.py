@@ -9,7 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from .. import second_order
 from .._change import Change
-from .._schema import Array, Count, POSITIVE, Schema, length
+from .._schema import POSITIVE, Array, Count, Schema, length
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import generator

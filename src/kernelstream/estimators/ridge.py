@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import second_order
 from .._change import Change
-from .._turns import in_turn
 from .._schema import Array, Schema
+from .._turns import in_turn
 from ..features import FeatureMap
 from ..rows import host
 from ..second_order import LeastSquares, Rule, experts
 from ._base import State
 from ._classifier import StreamClassifier
-from ._second_order import ManyTargets, SecondOrderEstimator, follow, one_against_rest
+from ._second_order import ManyTargets, SecondOrderEstimator, one_against_rest
 from ._state import scaled_rows
 from .feature import MAP
 

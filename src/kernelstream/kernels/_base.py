@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
-from kernelstream.rows import Rows, dense
 from kernelstream.random import generator
+from kernelstream.rows import Rows, dense
 
 from .._names import enter, find, listed
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 import sys
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np

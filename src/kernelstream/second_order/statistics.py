@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from .. import _undo
-from .._schema import Array, Count, Number, Schema, length
 from .._overflow import LEARNING, require_finite
+from .._schema import Array, Count, Number, Schema, length
 
 State = dict[str, Any]
 
