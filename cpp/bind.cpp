@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void bind_binning(nb::module_& m);
 void bind_budget(nb::module_& m);
+void bind_cells(nb::module_& m);
 void bind_contract(nb::module_& m);
 void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
@@ -15,12 +16,15 @@ void bind_philox(nb::module_& m);
 void bind_pool(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
+void bind_stack(nb::module_& m);
 void bind_vecmath(nb::module_& m);
+void bind_window(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
     bind_binning(m);
     bind_budget(m);
+    bind_cells(m);
     bind_contract(m);
     bind_cosines(m);
     bind_fourier(m);
@@ -31,5 +35,7 @@ NB_MODULE(_core, m) {
     bind_pool(m);
     bind_rrf(m);
     bind_second_order(m);
+    bind_stack(m);
     bind_vecmath(m);
+    bind_window(m);
 }

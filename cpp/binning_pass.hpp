@@ -65,7 +65,7 @@ std::int64_t cell_pass(std::size_t m, std::size_t R, std::size_t width, int C, c
             for (int c = 0; c < C; ++c) {
                 if (tau[c] == 0.0) continue;
                 const T step = T(tau[c]);
-                G[c] += step * step;
+                G[c] = T(update.fade) * G[c] + step * step;
                 w[c] -= T(decay[0]) * step / std::sqrt(G[c] + T(tiny));
                 finite &= std::isfinite(w[c]) && std::isfinite(G[c]);
             }

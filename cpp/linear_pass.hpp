@@ -51,7 +51,9 @@ KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const So
             T* w = model.W + c * P;
             const double tau_c = tau[c] * importance;
             if (update.diagonal) {
-                if (tau_c != 0.0) adagrad_step(P, T(tau_c), T(decay[0]), z, model.G + c * P, w);
+                if (tau_c == 0.0) continue;
+                if (update.fade != 1.0) scale(P, T(update.fade), model.G + c * P);
+                adagrad_step(P, T(tau_c), T(decay[0]), z, model.G + c * P, w);
                 continue;
             }
             double& s = model.scale[c];

@@ -23,6 +23,7 @@ struct Row {  // what an update sees of a row
 
 struct Update {
     bool diagonal = false;
+    double fade = 1.0;  // of a diagonal update: factor of the sums of squares before each row
     int n_memory = 0;
     virtual ~Update() = default;
     virtual void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const = 0;
@@ -175,7 +176,7 @@ struct NormAdaGrad : Update {
 
 struct AdaGrad : Update {
     double eta;  // negative: "auto"
-    explicit AdaGrad(double e) : eta(e) { n_memory = 5, diagonal = true; }
+    AdaGrad(double e, double f) : eta(e) { n_memory = 5, diagonal = true, fade = f; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
         if (memory[4 * row.C] != weights) weights = memory[4 * row.C], factor = 14.0 / std::sqrt(weights);
         decay[0] = eta > 0 ? eta : auto_rate(factor, loss, row, memory);
@@ -214,7 +215,7 @@ inline std::unique_ptr<Update> make_update(const std::string& name, const std::v
     if (name == "perceptron") return std::make_unique<Perceptron>(p.at(0), p.at(1) != 0.0);
     if (name == "passive_aggressive") return std::make_unique<PassiveAggressive>(p.at(0), int(p.at(1)));
     if (name == "norm_adagrad") return std::make_unique<NormAdaGrad>(p.at(0));
-    if (name == "adagrad") return std::make_unique<AdaGrad>(p.at(0));
+    if (name == "adagrad") return std::make_unique<AdaGrad>(p.at(0), p.at(1));
     if (name == "coin_betting") return std::make_unique<CoinBetting>();
     throw std::invalid_argument("the native engine has no update '" + name + "': use engine='python'");
 }

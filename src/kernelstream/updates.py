@@ -81,6 +81,7 @@ class Update(BaseEstimator):
     n_memory: ClassVar[int] = 0  # rows of `memory`
     n_shared: ClassVar[int] = 0  # how many of them, the first, serve all outputs together and use column 0 only
     diagonal: ClassVar[bool] = False  # True: needs explicit features and an array as large as w
+    fade: float = 1.0  # of a diagonal update: factor of its sums of squares before each row
 
     def check(self, loss: Loss) -> None:
         """Raise ValueError for parameters out of range or a loss this update cannot serve."""
@@ -416,8 +417,8 @@ class NormAdaGrad(Update):
 
 @register
 class AdaGrad(Update):
-    r"""AdaGrad, a step size per weight: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan, Singer
-    2011).
+    r"""AdaGrad, a step size per weight: ``G_i <- mu G_i + (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan,
+    Singer 2011).
 
     Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself.
 
@@ -427,6 +428,8 @@ class AdaGrad(Update):
         Step scale; "auto" is ``14 / sqrt(P m)`` with P weights per output and m the mean z'z, in regression times 0.3 ×
         the running standard deviation of the target (``docs/default_update.md`` has the measurements), of which no
         residual then counts for more than ten.
+    forgetting : float, default=1.0
+        mu in (0, 1]. Below 1 the steps do not shrink for ever: a weight follows about 1/(1 - mu) rows.
     """
 
     name = "adagrad"
@@ -435,11 +438,20 @@ class AdaGrad(Update):
     diagonal = True
     AUTO: ClassVar[float] = 14.0
 
-    def __init__(self, eta: float | str = "auto"):
+    def __init__(self, eta: float | str = "auto", forgetting: float = 1.0):
         self.eta = eta
+        self.forgetting = forgetting
+
+    @property
+    def fade(self) -> float:  # type: ignore[override]
+        """Factor of the sums of squares before each row."""
+        return float(self.forgetting)
 
     def check(self, loss: Loss) -> None:
         check_auto(self.eta)
+        number = isinstance(self.forgetting, (int, float, np.integer, np.floating))
+        if isinstance(self.forgetting, bool) or not number or not 0 < self.forgetting <= 1:
+            raise ValueError(f"forgetting must be a number in (0, 1], got {self.forgetting!r}")
 
     def memory(self, n_outputs: int, n_weights: int = 1) -> np.ndarray:
         memory = super().memory(n_outputs)
@@ -461,7 +473,7 @@ class AdaGrad(Update):
         return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory)
 
     def native(self):
-        return "adagrad", [auto_code(self.eta)]
+        return "adagrad", [auto_code(self.eta), self.fade]
 
 
 @register

@@ -214,7 +214,7 @@ def cell_pass(
         if update.diagonal:
             moves = step != 0.0
             g = step[moves].astype(w.dtype)
-            G = state["G"][np.ix_(at, moves)] + g * g
+            G = w.dtype.type(update.fade) * state["G"][np.ix_(at, moves)] + g * g
             state["G"][np.ix_(at, moves)] = G
             w[np.ix_(at, moves)] -= w.dtype.type(decay) * g / np.sqrt(G + w.dtype.type(TINY))
         else:

@@ -15,6 +15,11 @@ from ..rows import Rows
 from ..updates import Update, unwrap
 from . import _binning_native, python
 from ._blocks_native import fourier_scores as fourier_scores
+from ._cells_native import by_hashing as by_hashing
+from ._cells_native import by_levels as by_levels
+from ._cells_native import cells_gains as cells_gains
+from ._cells_native import cells_pass as cells_pass
+from ._cells_native import cells_score as cells_score
 from ._expansion_native import Expansion as Expansion
 from ._expansion_native import Rule as Rule
 from ._expansion_native import budget_pass as budget_pass
@@ -31,6 +36,8 @@ from ._pool_native import pool_pass as pool_pass
 from ._rrf_native import rrf_pass as rrf_pass
 from ._rrf_python import rrf_finish as rrf_finish  # once in a while, and as fast as it needs to be
 from ._spec_native import Spec
+from ._stack_native import stack_pass as stack_pass
+from ._window_native import window_pass as window_pass
 from ._workspace import workspace as workspace
 
 NAME = "native"

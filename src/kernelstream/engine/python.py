@@ -17,6 +17,11 @@ from ..rows import Rows
 from ..updates import TINY, Update, unwrap
 from . import _binning_python
 from ._blocks_python import fourier_scores as fourier_scores
+from ._cells_python import by_hashing as by_hashing
+from ._cells_python import by_levels as by_levels
+from ._cells_python import cells_gains as cells_gains
+from ._cells_python import cells_pass as cells_pass
+from ._cells_python import cells_score as cells_score
 from ._center import follow, offset_of
 from ._expansion_python import Expansion as Expansion
 from ._expansion_python import Rule as Rule
@@ -34,6 +39,8 @@ from ._ranges import set_aside as set_aside
 from ._ranges import standardize as standardize
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
+from ._stack_python import stack_pass as stack_pass
+from ._window_python import window_pass as window_pass
 from .philox import normals as normals
 
 NAME = "python"
@@ -134,7 +141,7 @@ def linear_pass(
         target: Any = int(y[i]) if many else float(y[i]) - offset
         decay, tau = update.step(loss, target, f if many else float(f[0]), k_xx, state["t"], memory)
         if update.diagonal:
-            _diagonal(w, state["G"], z, decay, np.atleast_1d(tau) * importance)
+            _diagonal(w, state["G"], z, decay, np.atleast_1d(tau) * importance, update.fade)
         else:
             _shrink(w, scale, decay)
             for c, tau_c in enumerate(np.atleast_1d(tau) * importance):
@@ -147,11 +154,12 @@ def linear_pass(
     return scores
 
 
-def _diagonal(w: np.ndarray, G: np.ndarray, z: np.ndarray, eta: float, g: np.ndarray) -> None:
-    """AdaGrad: ``G_i += (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)``."""
+def _diagonal(w: np.ndarray, G: np.ndarray, z: np.ndarray, eta: float, g: np.ndarray, fade: float) -> None:
+    """AdaGrad: ``G_i <- fade G_i + (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)``."""
     for c, g_c in enumerate(g):
         if g_c != 0.0:
             step = w.dtype.type(g_c) * z
+            G[c] *= w.dtype.type(fade)
             G[c] += step * step
             w[c] -= w.dtype.type(eta) * step / np.sqrt(G[c] + w.dtype.type(TINY))
 

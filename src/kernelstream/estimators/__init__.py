@@ -4,6 +4,7 @@ from ._doubly_step import DoublyStep
 from .arow import AROWClassifier, NewtonClassifier
 from .binning import BinningClassifier, BinningRegressor
 from .budget import BudgetClassifier, BudgetRegressor
+from .cells import CellsClassifier, CellsRegressor
 from .doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
 from .doubly_gp import DoublyStochasticGP
 from .doubly_novelty import DoublyStochasticOneClass
@@ -18,6 +19,8 @@ from .nystroem import NystroemClassifier, NystroemRegressor
 from .one_class import BudgetOneClass
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
 from .ridge import OnlineRidge, OnlineRidgeClassifier
+from .stack import KernelClassifier, KernelRegressor
+from .window import WindowClassifier, WindowRegressor
 
 __all__ = [
     "AROWClassifier",
@@ -26,6 +29,8 @@ __all__ = [
     "BudgetClassifier",
     "BudgetOneClass",
     "BudgetRegressor",
+    "CellsClassifier",
+    "CellsRegressor",
     "DensityRatioEstimator",
     "DoublyStep",
     "DoublyStochasticClassifier",
@@ -38,6 +43,8 @@ __all__ = [
     "FixedFeatureRegressor",
     "KernelAWV",
     "KernelAWVClassifier",
+    "KernelClassifier",
+    "KernelRegressor",
     "KernelSDCAClassifier",
     "KernelSDCARegressor",
     "MultiKernelClassifier",
@@ -51,4 +58,6 @@ __all__ = [
     "ProsNKonsClassifier",
     "RRFClassifier",
     "RRFRegressor",
+    "WindowClassifier",
+    "WindowRegressor",
 ]

@@ -13,7 +13,8 @@ from ..engine import threads
 from ..engine.python import HISTORY, Hedge
 from ..rows import Rows
 from . import _capacity, _hedge, _members
-from ._base import State, StreamEstimator, _rows_until
+from ._base import State, _rows_until
+from ._composite import CompositeEstimator
 from ._family import FourierFamily
 from ._family import find as find_family
 from ._pool import ExpansionFamily
@@ -30,7 +31,7 @@ PERIOD = 1000  # rows after which capacity may move
 FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
 
 
-class MultiKernelEstimator(StreamEstimator):
+class MultiKernelEstimator(CompositeEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     learners: Any
@@ -41,8 +42,6 @@ class MultiKernelEstimator(StreamEstimator):
     smoothing: float
     share: float
     capacity: str
-
-    _states: list[State]
 
     # ---------------------------------------------------------------- components
     def _pool(self) -> list[Any]:
@@ -56,9 +55,9 @@ class MultiKernelEstimator(StreamEstimator):
         """Unfitted copies of the learners."""
         return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
 
-    def _examples(self) -> list[Any]:
-        """Unfitted copies of the learners, to be asked what they are and not to be changed."""
-        return self._cached("examples", self._prototypes)
+    def _size(self, i: int, member: Any) -> None:
+        if "capacity" in self._state:
+            _capacity.set_size(member, int(self._state["capacity"][i]))
 
     @property
     @in_turn
@@ -66,49 +65,7 @@ class MultiKernelEstimator(StreamEstimator):
         """The learners, fitted; they go on learning with the ensemble."""
         return self._learners
 
-    @property
-    def _learners(self) -> list[Any]:
-        def attach() -> list[Any]:
-            members = self._prototypes()
-            for i, (member, state) in enumerate(zip(members, self._states, strict=True)):
-                if "capacity" in self._state:
-                    _capacity.set_size(member, int(self._state["capacity"][i]))
-                member._turns = self._turns  # they share the state, so they share the turns
-                member.state_ = state
-            return members
-
-        return self._cached("learners", attach)
-
-    def _owners(self) -> list[tuple[Any, State]]:
-        return [(self, self._state), *((member, member._state) for member in self._learners)]
-
-    def _take_back(self, undo: Any, put_back: Any) -> None:
-        members = self._cache.get("learners")
-        super()._take_back(undo, put_back)
-        if members is not None:  # somebody may hold them
-            for i, member in enumerate(members):
-                if "capacity" in self._state:
-                    _capacity.set_size(member, int(self._state["capacity"][i]))
-                member._cache = {}
-                member._remake(member._state)
-            self._cache["learners"] = members
-
     # ---------------------------------------------------------------- state
-    @property
-    @in_turn
-    def state_(self) -> State:
-        """Everything learned, flat: the entries of learner i have names that begin with ``m{i}_``."""
-        if self.__dict__.get("_state") is None:
-            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        return _members.flatten(self._state, self._states)
-
-    @state_.setter
-    @in_turn
-    def state_(self, flat: State) -> None:
-        self._state, self._states = _members.split(flat)
-        self.n_features_in_ = int(self._state["n_features"])
-        self._forget()
-
     @property
     @in_turn
     def weights_(self) -> np.ndarray:
@@ -130,18 +87,6 @@ class MultiKernelEstimator(StreamEstimator):
         return state[name]
 
     # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        self._state = state
-        self._states = [_members.start(member, i, state) for i, member in enumerate(self._examples())]
-
-    def _warm_up_rows(self) -> int:
-        return max(member._warm_up_rows() for member in self._examples())
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        for member in self._learners:
-            if member._warm_up_rows():
-                member._estimate(member._state, X)
-
     def _reset(self, state: State) -> None:
         self._regroup()
         self._cache.pop("learners", None)
@@ -155,11 +100,6 @@ class MultiKernelEstimator(StreamEstimator):
             member._state["t"] = 0
             member._reset(member._state)
         state |= self._ops.start_hedge(len(self._states), self._hedge())
-
-    def _end_warm_up(self) -> None:
-        super()._end_warm_up()
-        for member in self._learners:
-            member._end_warm_up()
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n = X.shape[0]
@@ -237,12 +177,6 @@ class MultiKernelEstimator(StreamEstimator):
             F = self._member_scores(state, X, rows, P)
             scores[rows] = ops.combine(F, ops.theta(state["log_theta"]), hedge, state)
         return scores
-
-    def _widen(self, state: State, d: int) -> None:
-        own, states = _members.split(state)
-        for member, part in zip(self._learners, states, strict=True):
-            member._widen(part, d)
-        state |= _members.flatten(own, states)
 
     # ---------------------------------------------------------------- rows and members
     def _family(self) -> FourierFamily | None:
@@ -406,10 +340,6 @@ class MultiKernelEstimator(StreamEstimator):
         self._regroup()
 
     # ---------------------------------------------------------------- checks
-    def _check_rows(self, X: Rows) -> None:
-        for member in self._examples():
-            member._check_rows(X)
-
     def _check_parameters(self) -> None:
         self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
         learners = self.learners
@@ -454,12 +384,6 @@ class MultiKernelEstimator(StreamEstimator):
         if len(self._states) != expected:
             raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
         super()._check_state(trained)
-        trained = not self._state["warm_rows"] or self._state["warm_count"] > 0
-        for i, member in enumerate(self._learners):
-            try:
-                member._check_state(trained)
-            except ValueError as error:
-                raise ValueError(f"learner {i}: {error}") from None
 
     def _schema(self, state: State, trained: bool) -> Schema:
         if not trained:

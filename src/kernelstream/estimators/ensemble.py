@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._change import Change
 from ..engine.python import Hedge
 from ..features import RandomFourier
 from ..kernels import Gaussian
 from ._base import State
-from ._classifier import StreamClassifier
+from ._composite import CompositeClassifier
 from ._multi import MultiKernelEstimator
 from ._regressor import StreamRegressor
 from .feature import FeatureClassifier, FeatureRegressor
@@ -26,7 +24,7 @@ def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
     return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
-class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
+class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     r"""Classifier made of many, one per kernel, that vote with weights earned by predicting well.
 
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
@@ -142,26 +140,8 @@ class MultiKernelClassifier(StreamClassifier, MultiKernelEstimator):
         rate = -math.log(self.discount) if self.combination == "hedge" else 0.0
         return Hedge(rate, self.share, self.vote == "sign", False)
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels known so far, sorted."""
-        if self.__dict__.get("_state") is None:
-            raise AttributeError(f"{type(self).__name__} has no classes_ before it has learned a row")
-        return self._state["classes"]
-
-    def _declare(self, state: State, declared: Any) -> None:
-        for member_state in self._states:
-            if "classes" not in member_state:
-                member_state |= {"classes": declared[0][:0], "class_counts": np.zeros(0), "classes_fixed": 0}
-        super()._declare(state, declared)
-        for member_state in self._states:
-            member_state["classes_fixed"] = state["classes_fixed"]
-
-    def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        super()._add_class(state, label, trained)
-        self._regroup()  # the outputs may have changed
-        for member in self._learners:
-            member._add_class(member._state, label, trained)
+    def _outputs_changed(self) -> None:
+        self._regroup()
 
     def _mix_outputs(self, state: State, change: Change) -> None:
         """The weights stay as they are; :meth:`_add_class` tells the learners."""

@@ -1,0 +1,99 @@
+"""Grids over few columns with edges at quantiles: drawing them, and finding out which are of use.
+
+A column's values are coded by ``LEVELS`` quantiles of a sample of rows. A grid takes one to ``COLUMNS`` columns, cuts
+each at some of its levels, and has at most a given number of cells. Grids are data, so all functions are pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LEVELS = 63  # edges between 64 codes of a column
+COLUMNS = 6  # of a grid, at most
+FLOOR = 0.2  # part of the drawing of columns that does not look at their use
+
+State = dict[str, Any]
+
+
+def levels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of each column of rows (m, d), different ones and above the least value: (d, LEVELS), how many (d,)."""
+    m, d = rows.shape
+    ordered = np.sort(rows, axis=0)
+    places = np.minimum(m - 1, np.arange(1, LEVELS + 1) * m // (LEVELS + 1))
+    found = ordered[places].T
+    new = found > np.concatenate([ordered[:1].T, found[:, :-1]], axis=1)
+    levels, count = np.zeros((d, LEVELS)), new.sum(axis=1).astype(np.int32)
+    for j in range(d):
+        levels[j, : count[j]] = found[j, new[j]]
+    return levels, count
+
+
+def draw(
+    rng: np.random.Generator, n: int, levels: np.ndarray, count: np.ndarray, weights: np.ndarray, cells: int
+) -> State:
+    """n random grids of at most so many cells; columns are drawn with the given weights, (d,).
+
+    Returns
+    -------
+    dict
+        ``columns`` (n, COLUMNS) int32; ``edges`` (n, COLUMNS, LEVELS) ascending, of which the first ``n_edges``
+        (n, COLUMNS) count.
+    """
+    d = len(count)
+    k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int))
+    keys = rng.exponential(size=(n, d)) / np.maximum(weights, 1e-12)  # the least ones: a draw without replacement
+    order = np.argsort(keys, axis=1)[:, :COLUMNS]
+    sizes, picks = rng.random((n, COLUMNS)), rng.random((n, COLUMNS, LEVELS))
+    columns, n_edges = np.zeros((n, COLUMNS), np.int32), np.zeros((n, COLUMNS), np.int32)
+    edges = np.zeros((n, COLUMNS, LEVELS))
+    for r in range(n):
+        budget, used = cells, 0
+        for i in range(k[r]):
+            j = int(order[r, i])
+            if not count[j]:
+                continue  # a constant so far
+            most = max(2, min(int(count[j]) + 1, int(budget ** (1.0 / (k[r] - i)))))
+            if most > budget:
+                break
+            bins = 2 + int(sizes[r, i] * (most - 1))
+            at = np.unique((picks[r, i, : bins - 1] * count[j]).astype(int))
+            columns[r, used], n_edges[r, used] = j, len(at)
+            edges[r, used, : len(at)] = levels[j, at]
+            budget //= len(at) + 1
+            used += 1
+            if budget < 2:
+                break
+    return {"columns": columns, "edges": edges, "n_edges": n_edges}
+
+
+def maps_of(grids: State, levels: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """What each code of a column adds to the number of a grid's cell, (R, COLUMNS, LEVELS + 1) int32."""
+    columns, edges, n_edges = grids["columns"], grids["edges"], grids["n_edges"]
+    maps = np.zeros((*columns.shape, LEVELS + 1), np.int32)
+    for r in range(len(columns)):
+        stride = 1
+        for k in range(COLUMNS):
+            size = n_edges[r, k]
+            if not size:
+                continue
+            j = columns[r, k]
+            own = levels[j, : count[j]]
+            bins = np.searchsorted(edges[r, k, :size], own, side="right")
+            maps[r, k, 1 : len(own) + 1] = bins * stride
+            stride *= int(size) + 1
+    return maps
+
+
+def column_weights(columns: np.ndarray, n_edges: np.ndarray, use: np.ndarray, d: int) -> np.ndarray:
+    """Weights (d,) with which columns are drawn: squares of the mean use of grids that have them, and a floor."""
+    use, rel, times = np.maximum(use, 0.0), np.zeros(d), np.zeros(d)
+    for r in range(len(columns)):
+        mine = columns[r, n_edges[r] > 0]
+        if len(mine):
+            rel[mine] += use[r] / len(mine)
+            times[mine] += 1.0 / len(mine)
+    rel = (rel / (times + 0.25)) ** 2
+    total = rel.sum()
+    return (1 - FLOOR) * rel / total * d + FLOOR if total > 0 else np.ones(d)

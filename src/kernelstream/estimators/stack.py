@@ -1,0 +1,183 @@
+r"""The one learner: unlike members, combined by a second-order recursion on their forecasts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._change import Change
+from ..engine._stack_python import start_recent
+from ._base import State
+from ._composite import CompositeClassifier
+from ._second_order import ManyTargets
+from ._stack import StackEstimator
+from ._stack_members import classifiers, regressors
+
+
+class KernelClassifier(StackEstimator, CompositeClassifier):
+    r"""Classifier of streams that needs no choice.
+
+    Eight unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
+    binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear model, and a
+    smoother over the last thousand rows. Each forecasts a row before it learns it, and a recursion combines the
+    log-odds z of these forecasts:
+
+    .. math:: p = \sigma(w'z), \quad A \leftarrow \gamma A + p(1-p) z z', \quad w \leftarrow w - (A + 5I)^{-1} z (p-y)
+
+    with three memories :math:`\gamma` mixed by likelihood; several classes share the weights. A second level of the
+    same kind looks at the last labels and residuals. Columns are scaled by running statistics.
+
+    ``learn`` and ``partial_fit`` are the stream: rows in their order, one pass. ``fit`` is the batch call: any order,
+    several passes, members weighed on held-out rows.
+
+    Parameters
+    ----------
+    members : "auto" or list of classifiers of this library
+    size : {"small", "medium", "large"}, default="medium"
+        Trades time and memory for accuracy, for "auto": four members (about 2 MB for two classes), eight (about 8 MB),
+        or eight large ones (about 15 MB). "small" is about three times as fast as "medium", and "large" half as fast.
+    recent : bool, default=True
+        Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
+        ``predict`` takes the first row it is given for the next row of the stream. After ``fit`` there is no next row.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_ : (m,) array
+        Weights of the members' log-odds now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    members_ : list of dict
+        Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range.
+    learners_ : list
+        The members, fitted.
+    classes_ : array
+    state_ : dict
+
+    See Also
+    --------
+    KernelRegressor : the same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import KernelClassifier
+    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+    >>> model = KernelClassifier(random_state=0)
+    >>> scores = model.learn(X[:1500], y[:1500])  # the log-odds held before each row
+    >>> model.score(X[1500:], y[1500:]) > 0.95
+    True
+    >>> best = max(model.members_, key=lambda member: member["weight"])["name"]
+    """
+
+    loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
+
+    def __init__(
+        self,
+        members: list[Any] | str = "auto",
+        size: str = "medium",
+        *,
+        recent: bool = True,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.members = members
+        self.size = size
+        self.recent = recent
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _auto(self) -> list[tuple[str, Any]]:
+        return classifiers(self.size, self._width())
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
+        if len(change) == change.before == 1:
+            for name in ("o0_stack_w", "o0_recent_w"):
+                state[name][:, -1] *= change.factor[0]  # of the constant
+            for name in ("o0_stack_A", "o0_recent_A"):
+                state[name][:, -1, :-1] *= change.factor[0]
+            state["o0_recent_kept"] *= change.factor[0]
+            return
+        state |= {f"o0_{name}": value for name, value in start_recent(len(change)).items()}
+
+
+class KernelRegressor(StackEstimator, ManyTargets):
+    r"""Regression of streams that needs no choice.
+
+    The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around an average
+    of them, weighted by their squared errors, with residuals of size s: with z = ((p - base)/s, 1),
+
+    .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
+              \hat y = base + s\, z'(A + \Lambda)^{-1} b
+
+    and h less than one for residuals beyond three s. Three memories :math:`\gamma`, and a second level that looks at
+    the last targets and residuals, as there.
+
+    Parameters
+    ----------
+    members : "auto" or list of regressors of this library
+    size : {"small", "medium", "large"}, default="medium"
+        See :class:`KernelClassifier`.
+    recent : bool, default=True
+        Whether the last targets may help to forecast the next one in a stream.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_, weights_history_, members_, learners_, state_
+        See :class:`KernelClassifier`; errors are roots of mean squared errors.
+
+    See Also
+    --------
+    KernelClassifier : the same for labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 2))
+    >>> y = np.sin(X[:, 0]) * X[:, 1]
+    >>> model = KernelRegressor(random_state=0).partial_fit(X[:2500], y[:2500])
+    >>> model.score(X[2500:], y[2500:]) > 0.97
+    True
+    """
+
+    loss = "squared"
+    _regression = True
+
+    def __init__(
+        self,
+        members: list[Any] | str = "auto",
+        size: str = "medium",
+        *,
+        recent: bool = True,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.members = members
+        self.size = size
+        self.recent = recent
+        self.engine = engine
+        self.random_state = random_state
+
+    def _auto(self) -> list[tuple[str, Any]]:
+        return regressors(self.size, self._width())
+
+    def _outputs(self, state: State) -> int:
+        return int(state["n_outputs"])
+
+    def _declare(self, state: State, declared: Any) -> None:
+        from . import _members
+
+        super()._declare(state, declared)
+        more = [
+            _members.start(member, i + o * len(self._examples()), state)
+            for o in range(1, state["n_outputs"])
+            for i, member in enumerate(self._examples())
+        ]
+        self._states += more

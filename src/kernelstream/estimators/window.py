@@ -1,0 +1,191 @@
+r"""Smoothing over the last rows: ``f(x) = sum_i w_i y_i / sum_i w_i``, ``w_i = exp(-|x - x_i|^2 / h^2)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._change import Change
+from .._schema import Array, Schema, length
+from ..engine._window_python import MANY, NUMBERS, TWO
+from ..features._base import positive_int
+from ..rows import Rows, dense
+from ._base import State, StreamEstimator
+from ._classifier import StreamClassifier
+from ._regressor import StreamRegressor
+
+ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
+
+
+class WindowEstimator(StreamEstimator):
+    """What the classifier and the regressor share."""
+
+    rows: Any
+    neighbours: int
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.rows, str) and self.rows == "auto"):
+            positive_int("rows", self.rows)
+        positive_int("neighbours", self.neighbours)
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+    def _room(self, d: int) -> int:
+        return min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
+
+    def _reset(self, state: State) -> None:
+        room = self._room(state["n_features"])
+        state |= {"window_rows": np.zeros((state["n_features"], room)), "window_numbers": np.zeros(3)}
+        state |= {"window_value": np.zeros(room), "window_weight": np.zeros(room)}
+
+    def _kind(self, state: State) -> int:
+        raise NotImplementedError
+
+    def _values(self, state: State, y: np.ndarray) -> np.ndarray:
+        return y
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X = np.ascontiguousarray(dense(X), np.float64)
+        spec = (self._kind(state), self.neighbours)
+        scores = self._ops.window_pass(X, self._values(state, y), weight, state, spec, state["n_outputs"])
+        state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
+        return scores
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        spec = (self._kind(state), self.neighbours)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for start in range(0, X.shape[0], 4096):
+            part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
+            scores[start : start + len(part)] = self._ops.window_pass(part, None, None, state, spec, scores.shape[1])
+        return scores
+
+    def _widen(self, state: State, d: int) -> None:
+        state["window_rows"] = np.pad(state["window_rows"], ((0, d - state["n_features"]), (0, 0)))
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        if not trained:
+            return {}
+        room = length(state, "window_value")
+        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+            raise ValueError(f"the window of the state has room for {room} rows")
+        held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if "classes" in state else Array((room,))
+        return {
+            "window_rows": Array((state["n_features"], room)),
+            "window_value": held,
+            "window_weight": Array((room,), low=0.0),
+            "window_numbers": Array((3,)),
+        }
+
+
+class WindowClassifier(StreamClassifier, WindowEstimator):
+    r"""Classifier by smoothing over the last rows: log-odds of the classes' weights near a row.
+
+    Parameters
+    ----------
+    rows : int or "auto", default="auto"
+        Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
+    neighbours : int, default=10
+        The width h of the kernel at a row is the distance to so many-th nearest row of the window.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : ignored
+        Nothing here is random.
+
+    Attributes
+    ----------
+    classes_ : array
+    state_ : dict
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import WindowClassifier
+    >>> X, y = make_moons(2000, noise=0.1, random_state=0)
+    >>> WindowClassifier().fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.97
+    True
+    """
+
+    loss = "logistic"
+
+    def __init__(
+        self,
+        rows: int | str = "auto",
+        neighbours: int = 10,
+        *,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.rows = rows
+        self.neighbours = neighbours
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _kind(self, state: State) -> int:
+        return TWO if state["n_outputs"] == 1 else MANY
+
+    def _values(self, state: State, y: np.ndarray) -> np.ndarray:
+        # a lone class is on the side where its sign is, like the label of two
+        return (y > 0).astype(np.float64) if state["n_outputs"] == 1 else y
+
+    def _add_class(self, state: State, label: Any, trained: bool) -> None:
+        old = state["classes"]
+        place = int(np.searchsorted(old, label))
+        known = place < len(old) and old[place] == label
+        super()._add_class(state, label, trained)
+        if known or not trained:
+            return
+        value = np.zeros_like(state["window_value"]) if len(old) == 1 else state["window_value"].copy()
+        state["window_value"] = value + (value >= place)
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """There are no weights of outputs."""
+
+
+class WindowRegressor(StreamRegressor, WindowEstimator):
+    r"""Regression by smoothing over the last rows.
+
+    Parameters
+    ----------
+    rows, neighbours, standardize, engine, random_state
+        See :class:`WindowClassifier`.
+
+    Attributes
+    ----------
+    state_ : dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import WindowRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> WindowRegressor().fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.97
+    True
+    """
+
+    loss = "squared"
+
+    def __init__(
+        self,
+        rows: int | str = "auto",
+        neighbours: int = 10,
+        *,
+        standardize: bool = False,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.rows = rows
+        self.neighbours = neighbours
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state
+
+    def _kind(self, state: State) -> int:
+        return NUMBERS
