@@ -9,30 +9,21 @@ namespace {
 
 using Index = Matrix<const std::int32_t>;
 
-cells::Model model_of(nb::handle state, std::size_t R) {
-    const auto tables = entry<nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const auto bias = entry<Matrix<double>>(state, "bias");
-    const auto target = entry<Vector<double>>(state, "target");
-    const auto use = entry<Vector<double>>(state, "use");
-    const std::size_t C = bias.shape(1);
-    require(bias.shape(0) == 2 && tables.shape(1) == 2 && tables.shape(2) == C, "tables do not fit the outputs");
-    require(target.shape(0) == 3 && use.shape(0) == R, "the state does not fit the grids");
-    return {R, C, tables.data(), bias.data(), target.data(), use.data()};
-}
-
-void check_index(const Index& index, nb::handle state) {
-    const auto tables = entry<nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const std::int64_t size = std::int64_t(tables.shape(0));
+cells::Model model_of(nb::handle state, const Index& index, bool writes) {
+    const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
+    const std::size_t R = index.shape(1), size = tables.shape(0), C = tables.shape(2);
+    require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
     for (std::size_t i = 0; i < index.size(); ++i)
-        require(index.data()[i] >= 0 && index.data()[i] < size, "a cell lies outside the table");
+        require(index.data()[i] >= 0 && std::size_t(index.data()[i]) < size, "a cell lies outside the table");
+    return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
+            numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
 
 void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
                 Matrix<double> scores, Matrix<double> downhill) {
-    cells::Model m = model_of(state, index.shape(1));
+    cells::Model m = model_of(state, index, true);
     const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
     const std::size_t n = index.shape(0);
-    check_index(index, state);
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
     for (const Matrix<double>* a : {&scores, &downhill}) require(a->shape(0) == n && a->shape(1) == m.C, "scores must be (rows, outputs)");
     for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
@@ -46,8 +37,7 @@ void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vecto
 }
 
 void bound_score(nb::dict state, Index index, bool regression, Matrix<double> scores) {
-    const cells::Model m = model_of(state, index.shape(1));
-    check_index(index, state);
+    const cells::Model m = model_of(state, index, false);
     require(scores.shape(0) == index.shape(0) && scores.shape(1) == m.C, "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     cells::score(index.shape(0), index.data(), regression, m, scores.data());
