@@ -19,6 +19,7 @@ constexpr double settled = 10.0;   // rows before that limit holds
 constexpr double outside = 20.0;   // deviations up to which a target moves the mean and the deviation
 constexpr double known = 30.0;     // rows before that limit holds
 constexpr double tiny = 1e-12;
+constexpr double largest = 3e38;   // that a table can hold
 
 struct Rule {
     bool regression;
@@ -117,7 +118,10 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
         }
         for (std::size_t r = 0; r < R; ++r) {
             float* at = m.tables + std::size_t(cell[r]) * 2 * C;
-            for (std::size_t c = 0; c < C; ++c) at[c] = float(w[r * C + c]), at[C + c] = float(G[r * C + c]);
+            for (std::size_t c = 0; c < C; ++c) {
+                at[c] = float(std::min(std::max(w[r * C + c], -largest), largest));
+                at[C + c] = float(std::min(G[r * C + c], largest));
+            }
         }
         if (rule.regression) follow(m.target, y[t]);
     }

@@ -10,7 +10,7 @@ from typing import Any
 from ._base import UsageError
 from ._values import pair, parameter
 
-DEFAULT = "fogd"
+DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
 SEED = 0  # two runs of the same command give the same model
 

@@ -24,6 +24,7 @@ SETTLED = 10  # rows
 OUTSIDE = 20.0  # deviations up to which a target moves the mean and the deviation, after
 KNOWN = 30  # rows
 TINY = 1e-12
+LARGEST = 3e38  # that a table can hold
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -94,8 +95,8 @@ def cells_pass(
         bias[0] -= step * g / np.sqrt(bias[1] + floor)
         use -= w @ g
         G = fade * G + g * g
-        tables[cells, 0] = w - step * g / np.sqrt(G + floor)
-        tables[cells, 1] = G
+        tables[cells, 0] = np.clip(w - step * g / np.sqrt(G + floor), -LARGEST, LARGEST)
+        tables[cells, 1] = np.minimum(G, LARGEST)
         if regression:
             follow(target, float(y[t]))
     require_finite(scores, bias, target)

@@ -185,13 +185,19 @@ def _label_step(
             for c in np.flatnonzero(q > 1e-4):
                 v = z[:, c] - mean
                 A[k] += importance * q[c] * np.tril(np.outer(v, v))
-        w[k] -= np.linalg.solve(_whole(A[k]) + LABEL_RIDGE * np.eye(len(z)), g)
+        step = _solved(A[k], np.full(len(z), LABEL_RIDGE), g)
+        if step is not None:
+            w[k] -= step
         logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
 
 
-def _whole(A: np.ndarray) -> np.ndarray:
-    """A symmetric matrix from its lower triangle."""
-    return A + A.T - np.diag(A.diagonal())
+def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where rounding leaves no such."""
+    try:
+        L = np.linalg.cholesky(A + A.T + np.diag(ridge - A.diagonal()))
+    except np.linalg.LinAlgError:
+        return None
+    return np.linalg.solve(L.T, np.linalg.solve(L, b))
 
 
 def _recent_inputs(f: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -260,7 +266,9 @@ class _NumberLevel:
                 h = importance * (HUBER / abs(e) if abs(e) > HUBER else 1.0)
                 self.A[k] = fade * self.A[k] + h * np.tril(np.outer(self.z, self.z))
                 self.b[k] = fade * self.b[k] + h * self.z * target
-                self.w[k] = np.linalg.solve(_whole(self.A[k]) + np.diag(self.ridge), self.b[k])
+                weights = _solved(self.A[k], self.ridge, self.b[k])
+                if weights is not None:
+                    self.w[k] = weights
                 self.logs[k] = QUICK * math.log(self.part[k]) - 0.5 * importance * min(e * e, HUBER**2)
             most = math.inf if rows < 2 * FEW else 3 * HUBER * self.s
             miss = min(miss, most)

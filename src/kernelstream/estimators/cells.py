@@ -90,7 +90,7 @@ class CellsEstimator(StreamEstimator):
 
     def _reset(self, state: State) -> None:
         C, d = state["n_outputs"], state["n_features"]
-        state |= {"bias": np.zeros((2, C)), "target": np.zeros(3)}
+        state |= {"bias": np.zeros((2, C)), "target": np.zeros(3), "unit": 0}
         if self.grids == "hashed":
             state |= {"tables": np.zeros((1 << BITS, 2, C), np.float32), "use": np.zeros(self.n_grids)}
             return
@@ -103,11 +103,12 @@ class CellsEstimator(StreamEstimator):
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
+        y = self._in_units(state, y, weight)
         spec = (self._regression, self._rate(), float(self.forgetting))
         if self.grids == "hashed":
             scores, _ = self._block(state, X, y, weight, spec)
             state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
-            return scores
+            return np.ldexp(scores, state["unit"])
         parts, start, n = [], 0, len(X)
         while start < n:
             stop = _rows_until(weight, start, n, _next_look(state["t"]) - state["t"])
@@ -119,7 +120,12 @@ class CellsEstimator(StreamEstimator):
             if state["t"] == _look_before(state["t"]):
                 self._look(state)
             start = stop
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        scores = np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return np.ldexp(scores, state["unit"]) if state["unit"] else scores
+
+    def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """The target in units of 2^unit, about the size of the first one that is not 0: the tables are in float32."""
+        return y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
         index = self._index(state, X)
@@ -132,7 +138,7 @@ class CellsEstimator(StreamEstimator):
         for start in range(0, X.shape[0], 4096):
             part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
             scores[start : start + len(part)] = self._ops.cells_score(self._index(state, part), state, self._regression)
-        return scores
+        return np.ldexp(scores, state["unit"])
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
@@ -232,7 +238,7 @@ class CellsEstimator(StreamEstimator):
         if not trained:
             return schema
         C, d, R = state["n_outputs"], state["n_features"], self.n_grids
-        schema |= {"bias": Array((2, C)), "target": Array((3,))}
+        schema |= {"bias": Array((2, C)), "target": Array((3,)), "unit": Count(-1100, 1100)}
         if self.grids == "hashed":
             return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
         drawn = R if state["t"] >= FIRST else 0
@@ -362,6 +368,13 @@ class CellsRegressor(StreamRegressor, CellsEstimator):
 
     loss = "squared"
     _regression = True
+
+    def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        if not state["unit"] and not state["target"][1:].any():
+            told = y != 0 if weight is None else (y != 0) & (weight > 0)
+            if told.any():
+                state["unit"] = math.frexp(float(y[told.argmax()]))[1]
+        return np.ldexp(y, -state["unit"]) if state["unit"] else y
 
     def __init__(
         self,
