@@ -147,10 +147,27 @@ KS_CLONES inline void by_levels(std::size_t n, std::size_t d, const double* X, s
                                 const std::int32_t* n_levels, std::size_t R, std::size_t K, const std::int32_t* columns,
                                 const std::int32_t* maps, std::size_t cells, std::int32_t* out) {
     std::vector<std::int32_t> code(d);
+    std::size_t half = 1;
+    while (2 * half <= L) half *= 2;
+    const std::size_t width = 2 * half;  // a search by halves without branches wants 2^k - 1 levels
+    std::vector<double> padded;
+    const bool many = n > 8;
+    if (many) {
+        padded.assign(d * width, INFINITY);
+        for (std::size_t j = 0; j < d; ++j) std::copy_n(levels + j * L, n_levels[j], padded.data() + j * width);
+    }
     for (std::size_t t = 0; t < n; ++t) {
         for (std::size_t j = 0; j < d; ++j) {
-            const double *first = levels + j * L, x = X[t * d + j];
-            code[j] = std::int32_t(std::upper_bound(first, first + n_levels[j], x) - first);
+            const double x = X[t * d + j];
+            if (!many) {
+                const double* first = levels + j * L;
+                code[j] = std::int32_t(std::upper_bound(first, first + n_levels[j], x) - first);
+                continue;
+            }
+            const double* at = padded.data() + j * width;
+            std::size_t place = 0;
+            for (std::size_t step = half; step > 0; step /= 2) place += at[place + step - 1] <= x ? step : 0;
+            code[j] = std::int32_t(place);
         }
         for (std::size_t r = 0; r < R; ++r) {
             std::int32_t cell = std::int32_t(r * cells);

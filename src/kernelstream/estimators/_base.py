@@ -137,7 +137,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         marks = self._marks
         if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
             try:
-                scores = self._learn(self._state, X, y, self._set_aside(y, None))
+                scores = self._learn_as_is(X, y)
                 marks.forget()
             except BaseException:
                 self._take_back(self._undo, None)
@@ -145,12 +145,16 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             return scores
         undo, put_back = self._begin_call()
         try:
-            scores = self._learn(self._state, X, y, self._set_aside(y, None))
+            scores = self._learn_as_is(X, y)
             undo.end()
         except BaseException:
             self._take_back(undo, put_back)
             raise
         return scores
+
+    def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
+        weight = self._set_aside(y, None)
+        return self._learn(self._state, self._standardized(self._state, X, weight), y, weight)
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
@@ -461,7 +465,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _warm_caches(self) -> None:
         """Allow the short path of plain calls once nothing about a row needs a decision."""
         state = self._state
-        plain = not (state["warm_rows"] or self.standardize or hasattr(self, "feature_names_in_") or self._weighs())
+        plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
         most = MODERATE[state["dtype"]]
         self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most) if plain else None
 

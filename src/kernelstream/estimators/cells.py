@@ -35,6 +35,7 @@ CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
 FIRST, PERIOD = 64, 16384  # rows before the first grids; they are looked at when the rows double, then after so many
+AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # part of the grids that is replaced then
 CANDIDATES = 8  # for each of them
 SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
@@ -167,7 +168,7 @@ class CellsEstimator(StreamEstimator):
         state["t"] += len(X)
         place = numbers.copy()
         if state["t"] > SAMPLE:
-            u = uniforms(state["seed"], int(numbers[0]) if len(X) else 0, len(X), SLOT)
+            u = self._uniforms(state["seed"], int(numbers[0]) if len(X) else 0, len(X))
             drawn = (u * np.minimum(numbers + 1, 8 * SAMPLE)).astype(np.int64)
             place = np.where(numbers < SAMPLE, numbers, drawn)
             kept = place < SAMPLE
@@ -176,6 +177,16 @@ class CellsEstimator(StreamEstimator):
         _undo.rows(state["sample_down"], place)
         state["sample_rows"][place] = X
         state["sample_down"][place] = down
+
+    def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
+        """Numbers start, …, start + n - 1 of the places; for calls of few rows they are made ahead."""
+        if n > AHEAD // 4:
+            return uniforms(seed, start, n, SLOT)
+        first, made = self._cache.get("uniforms", (0, np.zeros(0)))
+        if not first <= start <= start + n <= first + len(made):
+            first, made = start, uniforms(seed, start, AHEAD, SLOT)
+            self._cache["uniforms"] = (first, made)
+        return made[start - first : start - first + n]
 
     def _look(self, state: State) -> None:
         """Renew the levels; draw the first grids, or those that were of least use anew."""
