@@ -261,7 +261,7 @@ class Novelty(Update):
         positive("lam", self.lam, zero=True)
         if self.eta * self.lam >= 1:
             raise ValueError(f"eta * lam must be below 1, or nothing is remembered; got {self.eta!r} * {self.lam!r}")
-        if positive("nu", self.nu) >= 1:
+        if not 0 < positive("nu", self.nu, zero=True) < 1:
             raise ValueError(f"nu must be between 0 and 1, got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
