@@ -458,7 +458,7 @@ class AdaGrad(Update):
         """eta_t, which does not depend on the score."""
         if not isinstance(self.eta, str):
             return self.eta
-        return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory)
+        return auto_rate(self.AUTO / math.sqrt(max(1.0, memory[4, 0])), loss, y, k_xx, memory)
 
     def native(self):
         return "adagrad", [auto_code(self.eta)]
