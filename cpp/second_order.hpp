@@ -57,7 +57,7 @@ struct Newton : Rule {
         double slope;
         loss->gradient(y[0], &inside, 1, &slope);
         c = curvature * weight * slope * slope;
-        const double beyond = f[0] != inside ? (f[0] - inside) / s : 0.0;
+        const double beyond = f[0] != inside && s > 0.0 ? (f[0] - inside) / s : 0.0;  // s is 0: no step moves f
         beta[0] = c * inside - beyond - weight * slope;
     }
 };

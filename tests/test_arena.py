@@ -360,8 +360,10 @@ def test_a_data_set_that_is_not_there_is_told_of_only_if_it_was_asked_for(tmp_pa
     experiment = reproduce.parse("small", TEXT.replace('name = "wine"', 'name = "vine"'))
     reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"], algorithms=["shares"])
     assert not [w for w in recwarn if "vine" in str(w.message)]
-    with pytest.warns(UserWarning, match="'vine' is not there"):
+    with pytest.raises(reproduce.NoData, match="vine is not there"):
         reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["vine"])
+    with pytest.warns(UserWarning, match="'vine' is not there"):
+        reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, algorithms=["shares"])
 
 
 def test_a_run_that_lacked_a_package_is_tried_again(tmp_path, monkeypatch):

@@ -215,7 +215,7 @@ def test_removal_is_uniform(strategy):
     X, y = far_apart(n)
     there = np.zeros((runs, n))
     for seed in range(runs):
-        kept = model(strategy, B, seed=seed).fit(X, y).support_vectors_[:, 0]
+        kept = model(strategy, B, seed=seed).fit(X, y, shuffle=False).support_vectors_[:, 0]
         assert len(kept) == B
         there[seed, np.rint(kept / 100).astype(int)] = 1.0
     expected = (1 - 1 / B) ** (n - np.maximum(np.arange(n) + 1.0, B))
@@ -228,12 +228,12 @@ def test_bogd_keeps_the_function_on_average():
     B, seeds = 5, range(300)
     X, y = rows(5, 40)
     est = model(budgets.BOGD(), B, update=updates.OGD(0.5))
-    used = next(t for t in range(1, 40) if est.fit(X[:t], y[:t]).n_support_ == B)
+    used = next(t for t in range(1, 40) if est.fit(X[:t], y[:t], shuffle=False).n_support_ == B)
     step = next(t for t in range(used, 40) if y[t] * est.decision_function(X[t : t + 1])[0] < 1)
     before, slots, after = est.decision_function(X), {}, []
     for seed in seeds:
         other = model(budgets.BOGD(), B, update=updates.OGD(0.5), seed=seed)
-        other.fit(X[:used], y[:used]).partial_fit(X[step : step + 1], y[step : step + 1])
+        other.fit(X[:used], y[:used], shuffle=False).partial_fit(X[step : step + 1], y[step : step + 1])
         f = other.decision_function(X)
         slots[tuple(np.round(f, 9))] = f
         after.append(f)

@@ -153,14 +153,15 @@ def test_a_result_of_a_run_can_be_drawn():
     assert ax.get_lines()[0].get_ydata()[-1] == result.mistake_rate
 
 
-def test_a_warning_is_one_line(capsys, monkeypatch, tmp_path):
+def test_a_warning_is_one_line(capsys, tmp_path):
     """The shell shows what is said, not the line of code that says it."""
     from kernelstream.cli import main
 
-    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
-    assert main(["reproduce", "awv-figure-3", "--quick", "--quiet", "--results", str(tmp_path)]) == 0
+    table, model = tmp_path / "rows.csv", tmp_path / "m.ks"
+    table.write_text("a,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(300)) + "3,-999999\n")
+    assert main(["train", str(table), "--target", "y", "--task", "regression", "-m", str(model), "--quiet"]) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("kernelstream: warning: awv-figure-3: data set 'casp' is not there and left out")
+    assert line.startswith("kernelstream: warning: a target lies far outside the others")
 
 
 def test_reproduce_knows_its_data_sets(capsys):

@@ -62,7 +62,7 @@ def test_bandwidths_and_labels_as_on_one_machine(client, files):
     found = distributed.fit(clone(est), str(files / "part-*.svm"), client=client)
     from scipy.sparse import csr_array
 
-    close(found.coef_, est.fit(csr_array(X), LABELS.astype(float)).coef_)
+    close(found.coef_, est.fit(csr_array(X), LABELS.astype(float), shuffle=False).coef_)
     assert found.classes_.tolist() == [5.0, 6.0, 7.0]
     ours = distributed.score(found, str(files / "part-*.svm"), client=client)
     assert ours == est.score(csr_array(X), LABELS)
@@ -94,7 +94,7 @@ def test_frames(client):
     parts = dd.from_pandas(frame, npartitions=3)
     est = OnlineRidgeClassifier(RandomFourier(n_components=30), random_state=0)
     model = distributed.fit(clone(est), parts, "label", client=client)
-    est.fit(frame[list("abcd")], frame["label"])
+    est.fit(frame[list("abcd")], frame["label"], shuffle=False)
     close(model.coef_, est.coef_)
     assert model.feature_names_in_.tolist() == list("abcd")
     again = distributed.fit(clone(est), parts[list("abcd")], parts["label"], client=client)
@@ -246,11 +246,11 @@ def test_one_shard_is_one_pass(client, files):
     est = FeatureClassifier(RandomFourier(n_components=20), random_state=3)
     model = distributed.fit(clone(est), str(files / "part-0.svm"), client=client, sync_rows=170)
     rows = np.array_split(np.arange(N), 5)[0]
-    est.fit(X[rows], LABELS[rows])
+    est.fit(X[rows], LABELS[rows], shuffle=False)
     close(model.decision_function(X), est.decision_function(X), 1e-9)
     est = FeatureRegressor(RandomFourier(n_components=20), random_state=3)
     model = distributed.fit(clone(est), str(files / "part-0.csv"), target="y", client=client, sync_rows=170)
-    close(model.predict(X), est.fit(X[rows], Y[rows]).predict(X), 1e-6)
+    close(model.predict(X), est.fit(X[rows], Y[rows], shuffle=False).predict(X), 1e-6)
 
 
 def rounds_by_hand(Z, update, rounds):

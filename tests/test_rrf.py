@@ -10,6 +10,7 @@ from kernelstream import FeatureClassifier, FeatureRegressor, RRFClassifier, RRF
 from kernelstream.features import RandomFourier, spectra
 from kernelstream.features.spectra import GUARD, Diagonal, LowRank, Mixture
 from kernelstream.testing import check_streaming
+from kernelstream.updates import REACH, SETTLED
 
 ENGINES = ["python", "native"]
 SPECTRA = [Diagonal(), Mixture(3), LowRank(2), LowRank(9)]
@@ -71,6 +72,9 @@ def naive(X, y, loss, spectrum, E, theta, C, gamma, eta, eta_g, batch):
             continue
         steps = ((eta, 1e-12), (eta, 1e-12), (eta_g, 1e-20))
         for value, square, total, (step, tiny) in zip((a, b, theta), squares, sums, steps):
+            if value is theta and t > SETTLED * batch:  # no entry beyond so many roots of the mean square before it
+                limit = np.where(square > 0, REACH * np.sqrt(square * batch / t), np.inf)
+                np.clip(total, -limit, limit, out=total)
             square += total**2
             value -= step * total / np.sqrt(square + tiny)
             total[...] = 0

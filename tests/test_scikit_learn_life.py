@@ -188,7 +188,11 @@ def test_a_failed_fit_is_torn_down():
     before = est.state_["w"].copy()
     with pytest.raises(ValueError, match="NaN"):
         est.set_callbacks(recorder).fit(np.full((10, 2), np.nan), y[:10])
-    assert recorder.teardowns == 1
+    assert recorder.setups == recorder.teardowns == 0  # nothing had begun
+    recorder.on_fit_task_end = lambda *args, **kwargs: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        est.fit(X, y)
+    assert recorder.setups == recorder.teardowns == 1
     np.testing.assert_array_equal(est.state_["w"], before)
 
 

@@ -262,7 +262,7 @@ class Novelty(Update):
         positive("lam", self.lam, zero=True)
         if self.eta * self.lam >= 1:
             raise ValueError(f"eta * lam must be below 1, or nothing is remembered; got {self.eta!r} * {self.lam!r}")
-        if positive("nu", self.nu) >= 1:
+        if not 0 < positive("nu", self.nu, zero=True) < 1:
             raise ValueError(f"nu must be between 0 and 1, got {self.nu!r}")
 
     def step(self, loss, y, f, k_xx, t, memory):
@@ -470,7 +470,7 @@ class AdaGrad(Update):
         """eta_t, which does not depend on the score."""
         if not isinstance(self.eta, str):
             return self.eta
-        return auto_rate(self.AUTO / math.sqrt(memory[4, 0]), loss, y, k_xx, memory)
+        return auto_rate(self.AUTO / math.sqrt(max(1.0, memory[4, 0])), loss, y, k_xx, memory)
 
     def native(self):
         return "adagrad", [auto_code(self.eta), self.fade]

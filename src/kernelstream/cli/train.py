@@ -145,7 +145,7 @@ def _check_target(path: str | None) -> None:
         pass
     except OSError as error:
         raise UsageError(f"--model: {path}: {error.strerror}") from None
-    folder = os.path.dirname(os.path.realpath(path))
+    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or os.curdir
     if not os.path.isdir(folder):
         raise UsageError(f"--model: there is no folder {folder}")
     if os.path.isdir(path):

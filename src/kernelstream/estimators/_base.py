@@ -22,7 +22,7 @@ from .._turns import Turns, in_turn
 from .._undo import Undo
 from ..random import seed_from
 from ..rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
-from ._callbacks import CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from ._callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from ._first_rows import odd_cells
 from ._hooks import Hooks, State
 from ._order import Order, check_order
@@ -221,9 +221,9 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             if undo is not None:
                 undo.end()
         except BaseException:
-            for name in [name for name in self.__dict__ if name not in before]:
+            for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
                 del self.__dict__[name]
-            self.__dict__.update(before)
+            self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
             if undo is not None:
                 self._take_back(undo, put_back)
             raise

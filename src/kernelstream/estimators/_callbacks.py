@@ -19,6 +19,9 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
+LISTENERS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")  # attributes by which callbacks are ended after a fit
+
+
 def listens(est: Any) -> bool:
     """Whether somebody wants to hear how a fit goes on."""
     return bool(getattr(est, "_skl_callbacks", ())) or hasattr(est, "_parent_callback_ctx")

@@ -54,6 +54,8 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
     own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
     member._begin(own)
+    if not is_classifier(member):
+        member._declare(own, None)
     return own
 
 

@@ -66,27 +66,24 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             check_moderate(y, self._state["dtype"], "y")
         return X, y, weight
 
+    def _declare(self, state: State, declared: Any) -> None:
+        if not self._at_once:
+            state["target_range"] = no_targets(state["n_outputs"])
+
     def _run(self, X, y, weight):
         return self._advance(X, y, weight)[:, 0]
 
     def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        seen = self._seen_targets()
+        seen = self._state["target_range"]
         before = seen[TOTAL, 0]
         weight = self._ops.set_aside(y, weight, seen)
         if not before and seen[TOTAL, 0]:
             _warn(seen)
         return weight
 
-    def _seen_targets(self) -> np.ndarray:
-        """What is remembered of the targets so far."""
-        state = self._state
-        if "target_range" not in state:
-            state["target_range"] = no_targets(state["n_outputs"])
-        return state["target_range"]
-
     def _trusted(self, X, y, weight):
         weight = super()._trusted(X, y, weight)
-        seen = self._seen_targets()
+        seen = self._state["target_range"]
         for o, column in enumerate(y.reshape(len(y), -1).T):
             odd = odd_ones(column, FAR)
             seen[LOW, o], seen[HIGH, o] = column[~odd].min(), column[~odd].max()

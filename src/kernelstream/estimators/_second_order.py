@@ -208,6 +208,7 @@ class ManyTargets(StreamRegressor):
 
     def _declare(self, state: State, declared: Any) -> None:
         state["n_outputs"] = declared
+        super()._declare(state, None)
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None

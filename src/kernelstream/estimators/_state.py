@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from .._schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from ..engine._ranges import HIGH, LOW, no_targets, scaled
@@ -48,11 +49,11 @@ def centres(est: Any) -> Schema:
 
 
 def _targets(est: Any, state: State) -> Schema:
-    """The range of a regressor's targets so far; there is none before a row is learned, or where all come at once."""
-    if hasattr(type(est), "classes_") or "target_range" not in state:
+    """The range of a regressor's targets so far, unless all rows come at once."""
+    if not is_regressor(est) or est._at_once:
         return {}
     schema: Schema = {"target_range": Array(no_targets(state["n_outputs"]).shape)}
-    check({"target_range": state["target_range"]}, schema)
+    check({name: state[name] for name in schema if name in state}, schema)
     seen = state["target_range"]
     if np.delete(seen, (LOW, HIGH), axis=0).min() < 0 or (seen[LOW] > seen[HIGH]).any():
         raise ValueError("state_['target_range'] must be counts and ranges of the targets")

@@ -261,5 +261,5 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
         n = state["n_rows"]
         targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
         targets[n:] = 0.0
-        state["targets"], state["e"] = targets, np.zeros_like(targets)
+        state["targets"], state["e"] = np.ascontiguousarray(targets), np.zeros(targets.shape)
         state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0

@@ -86,7 +86,7 @@ class CoordinateKernel(Kernel):
 def _row_sums(X: Rows, values: np.ndarray) -> np.ndarray:
     """Sums over the stored entries of each row, where ``values`` replace the data."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return np.bincount(rows, values, X.shape[0])
+    return np.bincount(rows, values, X.shape[0]).astype(np.float64, copy=False)  # integers where there are no entries
 
 
 def _column(X: Any, j: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ class Newton(Rule):
         inside = min(max(float(f), -self.bound), self.bound)
         slope = float(self.loss.gradient(float(y), inside))
         c = self.curvature * weight * slope**2  # weight l is less exp-concave than l by the same factor
-        beyond = (float(f) - inside) / s if f != inside else 0.0
+        beyond = (float(f) - inside) / s if f != inside and s > 0 else 0.0  # s is 0: no step moves f
         return c, c * inside - beyond - weight * slope
 
     def show(self, f: np.ndarray) -> np.ndarray:

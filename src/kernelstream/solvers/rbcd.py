@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ..engine._curvature import BOUND, SMOOTH
 from ..features._base import positive_int
 from ..random import generator
+from ..second_order.statistics import more_ridge
 from ._dense import by_column, dense_rows, row_weights, slopes
 from ._problem import Problem, Solution, Solver
 
@@ -60,7 +61,7 @@ class BlockCoordinateDescent(Solver):
             scaled = Z[:, block] * root.astype(Z.dtype)
             bound = (scaled.T @ scaled).astype(np.float64)
             bound[np.diag_indices_from(bound)] += problem.lam
-            factors.append(cho_factor(bound, lower=True, overwrite_a=True))
+            factors.append(_factored(bound))
         return by_column(problem, lambda one: self._one(one, blocks, factors))
 
     def _one(self, problem: Problem, blocks: list[slice], factors: list[Any]) -> Solution:
@@ -85,3 +86,13 @@ class BlockCoordinateDescent(Solver):
             if size <= smallest:
                 return Solution(w[:, None].astype(problem.dtype), history, iteration, True)
         return Solution(w[:, None].astype(problem.dtype), history, self.max_iter, False)
+
+
+def _factored(bound: np.ndarray) -> Any:
+    """Cholesky factor of the matrix, or of a larger one where rounding left it singular: that is a bound as well."""
+    extra = 0.0
+    while True:
+        try:
+            return cho_factor(bound + extra * np.eye(len(bound)), lower=True, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            extra = more_ridge(bound, extra)

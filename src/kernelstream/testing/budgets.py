@@ -107,7 +107,10 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
     found = []
     for i in range(1, len(X)):
         expected = _scores(est, X[i : i + 1])
-        found.append(est.learn(X[i : i + 1], y[i : i + 1]))
+        try:
+            found.append(est.learn(X[i : i + 1], y[i : i + 1]))
+        except ValueError as error:
+            raise AssertionError(f"row {i} is not learned: {error}") from error
         _close(found[-1], expected, tolerance, f"the score of row {i} is not that of the function held before it")
         _check_state(est, tolerance)
         if i == len(X) // 2:
