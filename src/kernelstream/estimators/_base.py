@@ -473,13 +473,12 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
-    @staticmethod
-    def _plain_rows(X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
+    def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
         """Whether the rows need neither a conversion nor a closer look."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
             return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
-        if type(X) in (sp.csr_array, sp.csr_matrix):
+        if type(X) in (sp.csr_array, sp.csr_matrix) and not self.standardize:
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
             return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
         return False

@@ -87,13 +87,11 @@ def maps_of(grids: State, levels: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def column_weights(columns: np.ndarray, n_edges: np.ndarray, use: np.ndarray, d: int) -> np.ndarray:
-    """Weights (d,) with which columns are drawn: squares of the mean use of grids that have them, and a floor."""
-    use, rel, times = np.maximum(use, 0.0), np.zeros(d), np.zeros(d)
+    """Weights (d,) with which columns are drawn: squares of what each adds to the use of its grids, and a floor."""
+    B = np.zeros((len(columns), d))
     for r in range(len(columns)):
-        mine = columns[r, n_edges[r] > 0]
-        if len(mine):
-            rel[mine] += use[r] / len(mine)
-            times[mine] += 1.0 / len(mine)
-    rel = (rel / (times + 0.25)) ** 2
+        B[r, columns[r, n_edges[r] > 0]] = 1.0
+    added = np.linalg.solve(B.T @ B + np.eye(d), B.T @ np.maximum(use, 0.0))  # least squares: use = sum over columns
+    rel = np.maximum(added, 0.0) ** 2
     total = rel.sum()
     return (1 - FLOOR) * rel / total * d + FLOOR if total > 0 else np.ones(d)

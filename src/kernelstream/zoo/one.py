@@ -22,7 +22,9 @@ def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) ->
     return kind("auto", size, recent=recent, **common)
 
 
-@recipe("Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)")
+@recipe(
+    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)"
+)
 def column_cells(
     task: str, n_grids: int = 128, eta: float | str = "auto", forgetting: float = 1.0, **common: Any
 ) -> Any:
