@@ -205,7 +205,7 @@ ORDER = "rows of integer weight are one large step, repeated rows are several"
 
 
 @parametrize_with_checks(
-    [CellsClassifier(8, random_state=0), CellsRegressor(8, "hashed", standardize=True, random_state=0)]
+    [CellsClassifier(8, random_state=0), CellsRegressor(64, "hashed", standardize=True, random_state=0)]
     + [WindowClassifier(random_state=0), WindowRegressor(random_state=0)],
     expected_failed_checks=lambda est: (
         {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}

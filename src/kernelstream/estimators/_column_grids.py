@@ -86,12 +86,16 @@ def maps_of(grids: State, levels: np.ndarray, count: np.ndarray) -> np.ndarray:
     return maps
 
 
-def column_weights(columns: np.ndarray, n_edges: np.ndarray, use: np.ndarray, d: int) -> np.ndarray:
-    """Weights (d,) with which columns are drawn: squares of what each adds to the use of its grids, and a floor."""
+def by_column(columns: np.ndarray, n_edges: np.ndarray, value: np.ndarray, d: int) -> np.ndarray:
+    """What columns add to the values (R,) of grids, (d,), at least 0: least squares, with a little ridge."""
     B = np.zeros((len(columns), d))
     for r in range(len(columns)):
         B[r, columns[r, n_edges[r] > 0]] = 1.0
-    added = np.linalg.solve(B.T @ B + np.eye(d), B.T @ np.maximum(use, 0.0))  # least squares: use = sum over columns
-    rel = np.maximum(added, 0.0) ** 2
+    return np.maximum(np.linalg.solve(B.T @ B + np.eye(d), B.T @ value), 0.0)
+
+
+def column_weights(columns: np.ndarray, n_edges: np.ndarray, use: np.ndarray, d: int) -> np.ndarray:
+    """Weights (d,) with which columns are drawn: squares of what each adds to the use of its grids, and a floor."""
+    rel = by_column(columns, n_edges, np.maximum(use, 0.0), d) ** 2
     total = rel.sum()
     return (1 - FLOOR) * rel / total * d + FLOOR if total > 0 else np.ones(d)

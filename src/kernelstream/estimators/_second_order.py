@@ -207,7 +207,7 @@ class ManyTargets(StreamRegressor):
         return y, None
 
     def _declare(self, state: State, declared: Any) -> None:
-        state["n_outputs"] = declared
+        state["n_outputs"] = 1 if declared is None else declared
         super()._declare(state, None)
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:

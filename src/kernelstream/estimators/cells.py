@@ -27,7 +27,7 @@ from ..random import generator, uniforms
 from ..rows import Rows, dense
 from ._base import State, StreamEstimator, _rows_until
 from ._classifier import StreamClassifier
-from ._column_grids import COLUMNS, LEVELS, column_weights, draw, levels_of, maps_of
+from ._column_grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of, maps_of
 from ._regressor import StreamRegressor
 
 GRIDS = ("columns", "hashed")
@@ -55,11 +55,14 @@ class CellsEstimator(StreamEstimator):
 
     @property
     def relevance_(self) -> np.ndarray:
-        """How much each column has helped, (d,), 1 on average."""
+        """How much the forecasts vary with each column, (d,), 1 on average: the variance of grids' parts of them."""
         state = self.state_
-        if "column_weights" not in state:
+        if not len(state.get("columns", ())):
             raise AttributeError(f"{type(self).__name__} has relevance_ with grids='columns' only, and after some rows")
-        return state["column_weights"].copy()
+        rows = np.ascontiguousarray(state["sample_rows"][: min(state["t"], SAMPLE)])
+        parts = state["tables"][self._index(state, rows), 0].astype(float)  # (n, R, C)
+        found = by_column(state["columns"], state["n_edges"], parts.var(axis=0).sum(axis=1), state["n_features"])
+        return found / found.mean() if found.any() else np.ones(len(found))
 
     # ---------------------------------------------------------------- parameters
     def _rate(self) -> float:
