@@ -9,7 +9,7 @@ README = ROOT / "README.md"
 
 
 def test_the_first_block_beats_a_linear_model():
-    code, printed = blocks(README)[1:3]
+    code, printed = blocks(README)[0:2]
     linear, kernel = (float(number) for number in re.findall(r"([\d.]+)%", printed.code))
     assert kernel < 0.7 * linear
     assert len([line for line in code.code.splitlines() if line]) <= 10
@@ -17,5 +17,5 @@ def test_the_first_block_beats_a_linear_model():
 
 def test_the_tables_are_complete():
     box = runpy.run_path(str(ROOT / "tools" / "box.py"), run_name="box")
-    text = README.read_text()
+    text = (ROOT / "docs" / "catalogue.md").read_text()
     assert box["renewed"](text) == text, "run python tools/box.py"

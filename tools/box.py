@@ -1,4 +1,4 @@
-"""Write the tables of README.md: what is in the box from the registries, the peers from the runs in results/.
+"""Write tables of the documentation: what is in the box from the registries, the peers from the runs in results/.
 
 python tools/box.py            # after adding a component, or after running an experiment of the tables
 python tools/box.py --check    # exit code 1 when a table is stale
@@ -14,8 +14,8 @@ from kernelstream import budgets, features, kernels, losses, reproduce, updates,
 from kernelstream.reproduce.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-SHOWN = ("peers-row", "peers-batch")  # experiments whose tables the README has
+PAGE = ROOT / "docs" / "catalogue.md"
+SHOWN = ("peers-row", "peers-batch")  # experiments whose tables the page has
 
 
 def box() -> str:
@@ -49,20 +49,20 @@ TABLES = {"box": box, "results": results}
 
 
 def renewed(text: str) -> str:
-    """The README with fresh tables."""
+    """The page with fresh tables."""
     for name, table in TABLES.items():
         start, end = f"<!-- {name}: written by tools/box.py -->", f"<!-- end of {name} -->"
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)
         if not found or not closed:
-            raise ValueError(f"{README.name} lacks the lines {start} and {end}")
+            raise ValueError(f"{PAGE.name} lacks the lines {start} and {end}")
         text = f"{before}{start}\n{table()}\n{end}{after}"
     return text
 
 
 if __name__ == "__main__":
-    old = README.read_text()
+    old = PAGE.read_text()
     new = renewed(old)
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if old == new else "the table in README.md is stale: run python tools/box.py")
-    README.write_text(new)
+        sys.exit(0 if old == new else "a table in docs/catalogue.md is stale: run python tools/box.py")
+    PAGE.write_text(new)

@@ -141,6 +141,59 @@ def relevance(
     return made
 
 
+def members(
+    est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None
+) -> Figure:
+    """Draw who was trusted when: the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
+
+    Parameters
+    ----------
+    est : KernelClassifier or KernelRegressor
+        Fitted. Weights need not add up to one, and may be below 0: a member may correct the others.
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import KernelClassifier, plots
+    >>> est = KernelClassifier(random_state=0).partial_fit(*make_moons(500, noise=0.1, random_state=0))
+    >>> len(plots.members(est).axes)
+    1
+    """
+    if not hasattr(est, "members_"):
+        raise ValueError(f"{type(est).__name__} has no members_: it has learned no row, or is one learner alone")
+    from matplotlib import colormaps
+
+    rows, weights = est.weights_history_
+    names = [member["name"] for member in est.members_]
+    if ax is None:
+        ax = figure(width=7.6)[1][0]
+    order = np.argsort(-np.abs(weights[-1]) if len(weights) else np.zeros(len(names)))
+    for place, i in enumerate(order):
+        ax.plot(rows, weights[:, i], label=names[i], color=colormaps["tab10"](place), linewidth=1.6)
+    ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+    ax.set_xlabel("rows seen")
+    ax.set_ylabel("weight")
+    ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if title:
+        ax.set_title(title)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    made: Any = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made
+
+
 def kernel_weights(
     est: Any,
     path: str | Path | None = None,
