@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelstream import losses, updates
+from kernelstream import FeatureRegressor, losses, updates
 from kernelstream._change import Change
 from kernelstream.testing import check_update
 
@@ -172,3 +172,21 @@ def test_unknown_name():
     with pytest.raises(ValueError, match="did you mean 'adagrad'"):
         updates.get("ada_gard")
     assert updates.get("ada_grad").name == "adagrad"
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_adagrad_forgets(engine):
+    """``G <- mu G + (g z)^2``, ``w -= eta g z / sqrt(G)``, written out."""
+    rows = np.random.default_rng(0).standard_normal((40, 3))
+    y = rows @ [1.0, -2.0, 0.5]
+    model = FeatureRegressor("raw", update=updates.AdaGrad(0.3, forgetting=0.9), center=False, engine=engine)
+    got = model.learn(rows, y)
+    w, G, want = np.zeros(3), np.zeros(3), []
+    for x, target in zip(rows, y, strict=True):
+        want.append(w @ x)
+        g = (w @ x - target) * x
+        G = 0.9 * G + g * g
+        w = w - 0.3 * g / np.sqrt(G + 1e-12)
+    assert np.abs(got - want).max() < 1e-9
+    with pytest.raises(ValueError, match="forgetting"):
+        FeatureRegressor(update=updates.AdaGrad(forgetting=0.0)).fit(rows, y)
