@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void bind_binning(nb::module_& m);
 void bind_budget(nb::module_& m);
+void bind_columns(nb::module_& m);
 void bind_contract(nb::module_& m);
 void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
@@ -21,6 +22,7 @@ NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
     bind_binning(m);
     bind_budget(m);
+    bind_columns(m);
     bind_contract(m);
     bind_cosines(m);
     bind_fourier(m);

@@ -39,11 +39,13 @@ _NAMES = {
     "RRFClassifier": "estimators",
     "RRFRegressor": "estimators",
     "load": "model_io",
+    "make_stream": "columns",
     "save": "model_io",
 }
 _MODULES = (
     "budgets",
     "checkpoint",
+    "columns",
     "datasets",
     "distributed",
     "drift",

@@ -1,0 +1,8 @@
+"""Rows as they come: words, dates, gaps and new columns as rows of numbers, learned on the way."""
+
+from .encoder import Columns
+from .kinds import KINDS
+from .sources import Cells, Records
+from .stream import StreamPipeline, make_stream
+
+__all__ = ["KINDS", "Cells", "Columns", "Records", "StreamPipeline", "make_stream"]
