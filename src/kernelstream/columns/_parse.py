@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from .sources import Cells
 
 VALUES = 64  # different values up to which a column of integers may be one of codes
 _ABSENT = object()
-_PLAIN = (float, int, np.float64, np.int64)
+_PLAIN = {float, int, np.float64, np.int64}
 
 
 @dataclass
@@ -173,42 +175,51 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
+_CATEGORY, _NUMBER, _INTEGER, _DATE, _TEXT = range(5)
+_NUMBERS = {"category": _CATEGORY, "number": _NUMBER, "integer": _INTEGER, "date": _DATE, "text": _TEXT}
+
+
+def _plan(store: Store) -> list[tuple[int, Any, Source]]:
+    """What :func:`parse_row` does with each column: its kind, and how its codes are found."""
+    plan = []
+    for source in store.sources:
+        codes = None if source.table is None or source.retired else source.table.codes.get
+        plan.append((_NUMBERS[source.kind], codes, source))
+    return plan
+
+
 def parse_row(store: Store, row: dict[Any, Any]) -> Parsed | None:
     """A dictionary for the pass, if there is nothing new or odd about it; None otherwise."""
-    get, hits = row.get, 0
+    if store.plan is None:
+        store.plan = _plan(store)
+    values, hits = map(row.get, store.by_name, repeat(_ABSENT)), 0
     x: list[float] = []
     codes: list[int] = []
     turns: list[tuple[int, np.ndarray]] = []
-    for source in store.sources:
-        value = get(source.name, _ABSENT)
+    for value, (kind, look_up, source) in zip(values, store.plan, strict=True):
         if value is _ABSENT:
             value = None
         else:
             hits += 1
-        kind = source.kind
-        if kind == "category":
-            code = source.table.codes.get(value if type(value) is str else word(value))  # type: ignore[union-attr]
+        if kind == _CATEGORY:
+            code = look_up(value if type(value) is str else word(value))
             if code is None:
                 return None
             codes.append(code)
-        elif kind == "number" or kind == "integer":
-            if type(value) in _PLAIN and -LARGEST <= value <= LARGEST:
-                name: Any = float(value)
-                v = name
-            elif value is None:
-                v, name = float("nan"), ""
+        elif kind == _NUMBER or kind == _INTEGER:
+            if value is None:
+                x.append(math.nan)
+                value = ""
+            elif type(value) in _PLAIN and -LARGEST <= value <= LARGEST:
+                x.append(value)
             else:
                 return None
-            x.append(v)
-            if kind == "integer":
-                if source.retired:
-                    codes.append(-1)
-                else:
-                    code = source.table.codes.get(name)  # type: ignore[union-attr]
-                    if code is None:
-                        return None
-                    codes.append(code)
-        elif kind == "date":
+            if kind == _INTEGER:
+                code = -1 if look_up is None else look_up(value)
+                if code is None:
+                    return None
+                codes.append(code)
+        elif kind == _DATE:
             s = seconds(value)
             if s != s and value is not None:
                 return None
@@ -216,9 +227,4 @@ def parse_row(store: Store, row: dict[Any, Any]) -> Parsed | None:
             turns.append((source.slots, cycles(np.array([s]))))
     if hits != len(row):
         return None
-    return Parsed(
-        np.array([x], np.float64),
-        np.zeros(len(x), np.int64),
-        np.array([codes], np.int32).reshape(1, len(codes)),
-        turns,
-    )
+    return Parsed(np.array((x,), np.float64), store.from_start, np.array((codes,), np.int32), turns)

@@ -92,6 +92,7 @@ def from_state(state: State, one_hot: int) -> Store:
     store.target, store.moments = state["target"].copy(), state["moments"].copy()
     if (store.moments[[0, 2, 5]] < 0).any() or (store.target[[0, 2]] < 0).any():
         raise ValueError("state_ holds a negative count or sum of squares")
+    store.from_start = np.zeros(store.moments.shape[1], np.int64)
     means = store.target.shape[1]
     if means != (0 if not store.task else 1 if store.task == "number" else max(1, len(labels) - 1)):
         raise ValueError(f"{means} means do not go with {len(labels)} labels")

@@ -61,9 +61,12 @@ class Store:
         self.labels: list[str] = []
         self.target = np.zeros((3, 0))
         self.t = 0
+        self.plan: Any = None  # derived from the sources, for single rows
+        self.from_start = np.zeros(0, np.int64)  # first rows of numbers that have been there all the time
 
     def copy(self) -> Store:
         made = copy.copy(self)
+        made.plan = None
         made.sources = [source.copy() for source in self.sources]
         made.by_name = {source.name: source for source in made.sources}
         made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)
@@ -84,6 +87,7 @@ class Store:
     def add(self, name: str, kind: str) -> Source:
         """A new source, with its columns at the end of the layout."""
         at, source = len(self.sources), Source(name, kind)
+        self.plan = None
         self.sources.append(source)
         self.by_name[name] = source
         parts: list[tuple[int, int]] = []
@@ -91,6 +95,7 @@ class Store:
             source.number = self.moments.shape[1]
             self.number_at = np.append(self.number_at, [[self.width], [self.width + 1]], axis=1).astype(np.int32)
             self.moments = np.append(self.moments, np.zeros((6, 1)), axis=1)
+            self.from_start = np.zeros(self.moments.shape[1], np.int64)
             parts += [(VALUE, 0), (GAP, 0)]
         elif kind == "category":
             source.gap = self.width
@@ -186,4 +191,5 @@ class Store:
         """A column of integers has too many values to be one of codes."""
         self.drop(source, list(source.table.codes))  # type: ignore[union-attr]
         source.retired = True
+        self.plan = None
 

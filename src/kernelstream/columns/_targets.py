@@ -75,10 +75,12 @@ class Targets:
 
 def label_word(label: Any) -> str:
     """A name for a label: 1, 1.0 and True are one label, "1" is another."""
+    if type(label) is str and 0 < len(label) <= 60:
+        return f"s{label}"
     if is_missing(label) and not isinstance(label, str):
         raise ValueError("y holds a missing label")
     if isinstance(label, (bool, int, float)):
         if isinstance(label, int) and abs(label) > 2**53:
             return f"n{label}"[:80]
         return f"n{float(label)!r}" if math.isfinite(label) else f"n{label}"
-    return f"s{word(str(label)) or label}"
+    return f"s{word(str(label)) or str(label)[:60]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -16,10 +17,11 @@ from .. import engine as engines
 from .._names import did_you_mean
 from .._turns import Turns, in_turn
 from ._journal import Journal, NeedsCopy
+from ._pass import columns_pass
 from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
 from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
-from ._targets import Targets
+from ._targets import Targets, label_word
 from .dates import CYCLES
 from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
@@ -117,7 +119,7 @@ class Columns(TransformerMixin, BaseEstimator):
             Columns that appear at a later row are 0 in the rows before it.
         """
         with self._turns:
-            X, _ = self._learn(rows, y, sample_weight)
+            X, _ = self._learn(rows, y, sample_weight, taken_back=False)
             return self._contained(X, rows)
 
     def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
@@ -273,11 +275,13 @@ class Columns(TransformerMixin, BaseEstimator):
             store.add(str(name), kind)
         return store
 
-    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> tuple[np.ndarray, Undo]:
-        """Encode and learn rows; returns the result, and what takes the learning back."""
+    def _learn(
+        self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, taken_back: bool = True
+    ) -> tuple[np.ndarray, Undo]:
+        """Encode and learn rows; returns the result, and what takes the learning back, if it may be."""
         before = self.__dict__.get("_store")
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y)
+            quick = self._learn_quickly(before, rows, y, taken_back)
             if quick is not None:
                 return quick
         store, journal = (self._started(), None) if before is None else (before, Journal(before))
@@ -362,11 +366,9 @@ class Columns(TransformerMixin, BaseEstimator):
     def _run(
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
     ) -> None:
-        engine = "native" if self.engine == "auto" and engines.has_native() else self.engine
-        engine_pass = _native() if engine == "native" else _python()
-        engine_pass(
+        _passes()[self.engine](
             found.numbers, found.since, store.moments, store.number_at, found.codes, store.counts, store.sums, store.place,
-            store.amount, store.mean_at, store.target, Y, weight, X, float(self.shrink), bool(self.scale), learn,
+            store.amount, store.mean_at, store.target, Y, weight, X, self.shrink, self.scale, learn,
         )  # fmt: skip
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
@@ -404,7 +406,9 @@ class Columns(TransformerMixin, BaseEstimator):
         return since
 
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> tuple[np.ndarray, Undo] | None:
+    def _learn_quickly(
+        self, store: Store, row: dict[Any, Any], y: Any, taken_back: bool
+    ) -> tuple[np.ndarray, Undo] | None:
         """What :meth:`_learn` does, for a row with nothing new or odd about it; None for any other."""
         if (y is None) == bool(store.task):
             return None
@@ -417,8 +421,9 @@ class Columns(TransformerMixin, BaseEstimator):
         if found is None:
             return None
         journal = Journal(store)
-        journal.save(found.codes)
-        X = np.zeros((1, store.width))
+        if taken_back:
+            journal.save(found.codes)
+        X = np.zeros((1, len(store.layout)))
         self._run(store, found, X, Y, None)
         store.t += 1
         return X, journal.undo
@@ -432,8 +437,14 @@ class Columns(TransformerMixin, BaseEstimator):
         if store.task == "number":
             quick = type(y) in (float, int, np.float64) and -LARGEST <= y <= LARGEST
             return np.array([[y]], np.float64) if quick else None
-        targets = Targets([y], 1, "label")
-        return None if targets.words[0] not in store.labels else targets.matrix(store)
+        try:
+            at = store.labels.index(label_word(y.item() if isinstance(y, np.generic) else y))
+        except ValueError:
+            return None
+        Y = np.zeros((1, store.means))
+        if at:
+            Y[0, at - 1] = 1.0
+        return Y
 
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
@@ -520,13 +531,12 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def _python() -> Any:
-    from ._pass import columns_pass
+@functools.cache
+def _passes() -> dict[str, Any]:
+    """The pass over the rows, by engine."""
+    native = columns_pass
+    if engines.has_native():
+        from .. import _core
 
-    return columns_pass
-
-
-def _native() -> Any:
-    from .._core import columns_pass
-
-    return columns_pass
+        native = _core.columns_pass
+    return {"auto": native, "native": native, "python": columns_pass}

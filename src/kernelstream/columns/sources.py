@@ -136,7 +136,7 @@ def _of_array(rows: np.ndarray) -> Cells:
 
 
 def _of_frame(frame: Any) -> Cells:
-    if type(frame).__module__.startswith("pandas."):
+    if type(frame).__module__.partition(".")[0] == "pandas":
         return _of_pandas(frame)
     if type(frame).__name__ == "RecordBatch":
         import pyarrow
