@@ -11,6 +11,7 @@ import numpy as np
 
 from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
+from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, as_labels, find_task, targets_for
 from ._values import listed
@@ -141,7 +142,7 @@ def _prequential(args: argparse.Namespace) -> None:
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
-    est = build(args, task)
+    est = with_columns(build(args, task), stream, reading(args))
     result = prequential(
         est,
         _blocks(est, stream, task, args.task),
@@ -249,6 +250,7 @@ def _run_bench(args: argparse.Namespace) -> None:
             if not args.algorithms and not hasattr(est, "partial_fit"):
                 continue  # it learns all rows at once: nothing to evaluate row by row
             stream = rows()
+            est = with_columns(est, stream, reading(args))
             result = prequential(
                 est,
                 _blocks(est, stream, task, args.task),

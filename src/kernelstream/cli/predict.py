@@ -66,6 +66,11 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
     known, given = dict(notes.get("reader", {})), reading(args)
     if args.data and args.data[0].startswith(DATASET):
         return open_data(args, given, needs_target)
+    if known.get("mixed"):
+        names = [*known.get("ignore", []), *([] if needs_target else [known["target"]])]
+        target = {"target": given.get("target", known["target"])} if needs_target else {}
+        options = {key: value for key, value in known.items() if key != "target"} | given | target
+        return open_data(args, options | {"ignore": names, "eager": True}, needs_target)
     options = {**known, **given}
     if not needs_target and "target" not in given and "features" in options:
         options["target"] = None  # rows to predict need not have one
@@ -76,7 +81,9 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
 
 def fitted(est: Any, X: Any) -> Any:
     """Rows of the width the model knows; the model follows where rows are wider."""
-    width = est.n_features_in_
+    width = getattr(est, "n_features_in_", None)
+    if width is None:  # it takes rows as they come
+        return X
     if X.shape[1] > width:
         est.widen(X.shape[1])
     elif X.shape[1] < width and hasattr(X, "indptr"):  # columns that did not occur are zero
