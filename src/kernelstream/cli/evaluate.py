@@ -50,7 +50,7 @@ def _held_out(args: argparse.Namespace) -> None:
         raise UsageError("--curve is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
     novelty = is_outlier_detector(est)
-    stream = open_model_data(args, notes, needs_target=not novelty)
+    stream = open_model_data(args, notes, needs_target=not novelty, est=est)
     tally: Any = _Novelties(est) if novelty else _Labels(est) if is_classifier(est) else _Numbers(est)
     read = targets_for("multiclass" if is_classifier(est) else "regression")
     for X, y in stream:
