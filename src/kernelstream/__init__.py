@@ -45,11 +45,13 @@ _NAMES = {
     "WindowClassifier": "estimators",
     "WindowRegressor": "estimators",
     "load": "model_io",
+    "make_stream": "columns",
     "save": "model_io",
 }
 _MODULES = (
     "budgets",
     "checkpoint",
+    "columns",
     "datasets",
     "distributed",
     "drift",

@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"kernelstream: error: {error}", file=sys.stderr)
         return USAGE
     if not {"--version", "--help", "-h"}.intersection(argv):
+        _import_base()
         with warnings.catch_warnings():
             if "--debug" not in argv:
                 warnings.showwarning = _warn
@@ -68,6 +69,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
     return OK
+
+
+def _import_base() -> None:
+    """Import scikit-learn's base classes without pandas, which it would import, where it is installed, for nothing.
+
+    Afterwards pandas can be imported as ever. It takes a third of the time that a command needs to start.
+    """
+    if "pandas" in sys.modules or "sklearn" in sys.modules:
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("sklearn.base")
+    finally:
+        del sys.modules["pandas"]
 
 
 def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -8,12 +8,13 @@ import os
 from typing import Any
 
 from ._base import UsageError, positive
-from ._values import listed, pair
+from ._mixed import COLUMNS, NUMBERS_ONLY, open_cells
+from ._values import kinds, listed, pair
 
 DATASET = "dataset:"
 _OPTIONS = (
     *("format", "target", "header", "delimiter", "drop", "hashed", "one_hot", "missing"),
-    *("n_features", "zero_based", "dtype", "on_error", "block"),
+    *("n_features", "zero_based", "dtype", "on_error", "block", "columns", "strict"),
 )
 
 
@@ -21,19 +22,32 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     """Add the positional argument ``data`` and the options of readers."""
     parser.add_argument(
         "data", nargs=files, metavar="DATA",
-        help="files (LIBSVM, CSV, TSV, Parquet, Feather, npz, npy), '-' for standard input, or dataset:NAME",
+        help="files (CSV, TSV, JSON lines, LIBSVM, Parquet, Feather, npz, npy), '-' for standard input, or dataset:NAME",
     )  # fmt: skip
     group = parser.add_argument_group("reading")
     add = group.add_argument
     add(
         "--format",
-        choices=("libsvm", "csv", "arrow", "arrays"),
+        choices=("libsvm", "csv", "jsonl", "arrow", "arrays"),
         help="of the files; told by name and content otherwise",
     )
     add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
     add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: look)")
     add("--delimiter", help="of a CSV (default: look); 'tab' for a tab")
-    add("--drop", type=listed, metavar="A,B", help="columns to leave out")
+    add("--drop", type=listed, action="extend", metavar="A,B", help="columns to leave out; may be repeated")
+    add(
+        "--columns",
+        type=kinds,
+        action="append",
+        metavar="A=KIND,B=KIND",
+        help="kinds of columns, else told by the first rows: number, integer, category, date, ignore; 'auto' for all",
+    )
+    add(
+        "--strict",
+        action="store_true",
+        default=None,
+        help="a cell that is none of its column's kind is an error; otherwise it is missing, counted and reported",
+    )
     add(
         "--hashed",
         type=listed,
@@ -64,6 +78,11 @@ def reading(args: argparse.Namespace) -> dict[str, Any]:
         options["hashed"] = buckets
     if "one_hot" in options:
         options["one_hot"] = {name: listed(values) for name, values in options["one_hot"]}
+    if "columns" in options:
+        options["columns"] = {name: kind for given in options["columns"] for name, kind in given.items()}
+        both = [f"--{key.replace('_', '-')}" for key in NUMBERS_ONLY if key in options]
+        if both:
+            raise UsageError(f"--columns reads categories and gaps by itself: leave out {', '.join(both)}")
     return options
 
 
@@ -81,9 +100,12 @@ def open_data(
     from ..streams._open import open_once
 
     def opened(path: str) -> Any:
+        source = open_cells(path, options)
+        if getattr(source, "mixed", False):
+            return source
         choices = [options] if otherwise is None else [options, otherwise]
-        plain = [{key: value for key, value in choice.items() if key != "format"} for choice in choices]
-        return open_once(path, options.get("format"), *plain)
+        plain = [{key: value for key, value in choice.items() if key not in ("format", *COLUMNS)} for choice in choices]
+        return open_once(source, options.get("format"), *plain)
 
     if not args.data:
         raise UsageError("which data? name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets')")
@@ -97,6 +119,9 @@ def open_data(
         if args.data[0] == "-" and os.isatty(0):
             raise UsageError("standard input is a terminal: pipe some data in")
         stream = opened(args.data[0]) if len(args.data) == 1 else streams.Chain(args.data, opened)
+    if needs_target and getattr(inner(stream), "target", "") is None:
+        stream.close()
+        raise UsageError(f"--target: which key of {stream.name} is to be learned?")
     if needs_target and getattr(inner(stream), "columns", None) is not None and inner(stream).columns.target is None:
         names = inner(stream).columns.names
         stream.close()

@@ -85,3 +85,22 @@ def pair(text: str) -> tuple[str, str]:
     if not sign or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
     return name.strip(), content.strip()
+
+
+def kinds(text: str) -> dict[str, str]:
+    """``name=kind,name=kind``, or ``auto`` for none.
+
+    >>> kinds("hour=category,note=ignore")
+    {'hour': 'category', 'note': 'text'}
+    """
+    known = ("number", "integer", "category", "date", "text")
+    found = {}
+    for item in listed(text):
+        if item == "auto":
+            continue
+        name, kind = pair(item)
+        kind = "text" if kind == "ignore" else kind
+        if kind not in known:
+            raise argparse.ArgumentTypeError(f"{name} cannot be {kind!r}: kinds are {', '.join(known[:-1])}, ignore")
+        found[name] = kind
+    return found

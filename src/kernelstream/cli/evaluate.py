@@ -11,9 +11,13 @@ import numpy as np
 
 from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
+from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
+from ._scores import LabelScores, NumberScores, of_truth
 from ._targets import Peeked, as_labels, find_task, targets_for
 from ._values import listed
+
+MOST = 12  # labels that make a table of answers that can still be read
 
 EXAMPLES = """examples:
   kernelstream evaluate test.csv --model prices.ks            held-out data, the model stays as it is
@@ -49,39 +53,24 @@ def _held_out(args: argparse.Namespace) -> None:
         raise UsageError("--curve is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
     novelty = is_outlier_detector(est)
-    stream = open_model_data(args, notes, needs_target=not novelty)
-    tally: Any = _Novelties(est) if novelty else _Labels(est) if is_classifier(est) else _Numbers(est)
-    read = targets_for("multiclass" if is_classifier(est) else "regression")
+    stream = open_model_data(args, notes, needs_target=not novelty, est=est)
+    labels = is_classifier(est)
+    tally: Any = _Novelties(est) if novelty else LabelScores() if labels else NumberScores()
+    read = targets_for("multiclass" if labels else "regression")
     for X, y in stream:
         if y is None and not novelty:
             raise UsageError(f"--target: {stream.name} has no column to compare with")
-        tally.add(fitted(est, X), y if novelty else read(y))
+        X = fitted(est, X)
+        if novelty:
+            tally.add(X, y)
+            continue
+        y = read(y)
+        sure = labels and hasattr(est, "predict_proba")
+        tally.add(y, est.predict(X), of_truth(est.predict_proba(X), est.classes_, y) if sure else None)
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
-    _show(
-        args, {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
-    )
-
-
-class _Labels:
-    """Mistakes, and the log loss where there are probabilities."""
-
-    def __init__(self, est: Any):
-        self.est, self.n, self.wrong, self.log = est, 0, 0, 0.0
-
-    def add(self, X: Any, y: np.ndarray) -> None:
-        self.n += len(y)
-        self.wrong += int(np.count_nonzero(self.est.predict(X) != y))
-        if hasattr(self.est, "predict_proba"):
-            p, classes = self.est.predict_proba(X), self.est.classes_
-            at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-            truth = np.where(classes[at] == y, p[np.arange(len(y)), at], 0.0)
-            self.log -= float(np.log(np.maximum(truth, np.finfo(float).eps)).sum())
-
-    def result(self) -> dict[str, float]:
-        rate = self.wrong / self.n
-        more = {"log_loss": self.log / self.n} if hasattr(self.est, "predict_proba") else {}
-        return {"mistake_rate": rate, "accuracy": 1 - rate, **more}
+    about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
+    _show(args, about, tally if labels else None)
 
 
 class _Novelties:
@@ -108,32 +97,9 @@ class _Novelties:
         return {name: found / seen for name, (seen, found) in self.counts.items()}
 
 
-class _Numbers:
-    """Squared and absolute errors, and the share of variance explained."""
-
-    def __init__(self, est: Any):
-        self.est, self.n, self.squares, self.absolute = est, 0, 0.0, 0.0
-        self.mean = self.m2 = 0.0
-
-    def add(self, X: Any, y: np.ndarray) -> None:
-        error = self.est.predict(X) - y
-        self.squares += float(error @ error)
-        self.absolute += float(np.abs(error).sum())
-        # moments of the targets, block by block (Chan, Golub, LeVeque 1983)
-        n, mean = len(y), float(y.mean())
-        delta = mean - self.mean
-        self.m2 += float(((y - mean) ** 2).sum()) + delta**2 * self.n * n / (self.n + n)
-        self.mean += delta * n / (self.n + n)
-        self.n += n
-
-    def result(self) -> dict[str, float]:
-        mse = self.squares / self.n
-        r2 = 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
-        return {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
-
-
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
+    from ..evaluate._metrics import BASIC
 
     if finds_novelties(args, {}):
         raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
@@ -141,10 +107,13 @@ def _prequential(args: argparse.Namespace) -> None:
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
-    est = build(args, task)
+    est = with_columns(build(args, task), stream, reading(args))
+    tally: Any = NumberScores() if task == "regression" else LabelScores()
+    sure = task != "regression" and hasattr(est, "predict_proba")
     result = prequential(
         est,
         _blocks(est, stream, task, args.task),
+        metrics=[BASIC[_kind(task)][0], _watching(tally, sure)],
         block_size=stream.block,
         name=args.algorithm,
         n_rows=stream.n_rows,
@@ -160,12 +129,28 @@ def _prequential(args: argparse.Namespace) -> None:
         "skipped": stream.skipped,
     }
     about |= {
-        **result.metrics,
+        **tally.result(),
         "seconds": result.seconds,
         "rows_per_second": result.rows_per_second,
         "model_bytes": result.model_bytes,
     }
-    _show(args, about)
+    _show(args, about, None if task == "regression" else tally)
+
+
+def _kind(task: str) -> str:
+    return "regression" if task == "regression" else "classification"
+
+
+def _watching(tally: Any, sure: bool) -> Any:
+    """A metric that hands the answers of a prequential run to a tally."""
+
+    from ..evaluate._metrics import Metric
+
+    def rows(y: np.ndarray, answer: np.ndarray, p: Any) -> float:
+        tally.add(y, answer, p)
+        return 0.0
+
+    return Metric("tally", rows, needs_probability=sure)
 
 
 def _blocks(est: Any, stream: Any, task: str, given: str) -> Any:
@@ -192,9 +177,11 @@ def _write_curve(path: str, result: Any) -> None:
         )
 
 
-def _show(args: argparse.Namespace, result: dict[str, Any]) -> None:
+def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -> None:
+    labels, counts = tally.table() if tally is not None else ([], np.zeros((0, 0), int))
     if args.json:
-        print_json(result)
+        confusion = {"confusion": {"labels": labels, "counts": counts}} if labels else {}
+        print_json(result | confusion)
         return
     skip = ("data", "algorithm", "model", "skipped")
     for key, value in result.items():
@@ -204,6 +191,13 @@ def _show(args: argparse.Namespace, result: dict[str, Any]) -> None:
         if key == "model_bytes":
             shown = size_text(value)
         print(f"{key.replace('_', ' '):16} {shown}")
+    if 0 < len(labels) <= MOST:
+        rows = [[label, *(f"{count:,}" for count in line)] for label, line in zip(labels, counts.tolist(), strict=True)]
+        headings = ["label \\ answer", *labels]
+        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+        for row in (headings, *rows):
+            _, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            print("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
 
 
 @command("bench", "compare algorithms on the same rows: error, speed, size")
@@ -249,6 +243,7 @@ def _run_bench(args: argparse.Namespace) -> None:
             if not args.algorithms and not hasattr(est, "partial_fit"):
                 continue  # it learns all rows at once: nothing to evaluate row by row
             stream = rows()
+            est = with_columns(est, stream, reading(args))
             result = prequential(
                 est,
                 _blocks(est, stream, task, args.task),

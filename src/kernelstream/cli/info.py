@@ -21,8 +21,11 @@ def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         about = model_io.describe(args.model)
         state = about.pop("state")
         about = {"file": args.model, "bytes": os.path.getsize(args.model), **about}
-        if "classes" in state:
-            about["classes"] = state["classes"].tolist()
+        classes = state.get("classes", state.get("model:classes"))
+        if classes is not None:
+            about["classes"] = classes.tolist()
+        if "columns:names" in state:
+            about["columns"] = _columns(state)
         if args.json:
             print_json(about)
             return
@@ -30,6 +33,15 @@ def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
             print(f"{key:14} {value}")
 
     return run
+
+
+def _columns(state: dict[str, Any]) -> dict[str, str]:
+    """Names and kinds of the columns that a model reads as they come."""
+    from ..columns._state import unpacked
+    from ..columns.kinds import KINDS
+
+    names = unpacked("names", {key.removeprefix("columns:"): value for key, value in state.items()})
+    return dict(zip(names, (KINDS[kind] for kind in state["columns:kinds"].tolist()), strict=True))
 
 
 def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
@@ -56,7 +68,10 @@ def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
     )
     if "position" in about["notes"]:
         yield "checkpoint", f"after row {about['notes']['position']['rows']:,}"
-    yield "features", f"{state.get('n_features', '?')} ({state.get('dtype', '?')})"
+    features, dtype = (state.get(name, state.get(f"model:{name}", "?")) for name in ("n_features", "dtype"))
+    yield "features", f"{features} ({dtype})"
+    if "columns" in about:
+        yield "columns", ", ".join(f"{name} ({kind})" for name, kind in about["columns"].items())
     if about["feature_names"] or notes.get("reader", {}).get("features"):
         names = about["feature_names"] or notes["reader"]["features"]
         yield "  columns", ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

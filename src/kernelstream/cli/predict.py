@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from ._base import Run, UsageError, command
-from ._reading import DATASET, add_reading, open_data, reading
+from ._reading import DATASET, add_reading, inner, open_data, reading
 
 EXAMPLES = """examples:
   kernelstream predict prices.ks new.csv --out predicted.txt
   head -1000 new.svm | kernelstream predict clicks.ks - --what probability
+  kernelstream predict flights.ks new.csv --csv --id flight --out answers.csv
+  tail -n +1 -f new.csv | kernelstream predict flights.ks -
 """
 
 
@@ -32,6 +36,8 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         "--what", choices=("label", "score", "probability"), default="label",
         help="labels (-1: a novelty) or predicted numbers; scores; or probabilities, labels in the first line (label)",
     )  # fmt: skip
+    parser.add_argument("--csv", action="store_true", help="write CSV with a header: prediction, and probabilities if any")
+    parser.add_argument("--id", metavar="COLUMN", help="column of the rows to repeat in front of each prediction (CSV)")
     parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
     add_reading(parser)
     return _run
@@ -45,38 +51,152 @@ def _run(args: argparse.Namespace) -> None:
             raise UsageError("predict needs a model file and data ('-' for a pipe): kernelstream predict MODEL DATA")
         args.model = args.data.pop(0)
     est, notes = model_io.read(args.model)
-    stream = open_model_data(args, notes, needs_target=False)
+    stream = open_model_data(args, notes, needs_target=False, est=est)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
         hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""
         raise UsageError(f"--what probability: {args.model} has none{hint}")
     if args.what == "score" and not hasattr(est, "decision_function"):
         raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave --what out")
+    written = Table(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
     with contextlib.ExitStack() as stack:
         out = sys.stdout if args.out in (None, "-") else stack.enter_context(open(args.out, "w", encoding="utf-8"))
-        if args.what == "probability":
-            out.write("\t".join(map(str, est.classes_)) + "\n")
-        for X, _ in stream:
-            out.write("".join(f"{line}\n" for line in _lines(est, fitted(est, X), args.what)))
+        out.write(written.header())
+        for X, ids, bad in answerable(args, notes, stream):
+            out.write(written.none() * bad)
+            if X is not None:
+                out.write(written.rows(X if hasattr(X, "columns") else fitted(est, X), ids))
+            if stream.eager:
+                out.flush()  # whoever feeds the pipe may wait for the answer
     if stream.skipped and not args.quiet:
-        print(f"kernelstream: {stream.skipped:,} bad rows left out", file=sys.stderr)
+        print(f"kernelstream: {stream.skipped:,} bad rows have no prediction", file=sys.stderr)
 
 
-def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_target: bool) -> Any:
+def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> Any:
+    """Blocks of rows, their ids, and how many rows before each block cannot be answered."""
+    from ..columns.numbers import numbers
+
+    reader = notes.get("reader", {})
+    one_by_one = stream.on_error != "raise" and not getattr(inner(stream), "mixed", False)
+    if one_by_one:
+        inner(stream).block = 1  # between two rows it is seen whether there was a bad one
+    skipped = stream.skipped
+    while True:
+        block = stream.read()
+        bad, skipped = stream.skipped - skipped, stream.skipped
+        if block is None:
+            if bad:
+                yield None, None, bad
+            return
+        rows, ids = block[0], None
+        if args.id is not None:
+            ids, rows = taken_out(rows, args.id, stream.name)
+            if not reader.get("mixed"):  # a model of numbers
+                columns = [numbers(rows.get(name))[0] for name in reader["features"]]
+                rows = np.column_stack(columns).astype(reader.get("dtype", "float64"))
+                if not np.isfinite(rows).all():
+                    row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+                    raise ValueError(f"{stream.name}: row {stream.rows - len(rows) + row + 1} lacks a number")
+        yield rows, ids, bad
+
+
+def taken_out(cells: Any, name: str, where: str) -> tuple[list[Any], Any]:
+    """The cells of a column, and the rows without it."""
+    from ..columns import Cells, Records
+
+    ids = cells.get(name)
+    if isinstance(cells, Records):
+        return ids, Records([{key: value for key, value in row.items() if key != name} for row in cells.rows])
+    if ids is None:
+        raise UsageError(f"--id: {where} has no column {name!r}: it has {', '.join(list(cells.columns)[:20])}")
+    return ids, Cells({key: values for key, values in cells.columns.items() if key != name}, cells.n, cells.hints)
+
+
+class Lines:
+    """One line per row: a label or number, or numbers with tabs between; an empty line for a row without an answer."""
+
+    def __init__(self, est: Any, what: str):
+        self.est, self.what = est, what
+
+    def header(self) -> str:
+        return "\t".join(map(str, self.est.classes_)) + "\n" if self.what == "probability" else ""
+
+    def none(self) -> str:
+        return "\n"
+
+    def rows(self, X: Any, ids: Any) -> str:
+        return "".join(f"{line}\n" for line in _lines(self.est, X, self.what))
+
+
+class Table:
+    """CSV: an id if there is one, the prediction, and the probability of each label where there are some."""
+
+    def __init__(self, est: Any, what: str, name: str | None):
+        self.est, self.name = est, name
+        self.proba = hasattr(est, "predict_proba")
+        self.score = what == "score"
+        names = [] if name is None else [name]
+        names += ["score" if self.score else "prediction"]
+        names += [f"p({label})" for label in est.classes_.tolist()] if self.proba and not self.score else []
+        self.names = names
+
+    def header(self) -> str:
+        return self._text([self.names])
+
+    def none(self) -> str:
+        return self._text([[""] * len(self.names)])
+
+    def rows(self, X: Any, ids: Any) -> str:
+        answer = self.est.decision_function(X) if self.score else self.est.predict(X)
+        columns = [] if ids is None else [["" if value is None else value for value in ids]]
+        columns += [answer.tolist() if answer.ndim == 1 else ["|".join(map(repr, row)) for row in answer.tolist()]]
+        if self.proba and not self.score:
+            columns += self.est.predict_proba(X).T.tolist()
+        return self._text(zip(*columns, strict=True))
+
+    @staticmethod
+    def _text(rows: Any) -> str:
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows(rows)
+        return file.getvalue()
+
+
+def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_target: bool, est: Any = None) -> Any:
     """The stream of the files on the command line, read as the model's own data were."""
     known, given = dict(notes.get("reader", {})), reading(args)
     if args.data and args.data[0].startswith(DATASET):
         return open_data(args, given, needs_target)
-    options = {**known, **given}
+    wanted = getattr(args, "id", None)
+    if known.get("mixed") or hasattr(est, "columns_") or wanted is not None:
+        if not known.get("mixed") and wanted is not None and ("features" not in known or "hashed" in known or "one_hot" in known):
+            raise UsageError(f"--id: the model does not say by which columns {args.data[0]} is to be read")
+        target = given.get("target", known.get("target"))
+        left_out = {*known.get("ignore", []), *([] if needs_target or target is None else [target])} - {wanted}
+        options = {key: value for key, value in known.items() if key not in ("target", "features", "dtype")} | given
+        options |= {"target": target} if needs_target else {}
+        return _open_eagerly(args, options | {"ignore": sorted(left_out), "mixed": True}, needs_target)
+    options = {**known, **given, "mixed": False}
     if not needs_target and "target" not in given and "features" in options:
         options["target"] = None  # rows to predict need not have one
     # data in another format than the model's: its columns count by their place
     otherwise = given | {key: known[key] for key in ("dtype",) if key in known}
-    return open_data(args, options, needs_target, otherwise)
+    return _open_eagerly(args, options, needs_target, otherwise)
+
+
+def _open_eagerly(args: argparse.Namespace, options: dict[str, Any], *rest: Any) -> Any:
+    """A stream that gives the rows of a pipe as they come."""
+    from ..streams._bytes import is_pipe
+
+    eager = bool(args.data) and is_pipe(args.data[0])
+    stream = open_data(args, options | ({"eager": True} if eager and options["mixed"] else {}), *rest)
+    inner(stream).eager = eager
+    return stream
 
 
 def fitted(est: Any, X: Any) -> Any:
     """Rows of the width the model knows; the model follows where rows are wider."""
-    width = est.n_features_in_
+    width = getattr(est, "n_features_in_", None)
+    if width is None:  # it takes rows as they come
+        return X
     if X.shape[1] > width:
         est.widen(X.shape[1])
     elif X.shape[1] < width and hasattr(X, "indptr"):  # columns that did not occur are zero

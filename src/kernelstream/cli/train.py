@@ -16,10 +16,12 @@ from .._files import descriptor, is_special
 from .._progress import RowsBar
 from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
+from ._mixed import COLUMNS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._targets import Peeked, find_task, targets_for
 
 EXAMPLES = """examples:
+  kernelstream train flights.csv --target delayed --model flights.ks
   kernelstream train prices.csv --target price --drop id --model prices.ks
   zcat clicks.gz | kernelstream train - --algorithm fogd --gamma 0.1 --model clicks.ks
   kernelstream train big.svm --model big.ks --checkpoint big.run --every 1_000_000 --resume
@@ -75,14 +77,17 @@ def _run(args: argparse.Namespace) -> None:
         return
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
     before = rows_learned(started, notes)
-    options = {**notes.get("reader", {}), **reading(args)}
+    options = started_options(notes.get("reader", {}), reading(args))
     novelty = finds_novelties(args, notes)
     stream = Peeked(open_data(args, options, needs_target=not novelty))
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
     task = "novelty" if novelty else the_task(args, stream, found, notes)
-    est = build(args, task) if started is None else started
+    est = with_columns(build(args, task), stream, options) if started is None else started
+    if not args.quiet and not args.json:
+        show_kinds(stream)
+    wrong = WrongCells(stream, est)
     args.algorithm = notes.get("algorithm", args.algorithm)
     model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
     notes = {
@@ -108,7 +113,7 @@ def _run(args: argparse.Namespace) -> None:
             resume=args.resume,
             labels=targets_for(task, args.task, getattr(est if found is None else found[0], "classes_", ())),
             stop=lambda: bool(asked),
-            progress=lambda run: bar.rows(run.rows, run.value, expected_rows(stream), run.resumed),
+            progress=lambda run: (wrong.look(), bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)),
             notes=notes,
         )
     stream.close()
@@ -117,9 +122,20 @@ def _run(args: argparse.Namespace) -> None:
     if args.model is not None and whole and run.rows:
         model_io.save(est, args.model, notes)
     _report(args, run, est, task, whole)
+    if not args.quiet:
+        for sentence in wrong.report():
+            print(f"kernelstream: {sentence}", file=sys.stderr)
     if not run.finished:
         where = f"the checkpoint is in {args.checkpoint}" if args.checkpoint else f"{args.model} holds what was learned"
         raise Interrupted(f"stopped after {run.rows:,} rows; {where}")
+
+
+def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """How rows are read for a model that goes on: as its own were, unless the command line says otherwise."""
+    if not known.get("mixed"):
+        return {**({"mixed": False} if known else {}), **known, **given}
+    dropped = [name for name in known.get("ignore", []) if name != given.get("target")]
+    return {**known, **given, "ignore": dropped}
 
 
 def rows_learned(est: Any, notes: dict[str, Any]) -> int:
@@ -173,11 +189,17 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     """Options that a reader of other data for the same model needs."""
     from ._reading import inner
 
-    columns = getattr(inner(stream), "columns", None)
+    reader = inner(stream)
+    if getattr(reader, "mixed", False):
+        target = reader.target if reader.columns is None else reader.columns.names[reader.columns.target]
+        keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}
+        return {**keep, "mixed": True, "target": target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds}
+    columns = getattr(reader, "columns", None)
     if columns is None:
         return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
     names = [columns.names[j] for j in columns.features]
-    keep = {key: value for key, value in options.items() if key not in ("drop", "on_error", "block", "n_features")}
+    passing = ("drop", "on_error", "block", "n_features", *COLUMNS)
+    keep = {key: value for key, value in options.items() if key not in passing}
     target = None if columns.target is None else columns.names[columns.target]
     return {**keep, "features": names, "target": target}
 
@@ -210,7 +232,8 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
         about |= {"rows": run.rows, "skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
         about |= {"seconds": run.seconds, "rows_per_second": new / seconds}
         about |= {"model": args.model if whole else None, "model_bytes": model_bytes(est)}
-        print_json(about | {"features": getattr(est, "n_features_in_", None)}, beside(args.model))
+        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
+        print_json(about | {"features": features}, beside(args.model))
         return
     if args.quiet:
         return

@@ -58,6 +58,7 @@ class Stream:
     """
 
     unit = "line"
+    eager = False  # whether rows of a pipe are given as they come, instead of waiting for a whole block
     n_rows: int | None = None
     n_features: int | None = None
     feature_names: list[str] | None = None

@@ -22,6 +22,8 @@ def name_of(source: Any) -> str:
         return "standard input"
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
+    if isinstance(source, Text):
+        return source.bytes.name
     return str(getattr(source, "name", None) or type(source).__name__)
 
 
@@ -116,8 +118,9 @@ class _Peekable:
         return self.held
 
     def read(self, n: int = -1) -> bytes:
+        """Up to n bytes, fewer where the next ones have not been written yet; none at the end."""
         if not self.held:
-            return self.file.read(n)
+            return self.file.read1(n) if n > 0 and hasattr(self.file, "read1") else self.file.read(n)
         taken, self.held = (self.held, b"") if n < 0 else (self.held[:n], self.held[n:])
         return taken + (self.file.read() if n < 0 else b"")
 
@@ -220,6 +223,22 @@ class Text:
             self.buffer, self.start, self.ended, self.added = b"", 0, False, 0
             self.bytes.skip_to(target)
         self.line = position["line"]
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a complete line is at hand, so that :meth:`readline` does not wait."""
+        return self.ended or self.buffer.find(b"\n", self.start) >= 0
+
+    def look(self, n: int) -> bytes:
+        """The next n bytes, or all there are, without using them."""
+        while len(self.buffer) - self.start < n and not self.ended:
+            more = self.bytes.read(self.chunk)
+            self.ended = not more
+            self.buffer += more
+        if self.ended and not self.added and self.buffer and not self.buffer.endswith(b"\n"):
+            self.buffer += b"\n"
+            self.added = 1
+        return self.buffer[self.start : self.start + n]
 
     def peek(self, n: int = 1 << 16) -> bytes:
         """Unused content at the current place, without using it: at least one line unless the source has ended."""

@@ -21,6 +21,7 @@ _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npy": "arrays",
     ".npz": "arrays", ".parquet": "arrow", ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
 }  # fmt: skip
+_NUMBERS_BY_NAME = (".libsvm", ".svm", ".svmlight", ".npy", ".npz")  # formats of numbers only
 _BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
 _PACKED = (".gz", ".bz2", ".zst")
 # A label and at least one index:value, or nothing but a label.
@@ -64,7 +65,7 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
         format = _BY_NAME.get(_suffix(name_of(source)))
     kind, text = FORMATS.get(format or ""), None
     if kind is None or kind in (LibSVM, CSV):
-        text = Text(source)
+        text = source if isinstance(source, Text) else Text(source)
         first = text.peek()
         if kind is None:
             kind = FORMATS[_told(first, text.bytes.name)]

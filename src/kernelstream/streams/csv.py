@@ -123,6 +123,8 @@ class CSV(Stream):
             if rows:
                 parts.append((rows, numbers, texts))
                 wanted -= rows
+            if self.eager and parts and not self.text.has_line:
+                break
         if not parts:
             return None
         rows = n - wanted
@@ -216,6 +218,8 @@ class CSV(Stream):
             for j, value in row.items():
                 (texts if kinds[j] == "t" else numbers)[j].append(value)
             rows += 1
+            if self.eager and not self.text.has_line:
+                break
         return rows, {j: np.array(column, np.float64) for j, column in numbers.items()}, texts
 
     def _decoded_line(self) -> str:

@@ -83,6 +83,8 @@ class LibSVM(Stream):
             if len(labels):
                 parts.append(parsed)
                 wanted -= len(labels)
+            if self.eager and parts and not text.has_line:
+                break
         return _joined(parts, self.n_features or 1) if parts else None
 
     def _where(self) -> Position:

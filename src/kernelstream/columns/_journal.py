@@ -1,0 +1,58 @@
+"""Taking back what a call has taught an encoder: the entries it changed, and the names it brought."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._store import Source, Store
+
+
+class NeedsCopy(Exception):
+    """A call is going to change more than entries: it must work on a copy of the store."""
+
+
+class Journal:
+    """What one call changes in a store, so that it can be taken back."""
+
+    def __init__(self, store: Store):
+        self.store = store
+        self.names: list[tuple[Source, Any, int]] = []
+        self.wrong: list[tuple[Source, int, int]] = []
+        self.saved: Any = None
+
+    def enter(self, source: Source, name: Any, for_good: bool) -> int:
+        """A code for a new name."""
+        own = source.table.own  # type: ignore[union-attr]
+        code = self.store.enter(source, name, for_good)
+        self.names.append((source, name, own))
+        return code
+
+    def count_wrong(self, source: Source) -> None:
+        """Remember the count of wrong cells before it changes."""
+        self.wrong.append((source, source.wrong, source.first_wrong))
+
+    def save(self, codes: np.ndarray) -> None:
+        """Remember the entries that a pass over these codes changes."""
+        store, touched = self.store, np.unique(codes[codes >= 0]) if codes.shape[0] > 1 else codes[codes >= 0]
+        entries = (touched, store.counts[touched], store.sums[touched])
+        self.saved = (store.t, store.moments.copy(), store.target.copy(), entries)
+
+    def undo(self) -> None:
+        """The store as it was."""
+        store = self.store
+        if self.saved is not None:
+            store.t, store.moments, store.target, (touched, counts, sums) = self.saved
+            store.counts[touched], store.sums[touched] = counts, sums
+        for source, name, own in reversed(self.names):
+            table: Any = source.table
+            code = table.codes.pop(name)
+            table.own = own
+            if code == store.size - 1:
+                store.size -= 1
+            else:
+                store.free.append(code)
+        for source, wrong, first in reversed(self.wrong):
+            source.wrong, source.first_wrong = wrong, first
+        self.names, self.wrong, self.saved = [], [], None

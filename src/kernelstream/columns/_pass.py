@@ -1,0 +1,132 @@
+r"""Rows encoded one after the other, each with what the rows before it have taught.
+
+Numbers, by running moments that include the row itself (Welford 1962), glitches as in :mod:`kernelstream.engine._ranges`::
+
+    n' = n + 1;  m' = m + (x - m)/n';  s' = s + (x - m)(x - m');   out = (x - m')/sqrt(s'/n')
+
+A missing number is 0, the running mean, and its indicator 1. Categories, by the targets of the rows before, with ``a``
+imaginary rows of the mean of all (Micci-Barreca 2001)::
+
+    p = (sum of y over rows of the category + a ybar) / (their number + a);   out = (p - ybar)/deviation of y
+
+and in up to three columns of their own (a 1, or three signs divided by the root of three). Then the row is learned.
+Without ``scale`` the numbers are as they came, missing ones the running mean, and p is given as it is.
+
+This is the readable twin of cpp/columns_pass.hpp; arrays are changed in place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..engine._ranges import ENOUGH, FORGIVEN, is_far
+
+COUNT, MEAN, M2, LOW, HIGH, DOUBT = range(6)  # rows of ``moments``
+
+
+def columns_pass(
+    numbers: np.ndarray,
+    since: np.ndarray,
+    moments: np.ndarray,
+    number_at: np.ndarray,
+    codes: np.ndarray,
+    counts: np.ndarray,
+    sums: np.ndarray,
+    place: np.ndarray,
+    amount: np.ndarray,
+    mean_at: np.ndarray,
+    target: np.ndarray,
+    Y: np.ndarray | None,
+    weight: np.ndarray | None,
+    out: np.ndarray,
+    shrink: float,
+    scale: bool,
+    learn: bool,
+) -> None:
+    """Encode n rows into ``out`` and, if asked to, learn them; a row of weight 0 is encoded only.
+
+    Parameters
+    ----------
+    numbers : (n, M) float64
+        NaN where missing.
+    since : (M,) int64
+        Rows before this one do not have the number yet: their columns stay 0.
+    moments : (6, M) float64
+        Count, mean, sum of squared differences, least, largest, doubt.
+    number_at : (2, M) int32
+        Columns of the value and of its indicator; -1 for no indicator.
+    codes : (n, K) int32
+        Rows of ``counts``, ``sums``, ``place`` and ``amount``; -1 where there is nothing.
+    counts, sums : (capacity,), (capacity, T) float64
+        Weight of the rows of a category, and their weighted targets.
+    place, amount : (capacity, 3) int32, float64
+        Columns in which a category shows, -1 for none, and what it adds there.
+    mean_at : (K, T) int32
+        Columns of the means.
+    target : (3, T) float64
+        Weight of all rows, their mean target, and its sum of squared differences.
+    Y : (n, T) float64, or None
+    weight : (n,) float64, or None
+    out : (n, width) float64, zeros
+    """
+    for i in range(len(out)):
+        w = 1.0 if weight is None else weight[i]
+        counted = learn and w > 0
+        for j in range(numbers.shape[1]):
+            if i >= since[j]:
+                _number(numbers[i, j], moments[:, j], number_at[:, j], out[i], scale, counted)
+        there = [k for k in range(codes.shape[1]) if codes[i, k] >= 0]
+        for k in there:
+            c = codes[i, k]
+            for t in range(sums.shape[1]):
+                out[i, mean_at[k, t]] = _mean(counts[c], sums[c, t], target[:, t], shrink, scale)
+            for s in range(3):
+                if place[c, s] >= 0:
+                    out[i, place[c, s]] += amount[c, s]
+        if not counted:
+            continue
+        for k in there:
+            counts[codes[i, k]] += w
+            if Y is not None:
+                sums[codes[i, k]] += w * Y[i]
+        if Y is not None:
+            target[0] += w
+            delta = Y[i] - target[1]
+            target[1] += w * delta / target[0]
+            target[2] += w * delta * (Y[i] - target[1])
+
+
+def _mean(count: float, total: float, target: np.ndarray, shrink: float, scale: bool) -> float:
+    weight, prior, m2 = target
+    if weight <= 0:
+        return 0.0
+    p = (total + shrink * prior) / (count + shrink)
+    if not scale:
+        return p
+    return (p - prior) / math.sqrt(m2 / weight) if m2 > 0 else 0.0
+
+
+def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scale: bool, counted: bool) -> None:
+    count, mean, m2, low, high, doubt = moments
+    if math.isnan(x):
+        if at[1] >= 0:
+            row[at[1]] = 1.0
+        if not scale:
+            row[at[0]] = mean
+        return
+    far = bool(is_far(x, count, low, high))
+    glitch = far and doubt < ENOUGH
+    v = (low if x < low else high) if glitch else x
+    delta = v - mean
+    centre = mean + delta / (count + 1)
+    spread = m2 + delta * (v - centre)
+    if not scale:
+        row[at[0]] = x
+    elif spread > 0:
+        row[at[0]] = (v - centre) / math.sqrt(spread / (count + 1))
+    if counted:
+        doubt = doubt + 1 if glitch else 0.0 if far else max(doubt - FORGIVEN, 0.0)
+        low, high = (min(low, v), max(high, v)) if count > 0 else (v, v)
+        moments[:] = count + 1, centre, spread, low, high, doubt

@@ -1,0 +1,175 @@
+"""What an encoder has learned as a flat dict of arrays, numbers and strings, and back.
+
+Strings are kept as one array of their bytes (UTF-8) and one of the places where they end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._schema import MOST, Array, Count, Schema, Text, check, length
+from ._store import CLASSES, CYCLE, GAP, MEAN, NUMERIC, SLOT, TABLED, VALUE, Source, Store
+from .dates import CYCLES
+from .kinds import KINDS, is_code
+
+State = dict[str, Any]
+TASKS = ("", "number", "label")
+
+
+def packed(name: str, words: list[str]) -> State:
+    """Strings as two arrays."""
+    parts = [text.encode("utf-8", "surrogatepass") for text in words]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return {name: np.frombuffer(b"".join(parts), np.uint8).copy(), f"{name}_ends": ends}
+
+
+def unpacked(name: str, state: State) -> list[str]:
+    """Inverse of :func:`packed`."""
+    data, starts = state[name].tobytes(), [0, *state[f"{name}_ends"].tolist()]
+    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, starts[1:], strict=False)]
+
+
+def to_state(store: Store) -> State:
+    """The flat dict of a store."""
+    tabled = [source for source in store.sources if source.kind in TABLED]
+    names = [name for source in tabled for name in source.table.codes]  # type: ignore[union-attr]
+    codes = [code for source in tabled for code in source.table.codes.values()]  # type: ignore[union-attr]
+    return {
+        "t": store.t,
+        "task": store.task,
+        **packed("names", [source.name for source in store.sources]),
+        "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
+        "retired": np.array([source.retired for source in store.sources], np.int64),
+        "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
+        "layout": np.array(store.layout, np.int64).reshape(-1, 3),
+        "moments": store.moments.copy(),
+        **packed("words", [name if isinstance(name, str) else str(int(name)) for name in names]),
+        "table_sizes": np.array([len(source.table.codes) for source in tabled], np.int64),  # type: ignore[union-attr]
+        "counts": store.counts[codes],
+        "sums": store.sums[codes],
+        **packed("labels", store.labels),
+        "target": store.target.copy(),
+    }
+
+
+def schema(state: State, one_hot: int) -> Schema:
+    """What the entries may be; the lengths are those of a few entries, which are checked against each other later."""
+    sources, width = length(state, "kinds"), length(state, "layout")
+    numbers, means = length(state, "moments", 1), length(state, "target", 1)
+    words, tables, labels = length(state, "counts"), length(state, "table_sizes"), length(state, "labels_ends")
+    size = length(state, "names")
+    return {
+        "t": Count(),
+        "task": Text(TASKS),
+        "names": Array((size,), "uint8"),
+        "names_ends": Array((sources,), "int64", low=0, high=size, rising=True),
+        "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
+        "retired": Array((sources,), "int64", low=0, high=1),
+        "wrong": Array((sources, 2), "int64", low=0, high=MOST),
+        "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, len(CYCLES))),
+        "moments": Array((6, numbers)),
+        "words": Array((length(state, "words"),), "uint8"),
+        "words_ends": Array((words,), "int64", low=0, high=length(state, "words"), rising=True),
+        "table_sizes": Array((tables,), "int64", low=0, high=words),
+        "counts": Array((words,), low=0.0),
+        "sums": Array((words, means)),
+        "labels": Array((length(state, "labels"),), "uint8"),
+        "labels_ends": Array((labels,), "int64", low=0, high=length(state, "labels"), rising=True),
+        "target": Array((3, means)),
+    }
+
+
+def from_state(state: State, one_hot: int) -> Store:
+    """The store of a flat dict; ValueError if it is none that :func:`to_state` makes."""
+    check(state, schema(state, one_hot))
+    store = Store(one_hot)
+    names, words, labels = (unpacked(name, state) for name in ("names", "words", "labels"))
+    if len(set(names)) < len(names):
+        raise ValueError("state_['names'] holds a name twice")
+    store.task, store.t, store.labels = state["task"], int(state["t"]), labels
+    store.target, store.moments = state["target"].copy(), state["moments"].copy()
+    if (store.moments[[0, 2, 5]] < 0).any() or (store.target[[0, 2]] < 0).any():
+        raise ValueError("state_ holds a negative count or sum of squares")
+    store.from_start = np.zeros(store.moments.shape[1], np.int64)
+    means = store.target.shape[1]
+    if means != (0 if not store.task else 1 if store.task == "number" else max(1, len(labels) - 1)):
+        raise ValueError(f"{means} means do not go with {len(labels)} labels")
+    if len(labels) > CLASSES or (labels and store.task != "label"):
+        raise ValueError("state_['labels'] holds labels that have no place")
+    store.layout = [tuple(row) for row in state["layout"].tolist()]
+    _sources(store, names, state)
+    _columns(store, means)
+    _tables(store, words, state)
+    return store
+
+
+def _sources(store: Store, names: list[str], state: State) -> None:
+    numbers = coded = 0
+    for i, name in enumerate(names):
+        source = Source(name, KINDS[state["kinds"][i]])
+        source.wrong, source.first_wrong = map(int, state["wrong"][i])
+        source.retired = bool(state["retired"][i])
+        if source.kind in NUMERIC:
+            source.number, numbers = numbers, numbers + 1
+        if source.kind in TABLED:
+            source.coded, coded = coded, coded + 1
+        store.sources.append(source)
+    store.by_name = {source.name: source for source in store.sources}
+    if numbers != store.moments.shape[1] or coded != len(state["table_sizes"]):
+        raise ValueError("state_['kinds'] does not go with the numbers and the tables")
+
+
+def _columns(store: Store, means: int) -> None:
+    """Where every part of every source is, by the layout, which must have each of them once."""
+    at = {part: column for column, part in enumerate(store.layout)}
+    wanted = set()
+    store.number_at = np.full((2, store.moments.shape[1]), -1, np.int32)
+    store.mean_at = np.full((sum(s.kind in TABLED for s in store.sources), means), -1, np.int32)
+    for i, source in enumerate(store.sources):
+        parts = [(VALUE, 0)] if source.kind in NUMERIC else []
+        parts += [(GAP, 0)] if source.kind != "text" else []
+        parts += [(MEAN, t) for t in range(means)] if source.kind in TABLED else []
+        parts += [(SLOT, s) for s in range(store.one_hot)] if source.kind == "category" else []
+        parts += [(CYCLE, c) for c in range(len(CYCLES))] if source.kind == "date" else []
+        keys = [(i, *part) for part in parts]
+        wanted.update(keys)
+        if any(key not in at for key in keys):
+            raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")
+        if source.kind in NUMERIC:
+            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0]
+        if source.kind in TABLED:
+            store.mean_at[source.coded] = [at[i, MEAN, t] for t in range(means)]
+        if source.kind == "category":
+            source.gap = at[i, GAP, 0]
+        rest = [at[key] for key in keys if key[1] in (SLOT, CYCLE)]
+        if rest:
+            source.slots = rest[0]
+            if rest != list(range(rest[0], rest[0] + len(rest))):
+                raise ValueError(f"state_['layout'] scatters the columns of {source.name!r}")
+    if len(at) != len(store.layout) or wanted != set(at):
+        raise ValueError("state_['layout'] has columns of nothing")
+
+
+def _tables(store: Store, words: list[str], state: State) -> None:
+    if sum(state["table_sizes"].tolist()) != len(words):
+        raise ValueError("state_['table_sizes'] does not go with the words")
+    store.sums = np.zeros((0, store.target.shape[1]))
+    store._grow(max(64, 2 * len(words)))
+    start = 0
+    for source in (source for source in store.sources if source.kind in TABLED):
+        size = int(state["table_sizes"][source.coded])
+        mine = words[start : start + size]
+        if len(set(mine)) < size or (size and source.retired):
+            raise ValueError(f"state_['words'] cannot be those of column {source.name!r}")
+        for name in mine:
+            key: Any = name
+            if source.kind == "integer" and name != "":
+                key = float(name)
+                if not is_code(key) or name != str(int(key)):
+                    raise ValueError(f"state_['words']: {name!r} is no integer of column {source.name!r}")
+            store.enter(source, key, for_good=True)
+        start += size
+    n = len(words)
+    store.counts[:n], store.sums[:n] = state["counts"], state["sums"]

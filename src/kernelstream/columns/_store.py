@@ -1,0 +1,195 @@
+"""What an encoder has learned, in the form in which it is at hand: tables, arrays, and the layout of the result."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from .categories import PLACES, Table, pattern
+from .dates import CYCLES
+
+VALUE, GAP, MEAN, SLOT, CYCLE = range(5)  # parts of a column of the source
+CLASSES = 5  # labels, all but the first of which have a mean
+NUMERIC = ("number", "integer", "date")
+TABLED = ("integer", "category")
+
+
+class Source:
+    """A column of the rows that come: its name and kind, and where it is in the arrays.
+
+    ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
+    column of integers has had too many values to be one of codes. ``wrong`` cells were taken as missing, the first of
+    them in row ``first_wrong``, counted from 1.
+    """
+
+    __slots__ = ("coded", "first_wrong", "gap", "kind", "name", "number", "retired", "slots", "table", "wrong")
+
+    def __init__(self, name: str, kind: str):
+        self.name, self.kind = name, kind
+        self.number = self.coded = self.gap = self.slots = -1
+        self.table = Table() if kind in TABLED else None
+        self.retired = False
+        self.wrong = self.first_wrong = 0
+
+    def copy(self) -> Source:
+        made = copy.copy(self)
+        made.table = None if self.table is None else self.table.copy()
+        return made
+
+
+class Store:
+    """Everything mutable of an encoder.
+
+    A category has a code: its row of ``counts``, ``sums``, ``place`` and ``amount`` (see :mod:`._pass`), which have room
+    for more than there are. ``layout`` says of each column of the result which source it is of, which part of it, and
+    which of several.
+    """
+
+    def __init__(self, one_hot: int):
+        self.one_hot = one_hot
+        self.sources: list[Source] = []
+        self.by_name: dict[str, Source] = {}
+        self.layout: list[tuple[int, int, int]] = []
+        self.moments, self.number_at = np.zeros((6, 0)), np.zeros((2, 0), np.int32)
+        self.size, self.free = 0, []  # type: ignore[var-annotated]
+        self.counts, self.sums = np.zeros(0), np.zeros((0, 0))
+        self.place, self.amount = np.zeros((0, PLACES), np.int32), np.zeros((0, PLACES))
+        self.mean_at = np.zeros((0, 0), np.int32)
+        self.task = ""  # "number" or "label" once a target has come
+        self.labels: list[str] = []
+        self.target = np.zeros((3, 0))
+        self.t = 0
+        self.plan: Any = None  # derived from the sources, for single rows
+        self.from_start = np.zeros(0, np.int64)  # first rows of numbers that have been there all the time
+
+    def copy(self) -> Store:
+        made = copy.copy(self)
+        made.plan = None
+        made.sources = [source.copy() for source in self.sources]
+        made.by_name = {source.name: source for source in made.sources}
+        made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)
+        for name in ("moments", "number_at", "counts", "sums", "place", "amount", "mean_at", "target"):
+            setattr(made, name, getattr(self, name).copy())
+        return made
+
+    @property
+    def width(self) -> int:
+        return len(self.layout)
+
+    @property
+    def means(self) -> int:
+        """Means per category: one of numbers, one for every label but the first, none without a target."""
+        return self.mean_at.shape[1]
+
+    # ---------------------------------------------------------------- growing
+    def add(self, name: str, kind: str) -> Source:
+        """A new source, with its columns at the end of the layout."""
+        at, source = len(self.sources), Source(name, kind)
+        self.plan = None
+        self.sources.append(source)
+        self.by_name[name] = source
+        parts: list[tuple[int, int]] = []
+        if kind in NUMERIC:
+            source.number = self.moments.shape[1]
+            self.number_at = np.append(self.number_at, [[self.width], [self.width + 1]], axis=1).astype(np.int32)
+            self.moments = np.append(self.moments, np.zeros((6, 1)), axis=1)
+            self.from_start = np.zeros(self.moments.shape[1], np.int64)
+            parts += [(VALUE, 0), (GAP, 0)]
+        elif kind == "category":
+            source.gap = self.width
+            parts += [(GAP, 0)]
+        if kind in TABLED:
+            source.coded = len(self.mean_at)
+            first = self.width + len(parts)
+            means = np.arange(first, first + self.means, dtype=np.int32)
+            self.mean_at = np.append(self.mean_at, means[None], axis=0)
+            parts += [(MEAN, t) for t in range(self.means)]
+        if kind == "category":
+            source.slots = self.width + len(parts)
+            parts += [(SLOT, s) for s in range(self.one_hot)]
+        if kind == "date":
+            source.slots = self.width + len(parts)
+            parts += [(CYCLE, c) for c in range(len(CYCLES))]
+        self.layout += [(at, part, index) for part, index in parts]
+        return source
+
+    def begin_target(self, task: str) -> None:
+        """Numbers or labels are to be learned from now on: there is one mean from the start."""
+        self.task = task
+        self._add_mean()
+
+    def add_label(self, label: str) -> None:
+        """A label that is new; the second has the mean there is, the third to the fifth get one more each."""
+        if len(self.labels) < CLASSES:
+            self.labels.append(label)
+            if len(self.labels) > 2:
+                self._add_mean()
+
+    def _add_mean(self) -> None:
+        columns, t = [], self.mean_at.shape[1]
+        for at, source in enumerate(self.sources):
+            if source.kind in TABLED:
+                columns.append(self.width)
+                self.layout.append((at, MEAN, t))
+        self.mean_at = np.append(self.mean_at, np.array(columns, np.int32).reshape(-1, 1), axis=1)
+        self.sums = np.append(self.sums, np.zeros((len(self.sums), 1)), axis=1)
+        total = self.target[0, 0] if t else 0.0  # a label that is new was that of no row so far
+        self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
+
+    # ---------------------------------------------------------------- categories
+    def enter(self, source: Source, name: Any, for_good: bool) -> int:
+        """The code of a category that has none yet; one that is not ``for_good`` is like the next to come."""
+        table: Any = source.table
+        if self.free:
+            code = self.free.pop()
+        else:
+            code, self.size = self.size, self.size + 1
+            if self.size > len(self.counts):
+                self._grow(max(64, 2 * self.size))
+        shows: list[tuple[int, float]] = []
+        if source.kind == "category":
+            if name == "":
+                shows = [(source.gap, 1.0)]
+            elif table.own < self.one_hot:
+                shows = [(source.slots + table.own, 1.0)]
+                table.own += for_good
+            else:
+                shows = [(source.slots + s, sign) for s, sign in pattern(f"{source.name}={name}", self.one_hot)]
+        self.place[code], self.amount[code] = -1, 0.0
+        for s, (column, value) in enumerate(shows):
+            self.place[code, s], self.amount[code, s] = column, value
+        table.codes[name] = code
+        return code
+
+    def _grow(self, capacity: int) -> None:
+        more = capacity - len(self.counts)
+        for name in ("counts", "sums", "place", "amount"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
+
+    def drop(self, source: Source, names: list[Any]) -> None:
+        """Take categories out of a table; their codes may be given again."""
+        codes = [source.table.codes.pop(name) for name in names]  # type: ignore[union-attr]
+        self.counts[codes] = 0.0
+        self.sums[codes] = 0.0
+        self.free += reversed(codes)
+
+    def forget(self, source: Source) -> None:
+        """Make room in a full table: half of the categories without a column of their own, those with the least weight.
+
+        Of equal weight the older ones go. The missing cell is never forgotten.
+        """
+        table: Any = source.table
+        names = [name for name in table.codes if name != ""][table.own :]
+        weights = self.counts[[table.codes[name] for name in names]]
+        lightest = np.argsort(weights, kind="stable")[: max(1, len(names) // 2)]
+        self.drop(source, [names[i] for i in sorted(lightest.tolist())])
+
+    def retire(self, source: Source) -> None:
+        """A column of integers has too many values to be one of codes."""
+        self.drop(source, list(source.table.codes))  # type: ignore[union-attr]
+        source.retired = True
+        self.plan = None
+

@@ -1,0 +1,86 @@
+"""Targets of rows, for the means of categories: numbers, or labels in the order in which they appeared."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from ._store import CLASSES, Store
+from .categories import word
+from .kinds import LARGEST, is_missing
+
+
+class Targets:
+    """Checked targets of n rows.
+
+    Attributes
+    ----------
+    task : {"number", "label"}
+    numbers : (n,) float64, where they are numbers
+    codes : list of int, and ``words`` : list of str, where they are labels: a code is a place in ``words``
+    """
+
+    def __init__(self, y: Any, n: int, task: str):
+        values = np.asarray(y)
+        if values.ndim != 1 or len(values) != n:
+            raise ValueError(f"y must hold one target for each of the {n} rows, got an array of shape {values.shape}")
+        self.task = task if task != "auto" else "number" if values.dtype.kind == "f" else "label"
+        if self.task == "number":
+            try:
+                self.numbers = np.ascontiguousarray(values, np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"y must hold numbers, got {values.dtype}") from None
+            if not (np.abs(self.numbers) <= LARGEST).all():
+                raise ValueError(f"y must hold finite numbers up to {LARGEST:g}")
+            return
+        seen: dict[Any, int] = {}
+        try:
+            self.codes = [seen.setdefault(label, len(seen)) for label in values.tolist()]
+        except TypeError:
+            raise ValueError(f"y must hold labels, got {values[0]!r}") from None
+        self.words = [label_word(label) for label in seen]
+
+    def part(self, rows: Any) -> Targets:
+        """Targets of some of the rows."""
+        made = copy.copy(self)
+        if self.task == "number":
+            made.numbers = self.numbers[rows]
+            return made
+        codes = [self.codes[i] for i in rows]
+        order = {code: place for place, code in enumerate(dict.fromkeys(codes))}
+        made.codes, made.words = [order[code] for code in codes], [self.words[code] for code in order]
+        return made
+
+    def new_labels(self, store: Store) -> list[tuple[int, str]]:
+        """Labels that the store lacks and has a place for, each with its first row, in the order of the rows."""
+        if self.task == "number" or len(store.labels) >= CLASSES:
+            return []
+        found = [(self.codes.index(code), name) for code, name in enumerate(self.words) if name not in store.labels]
+        return found[: CLASSES - len(store.labels)]
+
+    def matrix(self, store: Store) -> np.ndarray:
+        """The targets whose means are kept, (n, T)."""
+        if self.task == "number":
+            return self.numbers[:, None]
+        places = [store.labels.index(name) if name in store.labels else 0 for name in self.words]
+        columns = np.array(places, np.intp)[self.codes]
+        Y = np.zeros((len(columns), store.means))
+        known = np.flatnonzero(columns)
+        Y[known, columns[known] - 1] = 1.0
+        return Y
+
+
+def label_word(label: Any) -> str:
+    """A name for a label: 1, 1.0 and True are one label, "1" is another."""
+    if type(label) is str and 0 < len(label) <= 60:
+        return f"s{label}"
+    if is_missing(label) and not isinstance(label, str):
+        raise ValueError("y holds a missing label")
+    if isinstance(label, (bool, int, float)):
+        if isinstance(label, int) and abs(label) > 2**53:
+            return f"n{label}"[:80]
+        return f"n{float(label)!r}" if math.isfinite(label) else f"n{label}"
+    return f"s{word(str(label)) or str(label)[:60]}"

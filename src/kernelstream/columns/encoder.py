@@ -1,0 +1,542 @@
+"""The streaming encoder: rows as they come to rows of numbers."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._set_output import _wrap_data_with_container
+
+from .. import engine as engines
+from .._names import did_you_mean
+from .._turns import Turns, in_turn
+from ._journal import Journal, NeedsCopy
+from ._pass import columns_pass
+from ._parse import Parsed, parse, parse_row
+from ._state import State, from_state, to_state
+from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
+from ._targets import Targets, label_word
+from .dates import CYCLES
+from .kinds import KINDS, LARGEST, is_missing, kind_of
+from .sources import Cells, cells_of, is_plain
+
+Undo = Callable[[], None]
+
+
+class Columns(TransformerMixin, BaseEstimator):
+    """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
+
+    A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
+    of the future, and any split of the rows into calls gives the same numbers.
+
+    Parameters
+    ----------
+    kinds : dict of name: kind, optional
+        Kinds of columns that are not to be told by their first value: "number", "integer" (a number whose values may be
+        codes, given both ways), "category", "date" or "text" (left out). These columns are there from the first row.
+    target : {"auto", "number", "label"}
+        What y holds; by default floats are numbers and anything else labels.
+    one_hot : int, default=16
+        Columns in which the categories of a column show: the first so many have one each, every other one shows in
+        three of them, with signs, by a hash of its name.
+    shrink : float, default=10
+        Rows of the mean of all that the mean of a category starts with.
+    max_categories : int, default=10,000
+        Categories of a column that are remembered. When one more comes, half of those without a column of their own are
+        forgotten, the ones with the least weight, of equal ones the older.
+    max_columns : int, default=1,000
+        Columns of the rows that are used; what comes beyond is left out, with a warning.
+    scale : bool, default=True
+        Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both are
+        as they are.
+    strict : bool, default=False
+        Whether a cell that is none of its column's kind (a word among numbers) is an error. Otherwise it is a missing
+        one, and counted in ``wrong_``.
+    engine : {"auto", "native", "python"}
+        Who goes through the rows; both give the same numbers.
+
+    Examples
+    --------
+    >>> from kernelstream.columns import Columns
+    >>> rows = [{"colour": "red", "size": 1.5}, {"colour": "blue"}, {"colour": "red", "size": 2.5}]
+    >>> X = Columns(one_hot=2).learn_transform(rows, [1.0, 0.0, 1.0])
+    >>> X.round(2).tolist()  # missing, mean of the target, red, blue; size, missing
+    [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
+    """
+
+    _turns: Turns
+    _store: Store
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
+
+    def __init__(
+        self,
+        kinds: dict[str, str] | None = None,
+        *,
+        target: str = "auto",
+        one_hot: int = 16,
+        shrink: float = 10.0,
+        max_categories: int = 10_000,
+        max_columns: int = 1_000,
+        scale: bool = True,
+        strict: bool = False,
+        engine: str = "auto",
+    ):
+        self.kinds = kinds
+        self.target = target
+        self.one_hot = one_hot
+        self.shrink = shrink
+        self.max_categories = max_categories
+        self.max_columns = max_columns
+        self.scale = scale
+        self.strict = strict
+        self.engine = engine
+
+    # ---------------------------------------------------------------- learning
+    def learn_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Encode the rows in order, each with what the rows before it have taught, and learn them.
+
+        Parameters
+        ----------
+        rows : data frame, dictionary, list of dictionaries, or array (n, d)
+        y : (n,) array, optional
+            Targets, for the means of the categories; given in all calls or in none.
+        sample_weight : (n,) array, optional
+            A row of weight 0 is encoded and not learned.
+
+        Returns
+        -------
+        (n, width) float64 array
+            Columns that appear at a later row are 0 in the rows before it.
+        """
+        with self._turns:
+            X, _ = self._learn(rows, y, sample_weight, taken_back=False)
+            return self._contained(X, rows)
+
+    def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
+        """Learn the rows in order; see :meth:`learn_transform`."""
+        with self._turns:
+            self._learn(rows, y, sample_weight)
+        return self
+
+    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
+        """Forget everything, then learn the rows in order."""
+        with self._turns:
+            before = self._forget()
+            try:
+                self._learn(rows, y, sample_weight)
+            except BaseException:
+                self.__dict__.update(before)
+                raise
+        return self
+
+    def fit_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Forget everything, then :meth:`learn_transform`: no row sees its own target, as ``fit(...).transform`` would."""
+        with self._turns:
+            before = self._forget()
+            try:
+                return self._learn(rows, y, sample_weight)[0]
+            except BaseException:
+                self.__dict__.update(before)
+                raise
+
+    def transform(self, rows: Any) -> Any:
+        """Encode rows, each as if it came next; nothing is learned.
+
+        Columns go by their names, in whatever order. One that is not there is missing, one that was never learned is
+        left out; both are said once.
+
+        Parameters
+        ----------
+        rows : data frame, dictionary, list of dictionaries, or array (n, d)
+
+        Returns
+        -------
+        (n, width) float64 array
+        """
+        with self._turns:
+            return self._encode(rows)
+
+    @staticmethod
+    def is_plain(rows: Any) -> bool:
+        """Whether rows are an array of finite numbers, or a sparse one, which needs no encoder."""
+        return is_plain(rows)
+
+    # ---------------------------------------------------------------- what is known
+    @property
+    @in_turn
+    def state_(self) -> State:
+        """Everything that was learned: a flat dict of arrays, numbers and strings; a copy."""
+        return to_state(self._learned())
+
+    @state_.setter
+    @in_turn
+    def state_(self, state: State) -> None:
+        self._check_parameters()
+        self._store = from_state(state, self.one_hot)
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """The kind of every column so far."""
+        return {source.name: source.kind for source in self._learned().sources}
+
+    @property
+    def wrong_(self) -> dict[str, tuple[int, int]]:
+        """Cells that were none of their column's kind, by column: how many, and the row of the first, from 1."""
+        return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
+
+    @property
+    def width_(self) -> int:
+        """Columns of the result."""
+        return self._learned().width
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """A name for every column of the result."""
+        store = self._learned()
+        names = []
+        for at, part, index in store.layout:
+            source = store.sources[at]
+            names.append(source.name + _TAILS[part](store, source, index))
+        return np.array(names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_store" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.target_tags.required = False
+        return tags
+
+    def __getstate__(self) -> Any:
+        with self._turns:
+            kept = {key: value for key, value in super().__getstate__().items() if key != "_turns"}
+            return {key: value.copy() if key == "_store" else value for key, value in kept.items()}
+
+    def _learned(self) -> Store:
+        store = self.__dict__.get("_store")
+        if store is None:
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call learn_transform or fit")
+        return store
+
+    def _forget(self) -> dict[str, Any]:
+        """Forget what was learned; returns the attributes that held it."""
+        return {name: self.__dict__.pop(name) for name in ("_store", "_told") if name in self.__dict__}
+
+    def _contained(self, X: np.ndarray, rows: Any) -> Any:
+        """The result in the container that ``set_output`` asks for."""
+        if "_sklearn_output_config" not in self.__dict__ and not self._asked():
+            return X
+        return _wrap_data_with_container("transform", X, rows, self)
+
+    @staticmethod
+    def _asked() -> bool:
+        from sklearn import get_config
+
+        return get_config()["transform_output"] != "default"
+
+    # ---------------------------------------------------------------- the work
+    def _check_state(self) -> None:
+        """For model files: the setter of ``state_`` has looked at everything."""
+
+    def _check_parameters(self) -> None:
+        for name, low in (("one_hot", 0), ("max_columns", 1), ("max_categories", 2 * (self.one_hot + 1))):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+                raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+        if isinstance(self.shrink, bool) or not isinstance(self.shrink, (int, float)) or not 0 < self.shrink < math.inf:
+            raise ValueError(f"shrink must be a number > 0, got {self.shrink!r}")
+        if self.target not in ("auto", "number", "label"):
+            raise ValueError(f"target must be 'auto', 'number' or 'label', got {self.target!r}")
+        if self.engine not in ("auto", "native", "python"):
+            raise ValueError(f"engine must be 'auto', 'native' or 'python', got {self.engine!r}")
+        if not isinstance(self.kinds, (dict, type(None))):
+            raise ValueError(f"kinds must be a dict of name: kind, got {self.kinds!r}")
+        for name, kind in (self.kinds or {}).items():
+            if kind not in KINDS:
+                raise ValueError(
+                    f"kinds: {name!r} cannot be {kind!r}: {did_you_mean(str(kind), list(KINDS))}there are {', '.join(KINDS)}"
+                )
+
+    def _started(self) -> Store:
+        """A store with the columns whose kinds were given."""
+        self._check_parameters()
+        store = Store(int(self.one_hot))
+        for name, kind in (self.kinds or {}).items():
+            store.add(str(name), kind)
+        return store
+
+    def _learn(
+        self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, taken_back: bool = True
+    ) -> tuple[np.ndarray, Undo]:
+        """Encode and learn rows; returns the result, and what takes the learning back, if it may be."""
+        before = self.__dict__.get("_store")
+        if before is not None and type(rows) is dict and sample_weight is None:
+            quick = self._learn_quickly(before, rows, y, taken_back)
+            if quick is not None:
+                return quick
+        store, journal = (self._started(), None) if before is None else (before, Journal(before))
+        cells = cells_of(rows)
+        targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, self._task(store, task))
+        weight = None if sample_weight is None else _weights(sample_weight, cells.n)
+        if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
+            raise ValueError("y must be given in all calls or in none: an earlier call was different")
+        try:
+            if weight is not None and not weight.all() and journal is not None:
+                raise NeedsCopy
+            X = self._pass_runs(store, cells, targets, weight, journal)
+        except NeedsCopy:
+            if journal is not None:
+                journal.undo()
+            store, journal = store.copy(), None
+            X = self._pass_runs(store, cells, targets, weight, None)
+        except BaseException:
+            if journal is not None:
+                journal.undo()
+            raise
+        if cells.n or before is not None:
+            self._store = store
+        return X, self._back_to(before) if journal is None else journal.undo
+
+    def _back_to(self, before: Store | None) -> Undo:
+        def undo() -> None:
+            if before is None:
+                self._forget()
+            else:
+                self._store = before
+
+        return undo
+
+    def _task(self, store: Store, task: str | None) -> str:
+        return store.task or task or self.target
+
+    def _pass_runs(
+        self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
+    ) -> np.ndarray:
+        """Rows in order; runs of rows of weight 0 are encoded only."""
+        if weight is None or weight.all():
+            return self._pass(store, cells, targets, weight, journal)
+        cuts = [0, *(np.flatnonzero(np.diff(weight > 0)) + 1).tolist(), cells.n]
+        parts = []
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            rows = np.arange(start, stop)
+            if weight[start] > 0:
+                some = None if targets is None else targets.part(rows)
+                parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
+            else:
+                parts.append(self._look(store, cells.part(rows)))
+        width = store.width
+        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
+
+    def _pass(
+        self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
+    ) -> np.ndarray:
+        """Encode and learn rows that count."""
+        since = self._grow(store, cells, targets, journal)
+        X = np.zeros((cells.n, store.width))
+        Y = None if targets is None else targets.matrix(store)
+        start = 0
+        while start < cells.n:
+            found = parse(store, cells, start, since, self._limits(), self.strict, journal)
+            stop = start + len(found.codes)
+            if journal is not None:
+                journal.save(found.codes)
+            here = slice(start, stop)
+            self._run(store, found, X[here], None if Y is None else Y[here], None if weight is None else weight[here])
+            store.t += stop - start
+            for source in found.retired:
+                store.retire(source)
+            if found.full is not None:
+                store.forget(found.full)
+            start = stop
+        return X
+
+    def _limits(self) -> int:
+        return int(self.max_categories)
+
+    def _run(
+        self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
+    ) -> None:
+        _passes()[self.engine](
+            found.numbers, found.since, store.moments, store.number_at, found.codes, store.counts, store.sums, store.place,
+            store.amount, store.mean_at, store.target, Y, weight, X, self.shrink, self.scale, learn,
+        )  # fmt: skip
+        for first, parts in found.cycles:
+            X[:, first : first + parts.shape[1]] = parts
+
+    def _grow(
+        self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None
+    ) -> dict[str, int]:
+        """Columns and labels that are new, in the order in which they appear; returns the first row of each column."""
+        if targets is not None and not store.task:
+            if journal is not None:
+                raise NeedsCopy
+            store.begin_target(targets.task)
+        events: list[tuple[int, int, str, str]] = []
+        for name, values in cells.others(store.by_name):
+            row = next((i for i, value in enumerate(values) if not is_missing(value)), None)
+            if row is not None:
+                events.append((row, 0, name, cells.hints.get(name) or kind_of(values[row])))
+        events = sorted(events, key=lambda event: event[0])  # within a row, the order of the columns
+        free = int(self.max_columns) - len(store.sources)
+        if len(events) > max(free, 0):
+            self._tell("many", f"more than max_columns={self.max_columns} columns have come: the others are left out")
+            events = events[: max(free, 0)]
+        labels = [] if targets is None else [(row, 1, word, "") for row, word in targets.new_labels(store)]
+        if (events or labels) and journal is not None:
+            raise NeedsCopy
+        since = {}
+        for row, what, name, kind in sorted([*events, *labels], key=lambda event: event[:2]):
+            if what:
+                store.add_label(name)
+                continue
+            store.add(name, kind)
+            since[name] = row
+            if kind == "text":
+                self._tell(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+        return since
+
+    # ---------------------------------------------------------------- one dictionary at a time
+    def _learn_quickly(
+        self, store: Store, row: dict[Any, Any], y: Any, taken_back: bool
+    ) -> tuple[np.ndarray, Undo] | None:
+        """What :meth:`_learn` does, for a row with nothing new or odd about it; None for any other."""
+        if (y is None) == bool(store.task):
+            return None
+        Y = None
+        if y is not None:
+            Y = self._one_target(store, y)
+            if Y is None:
+                return None
+        found = parse_row(store, row)
+        if found is None:
+            return None
+        journal = Journal(store)
+        if taken_back:
+            journal.save(found.codes)
+        X = np.zeros((1, len(store.layout)))
+        self._run(store, found, X, Y, None)
+        store.t += 1
+        return X, journal.undo
+
+    def _one_target(self, store: Store, y: Any) -> np.ndarray | None:
+        """The target of one row, (1, T); None where it needs a closer look."""
+        if type(y) in (list, tuple, np.ndarray):
+            if len(y) != 1:
+                return None
+            y = y[0]
+        if store.task == "number":
+            quick = type(y) in (float, int, np.float64) and -LARGEST <= y <= LARGEST
+            return np.array([[y]], np.float64) if quick else None
+        try:
+            at = store.labels.index(label_word(y.item() if isinstance(y, np.generic) else y))
+        except ValueError:
+            return None
+        Y = np.zeros((1, store.means))
+        if at:
+            Y[0, at - 1] = 1.0
+        return Y
+
+    # ---------------------------------------------------------------- encoding only
+    def _encode(self, rows: Any) -> np.ndarray:
+        store = self._learned()
+        if type(rows) is dict:
+            found = parse_row(store, rows)
+            if found is not None:
+                X = np.zeros((1, store.width))
+                self._run(store, found, X, None, None, learn=False)
+                return X
+        cells = cells_of(rows)
+        self._compare(store, cells)
+        return self._look(store, cells)
+
+    def _look(self, store: Store, cells: Cells) -> np.ndarray:
+        """Rows as if each came next; the store is left as it is."""
+        X = np.zeros((cells.n, store.width))
+        if not cells.n:
+            return X
+        journal = Journal(store)
+        try:
+            found = parse(store, cells, 0, {}, None, self.strict, journal)
+            self._run(store, found, X, None, None, learn=False)
+        finally:
+            journal.undo()
+        return X
+
+    def _compare(self, store: Store, cells: Cells) -> None:
+        """Say once that columns are not there, or are not known."""
+        strange = [name for name, _ in cells.others(store.by_name)]
+        if strange:
+            names = list(store.by_name)
+            self._tell("strange", f"columns that were never learned are left out: {_some(strange, names)}")
+        if type(cells) is Cells and cells.n:
+            absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
+            if absent:
+                self._tell("absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}")
+
+    def _tell(self, what: str, text: str) -> None:
+        """A warning, once for each matter."""
+        told = self.__dict__.setdefault("_told", set())
+        if what not in told:
+            told.add(what)
+            warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _mean_tail(store: Store, source: Source, index: int) -> str:
+    """The label is named where there are more than two."""
+    return f":mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ":mean"
+
+
+def _slot_tail(store: Store, source: Source, index: int) -> str:
+    """The category that has the slot, or the number of the slot while there is none."""
+    owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
+    return f"={owners[index]}" if index < source.table.own else f"#{index}"  # type: ignore[union-attr]
+
+
+_TAILS: dict[int, Callable[[Store, Source, int], str]] = {
+    VALUE: lambda store, source, index: "",
+    GAP: lambda store, source, index: ":missing",
+    MEAN: _mean_tail,
+    SLOT: _slot_tail,
+    CYCLE: lambda store, source, index: f":{CYCLES[index]}",
+}
+
+
+def _some(names: list[str], known: list[str] | None = None) -> str:
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    hint = did_you_mean(names[0], known) if known else ""
+    return f"{shown} ({hint.rstrip(': ')})" if hint else shown
+
+
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    try:
+        weight = np.ascontiguousarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold numbers") from None
+    if weight.ndim == 0:
+        weight = np.full(n, weight)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must hold one weight for each of the {n} rows, got shape {weight.shape}")
+    if not ((weight >= 0) & (weight <= LARGEST)).all():
+        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
+    return weight
+
+
+@functools.cache
+def _passes() -> dict[str, Any]:
+    """The pass over the rows, by engine."""
+    native = columns_pass
+    if engines.has_native():
+        from .. import _core
+
+        native = _core.columns_pass
+    return {"auto": native, "native": native, "python": columns_pass}

@@ -1,0 +1,378 @@
+"""Files of rows as they come: tables of text, JSON lines, Parquet and Arrow, as streams of cells and targets.
+
+They read what the readers of :mod:`kernelstream.streams` read, but leave the cells as they are: words, gaps and all. A
+row with fewer fields than columns is filled up with gaps, surplus fields are dropped; a row without a target is bad.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..streams._base import BLOCK, Block, Position, Stream
+from ..streams._bytes import Text, name_of
+from ..streams._open import _BY_NAME as _NAMES
+from ..streams._open import _suffix, _told
+from ..streams.csv import CSV, is_number
+from ..streams.tables import Arrow
+from .kinds import is_missing, number
+from .sources import Cells, Records, cells_of
+
+MIXED = True  # what these streams give are cells, not numbers
+
+
+class CellsCSV(CSV):
+    """Rows of a delimited text, as they are.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    target : str, int or None
+        Column of y; None for rows without a target.
+    block : int, default=1024
+    ignore : list of str
+        Columns to leave out where they are there.
+    eager : bool
+        Give the rows that are there instead of waiting for a whole block, for pipes.
+    header, delimiter, features, drop, labels, on_error
+        As for :class:`kernelstream.streams.CSV`.
+
+    Attributes
+    ----------
+    lines : list of int
+        Line of each row of the last block.
+    ragged : int
+        Rows with too few or too many fields so far.
+    """
+
+    mixed = MIXED
+
+    def __init__(
+        self,
+        source: Any,
+        target: Any = None,
+        block: int = BLOCK,
+        *,
+        header: bool | None = None,
+        delimiter: str | None = None,
+        features: Sequence[Any] | None = None,
+        drop: Sequence[Any] = (),
+        ignore: Sequence[str] = (),
+        labels: bool | None = None,
+        on_error: str = "skip",
+        eager: bool = False,
+    ):
+        super().__init__(
+            source, target, block, header=header, delimiter=delimiter, features=features, drop=drop, labels=labels,
+            on_error=on_error,
+        )  # fmt: skip
+        self.used = [j for j in self.columns.features if self.columns.names[j] not in ignore]
+        self.feature_names = [self.columns.names[j] for j in self.used]
+        self.n_features = len(self.used)
+        self.eager, self.ragged = eager, 0
+        self.lines: list[int] = []
+
+    def _next(self, n: int) -> Block | None:
+        target, width = self.columns.target, len(self.columns.names)
+        if self.labels is None and target is not None:
+            self.labels = not self._first_target_is_number()
+        rows: list[list[str]] = []
+        self.lines = []
+        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
+        while len(rows) < n and not (self.eager and rows and not self.text.has_line):
+            line = self.text.line + 1
+            try:
+                fields = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                self._bad(line, str(error))
+                continue
+            if len(fields) < 2 and not (fields and fields[0].strip()):
+                continue
+            if len(fields) != width:
+                if self.on_error == "raise":
+                    self._bad(line, self._reason(0, len(fields), fields))
+                self.ragged += 1
+                fields = fields[:width] + [""] * (width - len(fields))
+            if target is not None and not self._has_target(fields[target], line):
+                continue
+            rows.append(fields)
+            self.lines.append(line)
+        if not rows:
+            return None
+        columns = list(zip(*rows, strict=True))
+        cells = Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
+        if target is None:
+            return cells, None
+        texts = [text.strip() for text in columns[target]]
+        return cells, np.array(texts, dtype=str) if self.labels else np.array(list(map(float, texts)))
+
+    def _has_target(self, field: str, line: int) -> bool:
+        """Whether a row has a target that can be used; it is a bad row otherwise."""
+        name = self.columns.names[self.columns.target or 0]
+        if is_missing(field):
+            self._bad(line, f"column {name!r} (the target) is missing")
+            return False
+        if not self.labels and not (is_number(field.strip()) and number(field) is not None):
+            self._bad(line, f"column {name!r} (the target): {field[:40]!r} is not a number")
+            return False
+        return True
+
+    def sample(self, size: int = 1 << 16) -> Cells:
+        """The first rows, without reading them: as many whole lines as so many bytes hold."""
+        content = self.text.look(size)
+        text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
+        width, rows = len(self.columns.names), []
+        lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
+        try:
+            for fields in csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True):
+                if len(fields) == width:
+                    rows.append(fields)
+        except csv.Error:
+            pass
+        columns = list(zip(*rows, strict=True)) or [()] * width
+        return Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
+
+
+class JSONLines(Stream):
+    """Rows of a text with one JSON object on each line.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    target : str or None
+        Key of y; None for rows without a target.
+    block : int, default=1024
+    features, drop, ignore : list of str, optional
+        Keys to use, or to leave out.
+    labels : bool, optional
+        Whether targets are labels; by default they are if the first one is no number.
+    eager : bool
+        Give the rows that are there instead of waiting for a whole block, for pipes.
+    on_error : {"raise", "skip", "log"}
+        What to do about a line that is no JSON object, or has no target.
+    """
+
+    mixed = MIXED
+
+    def __init__(
+        self,
+        source: Any,
+        target: str | None = None,
+        block: int = BLOCK,
+        *,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        labels: bool | None = None,
+        on_error: str = "skip",
+        eager: bool = False,
+    ):
+        self.text = source if isinstance(source, Text) else Text(source)
+        super().__init__(self.text.bytes.name, block, on_error)
+        self.target, self.labels, self.eager = target, labels, eager
+        self.features = None if features is None else set(features)
+        self.left_out = {*drop, *ignore, *([] if target is None else [target])}
+        self.lines: list[int] = []
+        self.ragged = 0
+        self.columns = None  # nothing is known of them beforehand
+
+    def _next(self, n: int) -> Block | None:
+        rows: list[dict[str, Any]] = []
+        y: list[Any] = []
+        self.lines = []
+        while len(rows) < n and not (self.eager and rows and not self.text.has_line):
+            line = self.text.line + 1
+            content = self.text.readline()
+            if not content:
+                break
+            if not content.strip():
+                continue
+            row = self._object(content, line)
+            if row is None:
+                continue
+            if self.target is not None:
+                goal = row.get(self.target)
+                if not self._has_target(goal, line):
+                    continue
+                y.append(str(goal) if self.labels else float(goal))  # type: ignore[arg-type]
+            rows.append(self._kept(row))
+            self.lines.append(line)
+        if not rows:
+            return None
+        return Records(rows), None if self.target is None else np.array(y)
+
+    def _object(self, content: bytes, line: int) -> dict[str, Any] | None:
+        try:
+            row = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            self._bad(line, f"this is no JSON ({error})")
+            return None
+        if not isinstance(row, dict):
+            self._bad(line, f"a JSON object is expected, this is {content[:40].decode('utf-8', 'replace')!r}")
+            return None
+        return row
+
+    def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
+        names = row.keys() - self.left_out if self.features is None else row.keys() & self.features - self.left_out
+        return {name: value for name, value in row.items() if name in names}
+
+    def _has_target(self, goal: Any, line: int) -> bool:
+        if is_missing(goal) or isinstance(goal, (dict, list)):
+            self._bad(line, f"{self.target!r} (the target) is missing")
+            return False
+        plain = not isinstance(goal, (bool, str)) and number(goal) is not None
+        if self.labels is None:
+            self.labels = not plain
+        if not self.labels and not plain:
+            self._bad(line, f"{self.target!r} (the target): {str(goal)[:40]!r} is not a number")
+            return False
+        return True
+
+    def sample(self, size: int = 1 << 16) -> Records:
+        """The first rows, without reading them."""
+        content = self.text.look(size)
+        rows = []
+        for line in content[: content.rfind(b"\n") + 1].splitlines() or [content]:
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict):
+                rows.append(self._kept(row))
+        return Records(rows)
+
+    def _where(self) -> Position:
+        return {**self.text.where(), "labels": self.labels}
+
+    def _seek(self, position: Position) -> None:
+        self.text.seek(position)
+        self.labels = position["labels"]
+
+    @property
+    def fraction(self) -> float | None:
+        return self.text.bytes.fraction
+
+    def close(self) -> None:
+        self.text.bytes.close()
+
+
+class CellsArrow(Arrow):
+    """Rows of a Parquet, Feather or Arrow file, as they are; see :class:`kernelstream.streams.Arrow`."""
+
+    mixed = MIXED
+
+    def __init__(
+        self, source: Any, target: Any = None, block: int = BLOCK, *, ignore: Sequence[str] = (), on_error: str = "skip",
+        eager: bool = False, **options: Any,
+    ):  # fmt: skip
+        super().__init__(source, target, block, on_error=on_error, **options)
+        self.used = [self.columns.names[j] for j in self.columns.features if self.columns.names[j] not in ignore]
+        self.feature_names, self.n_features = self.used, len(self.used)
+        self.lines: list[int] = []
+        self.ragged = 0
+
+    def _next(self, n: int) -> Block | None:
+        parts: list[tuple[Cells, Any]] = []
+        wanted, self.lines = n, []
+        while wanted:
+            if self.piece is None:
+                if self.pieces is None:
+                    self.pieces = self._pieces(self.at)
+                self.piece = next(self.pieces, None)
+                if self.piece is None:
+                    break
+            size = min(wanted, self._length(self.piece))
+            taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
+            self.piece = self._slice(self.piece, size, left) if left else None
+            cells, y, lines = self._usable(taken, size)
+            self.at += size
+            if cells.n:
+                parts.append((cells, y))
+                self.lines += lines
+                wanted -= cells.n
+        if not parts:
+            return None
+        merged = {name: [v for cells, _ in parts for v in _listed(cells.get(name))] for name in self.used}
+        y = None if self.columns.target is None else np.concatenate([y for _, y in parts])
+        return Cells(merged, n - wanted, parts[0][0].hints), y
+
+    def _usable(self, taken: Any, size: int) -> tuple[Cells, Any, list[int]]:
+        cells = cells_of(taken)
+        lines = list(range(self.at + 1, self.at + size + 1))
+        cells = Cells({name: cells.get(name) for name in self.used}, size, cells.hints)
+        if self.columns.target is None:
+            return cells, None, lines
+        y = self._column(taken, self.columns.target)
+        missing = np.isnan(y) if y.dtype.kind == "f" else np.array([text is None for text in y])
+        for row in np.flatnonzero(missing).tolist():
+            self._bad(self.at + row + 1, f"column {self.columns.names[self.columns.target]!r} (the target) is missing")
+        good = np.flatnonzero(~missing)
+        y = y[good] if y.dtype.kind == "f" else np.array(y[good].tolist(), dtype=str)
+        return cells.part(good), y, [lines[i] for i in good.tolist()]
+
+    def sample(self, size: int = 1 << 16) -> Cells:
+        """The first rows, without reading them."""
+        first = next(self._pieces(0), None)
+        if first is None:
+            return Cells({}, 0)
+        cells = cells_of(first.slice(0, 1000))
+        return Cells({name: cells.get(name) for name in self.used}, cells.n, cells.hints)
+
+
+FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsArrow}
+_BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+def told(name: str, first: bytes) -> str | None:
+    """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
+    suffix = _suffix(name)
+    if suffix in _BY_NAME or suffix in _NAMES:
+        found = _BY_NAME.get(suffix) or _NAMES[suffix]
+    elif first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        found = "jsonl"
+    else:
+        found = _told(first, name)
+    return found if found in FORMATS else None
+
+
+def open_rows(source: Any, target: Any = None, format: str | None = None, **options: Any) -> Stream:
+    """Open a file or a pipe of rows as they come: a stream of blocks (cells, y) for :class:`StreamPipeline`.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    target : str, int or None
+        Column of y.
+    format : {"csv", "jsonl", "arrow"}, optional
+        By default it is told by the name, then by the first bytes.
+    **options
+        Of the reader: see :class:`CellsCSV`, :class:`JSONLines`, :class:`CellsArrow`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from kernelstream.columns import open_rows
+    >>> cells, y = open_rows(io.BytesIO(b'{"a": 1, "b": "x", "y": 2.5}\\n'), "y").read()
+    >>> cells.get("b"), y.tolist()
+    (['x'], [2.5])
+    """
+    if format is None:
+        name = name_of(source)
+        if _suffix(name) in _NAMES or _suffix(name) in _BY_NAME:
+            format = told(name, b"")
+        else:
+            source = source if isinstance(source, Text) else Text(source)
+            format = told(name, source.peek())
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    return FORMATS[format](source, target, **options)
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind != "M" else list(values)

@@ -1,0 +1,45 @@
+"""Cells of a column of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .kinds import LARGEST, number
+
+_PLAIN = {float, int, bool, type(None)}
+
+
+def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
+    """Cells as float64 (n,), NaN where one is missing or wrong; and the rows of those that are wrong.
+
+    >>> numbers([1, "2.5", None, "abc"])
+    (array([1. , 2.5, nan, nan]), [3])
+    """
+    x = _quick(values)
+    if x is not None and not (np.abs(x) > LARGEST).any():
+        return x, []
+    x = np.empty(len(values))
+    wrong = []
+    for i, value in enumerate(values):
+        found = number(value)
+        if found is None:
+            wrong.append(i)
+        x[i] = np.nan if found is None else found
+    return x, wrong
+
+
+def _quick(values: Any) -> np.ndarray | None:
+    """Cells as numbers where all of them are plain; None where they need a closer look."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64) if values.dtype.kind in "fiub" else None
+    types = set(map(type, values))
+    try:
+        if types <= _PLAIN:
+            return np.array(values, np.float64)
+        if types == {str}:
+            return np.array(list(map(float, values)))
+    except (ValueError, OverflowError):
+        pass
+    return None

@@ -1,0 +1,187 @@
+"""Rows as they come, seen as named columns: dictionaries, data frames, arrays of objects, arrays of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+Values = Any  # of a column: a list, or an array of numbers, truth values or dates
+
+
+class Cells:
+    """Rows by column; ``columns`` are names and the cells of each, all of the same length.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    by_name : bool
+        Whether the names came with the rows, rather than from the places of the columns.
+    hints : dict
+        Kinds that the type of a column settles.
+    """
+
+    by_name = True
+
+    def __init__(self, columns: Mapping[str, Values], n: int, hints: dict[str, str] | None = None):
+        self.columns, self.n, self.hints = columns, n, hints or {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, as of an array."""
+        return self.n, len(self.columns)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice) -> Cells:
+        """Some of the rows, by a slice."""
+        return self.part(np.arange(self.n)[rows])
+
+    def get(self, name: str) -> Values | None:
+        """The cells of a column, or None where there is none."""
+        return self.columns.get(name)
+
+    def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
+        """Columns with other names than the known ones."""
+        return ((name, values) for name, values in self.columns.items() if name not in known)
+
+    def part(self, rows: Any) -> Cells:
+        """Some of the rows, by an array of their numbers."""
+        taken = {name: _taken(values, rows) for name, values in self.columns.items()}
+        made = type(self)(taken, len(rows), self.hints)
+        made.by_name = self.by_name
+        return made
+
+
+class Records(Cells):
+    """Rows that are dictionaries."""
+
+    def __init__(self, rows: Sequence[Mapping[Any, Any]]):
+        super().__init__({}, len(rows))
+        for i, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise ValueError(f"row {i} is a {type(row).__name__}, where the others are dictionaries")
+        self.rows: Any = rows
+        if any(type(key) is not str for row in rows for key in row):
+            self.rows = [{str(key): value for key, value in row.items()} for row in rows]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, len({key for row in self.rows for key in row})
+
+    def get(self, name: str) -> list[Any]:
+        return [row.get(name) for row in self.rows]
+
+    def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+        names: dict[str, None] = {}
+        for row in self.rows:
+            if not row.keys() <= known.keys():
+                names |= dict.fromkeys(key for key in row if key not in known)
+        return ((name, self.get(name)) for name in names)
+
+    def part(self, rows: Any) -> Records:
+        return Records([self.rows[i] for i in rows])
+
+
+def cells_of(rows: Any) -> Cells:
+    """Rows of any kind by column; ValueError for what are no rows."""
+    if isinstance(rows, Cells):
+        return rows
+    if isinstance(rows, Mapping):
+        return Records([rows])
+    if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
+        return Records(rows)
+    if sp.issparse(rows):
+        return _of_array(rows.toarray())
+    if isinstance(rows, np.ndarray):
+        if rows.dtype.names:
+            return Cells({name: _plain(rows[name]) for name in rows.dtype.names}, len(rows))
+        return _of_array(rows)
+    if hasattr(rows, "columns") or hasattr(rows, "__dataframe__") or hasattr(rows, "__arrow_c_stream__"):
+        return _of_frame(rows)
+    if isinstance(rows, (list, tuple)):
+        if not rows:
+            return Cells({}, 0)
+        if isinstance(rows[0], (list, tuple, np.ndarray)):
+            if len({len(row) for row in rows}) > 1:
+                raise ValueError("rows of different lengths: give dictionaries, whose keys say what is where")
+            table = {f"x{j}": list(column) for j, column in enumerate(zip(*rows, strict=True))}
+            made = Cells(table, len(rows))
+            made.by_name = False
+            return made
+    raise ValueError(
+        f"rows must be a data frame, a dictionary, a list of dictionaries or an array (n, d), got {type(rows).__name__}"
+    )
+
+
+def is_plain(rows: Any) -> bool:
+    """Whether rows are an array of finite numbers, or a sparse one, which needs no encoder."""
+    if sp.issparse(rows):
+        return True
+    if isinstance(rows, np.ndarray):
+        return rows.dtype.kind in "iuf" and bool(np.isfinite(rows).all())
+    return type(rows).__module__.partition(".")[0] == "torch"
+
+
+def _of_array(rows: np.ndarray) -> Cells:
+    if rows.ndim != 2:
+        raise ValueError(f"rows must have two dimensions, got an array of {rows.ndim}: one row is array.reshape(1, -1)")
+    made = Cells({f"x{j}": _plain(rows[:, j]) for j in range(rows.shape[1])}, len(rows))
+    made.by_name = False
+    return made
+
+
+def _of_frame(frame: Any) -> Cells:
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return _of_pandas(frame)
+    if type(frame).__name__ == "RecordBatch":
+        import pyarrow
+
+        frame = pyarrow.Table.from_batches([frame])
+    try:
+        import narwhals
+    except ImportError:
+        raise ImportError("pip install 'kernelstream[frames]' to read data frames") from None
+    try:
+        table = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise ValueError(f"rows must be a data frame, dictionaries or an array, got {type(frame).__name__}") from None
+    columns, hints = {}, {}
+    for name in table.columns:
+        series = table[name]
+        if series.dtype in (narwhals.Categorical, narwhals.Enum):
+            hints[str(name)] = "category"
+        plain = series.dtype.is_numeric() and not series.is_null().any()
+        columns[str(name)] = _plain(series.to_numpy()) if plain else series.to_list()
+    return Cells(columns, len(table), hints)
+
+
+def _of_pandas(frame: Any) -> Cells:
+    columns, hints = {}, {}
+    for j, label in enumerate(frame.columns):
+        name, series = str(label), frame.iloc[:, j]
+        if name in columns:
+            raise ValueError(f"the data frame has more than one column named {name!r}")
+        if isinstance(series.dtype, np.dtype):
+            columns[name] = _plain(series.to_numpy())
+        elif series.dtype.name == "category":
+            hints[name] = "category"
+            columns[name] = series.tolist()
+        elif getattr(series.dtype, "kind", "O") in "iuf":
+            columns[name] = series.to_numpy(np.float64, na_value=np.nan)
+        else:
+            columns[name] = series.tolist()
+    return Cells(columns, len(frame), hints)
+
+
+def _plain(column: np.ndarray) -> Values:
+    """An array of numbers or dates as it is, anything else as a list."""
+    return column if column.dtype.kind in "fiuM" else column.tolist()
+
+
+def _taken(values: Values, rows: Any) -> Values:
+    return values[rows] if isinstance(values, np.ndarray) else [values[i] for i in rows]

@@ -1,0 +1,269 @@
+"""An encoder in front of an estimator, as one estimator that learns rows as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+
+from .._turns import Turns, in_turn
+from .encoder import Columns
+
+State = dict[str, Any]
+_PARTS = ("columns", "model")
+
+
+def _model_has(name: str) -> Any:
+    def check(self: StreamPipeline) -> bool:
+        getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
+        return True
+
+    return available_if(check)
+
+
+class StreamPipeline(BaseEstimator):
+    """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
+
+    A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
+
+    Parameters
+    ----------
+    columns : Columns
+        The encoder; a copy of it learns.
+    model : estimator
+        Any classifier, regressor or detector of novelties of this library; a copy of it learns. The encoder scales the
+        numbers: ``standardize=True`` is not needed.
+    room : int, default=0
+        Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models that
+        cannot be widened need it.
+
+    Examples
+    --------
+    >>> from kernelstream import FeatureClassifier
+    >>> from kernelstream.columns import Columns, make_stream
+    >>> model = make_stream(Columns(), FeatureClassifier(loss="logistic", random_state=0))
+    >>> rows = [{"town": "Rome" if i % 3 else "Oslo", "month": i % 12} for i in range(300)]
+    >>> y = ["warm" if row["town"] == "Rome" else "cold" for row in rows]
+    >>> scores = model.learn(rows, y)
+    >>> model.predict([{"town": "Oslo", "month": 6}, {"town": "Rome"}]).tolist()
+    ['cold', 'warm']
+    """
+
+    _turns: Turns
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
+
+    def __init__(self, columns: Any = None, model: Any = None, room: int = 0):
+        self.columns = columns
+        self.model = model
+        self.room = room
+
+    # ---------------------------------------------------------------- learning
+    @_model_has("learn")
+    @in_turn
+    def learn(self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the scores held before each update; see the model's ``learn``.
+
+        Parameters
+        ----------
+        rows : data frame, dictionary, list of dictionaries, or array (n, d)
+        y : (n,) array, or the target of a single dictionary
+        classes : array, optional
+            All labels that can occur.
+        sample_weight : (n,) array, optional
+        """
+        return self._learn("learn", rows, y, classes, sample_weight)
+
+    @_model_has("partial_fit")
+    @in_turn
+    def partial_fit(self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> StreamPipeline:
+        """Learn the rows in order; see :meth:`learn`."""
+        self._learn("partial_fit", rows, y, classes, sample_weight)
+        return self
+
+    @in_turn
+    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:
+        """Forget everything, then learn the rows: the encoder in their order, the model as its ``fit`` does.
+
+        ``options`` are those of the model's ``fit``.
+        """
+        columns, model = self._fresh()
+        X, _ = columns._learn(rows, y, sample_weight, self._task(model))
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight
+        model.fit(self._padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
+        self.columns_, self.model_ = columns, model
+        return self
+
+    def _learn(self, method: str, rows: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        started = "model_" in self.__dict__
+        columns, model = (self.columns_, self.model_) if started else self._fresh()
+        options = {"classes": classes, "sample_weight": sample_weight}
+        options = {name: value for name, value in options.items() if value is not None}
+        X, undo = columns._learn(rows, y, sample_weight, self._task(model))
+        before = getattr(model, "state_", None)
+        try:
+            width = getattr(model, "n_features_in_", None)
+            if width is None:
+                X = self._padded(X, self._first_width(X))
+            elif X.shape[1] > width:
+                self._widen(model, X.shape[1])
+            else:
+                X = self._padded(X, width)
+            if y is not None and np.ndim(y) == 0:
+                y = np.array([y])
+            answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
+        except BaseException:
+            undo()
+            if before is not None and getattr(model, "state_", None) is not before:
+                model.state_ = before
+            raise
+        self.columns_, self.model_ = columns, model
+        return answer
+
+    def _fresh(self) -> tuple[Columns, Any]:
+        columns = Columns() if self.columns is None else self.columns
+        if not isinstance(columns, Columns):
+            raise ValueError(f"columns must be a Columns, got {columns!r}")
+        if self.model is None or not hasattr(self.model, "fit"):
+            raise ValueError(f"model must be an estimator, got {self.model!r}")
+        if isinstance(self.room, bool) or not isinstance(self.room, (int, np.integer)) or self.room < 0:
+            raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
+        return clone(columns), clone(self.model)
+
+    def _first_width(self, X: np.ndarray) -> int:
+        return max(1, X.shape[1]) + int(self.room)
+
+    @staticmethod
+    def _task(model: Any) -> str:
+        return "label" if is_classifier(model) else "number"
+
+    def _widen(self, model: Any, width: int) -> None:
+        name = type(model).__name__
+        if not hasattr(model, "widen"):
+            raise ValueError(f"the rows have new columns, and {name} cannot be widened: make_stream(..., room=100)")
+        try:
+            model.widen(width)
+        except ValueError as error:
+            raise ValueError(
+                f"the rows have new columns: {error}. make_stream(..., room={max(100, width)}) keeps some free"
+            ) from None
+
+    @staticmethod
+    def _padded(X: np.ndarray, width: int) -> np.ndarray:
+        return X if X.shape[1] == width else np.pad(X, ((0, 0), (0, width - X.shape[1])))
+
+    # ---------------------------------------------------------------- answers
+    def _encoded(self, rows: Any) -> np.ndarray:
+        columns, model = self._learned()
+        return self._padded(columns._encode(rows), model.n_features_in_)
+
+    def _learned(self) -> tuple[Columns, Any]:
+        if "model_" not in self.__dict__:
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn")
+        return self.columns_, self.model_
+
+    @_model_has("predict")
+    @in_turn
+    def predict(self, rows: Any) -> np.ndarray:
+        """Predicted labels or numbers, (n,)."""
+        return self._learned()[1].predict(self._encoded(rows))
+
+    @_model_has("predict_proba")
+    @in_turn
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Class probabilities, (n, n_classes)."""
+        return self._learned()[1].predict_proba(self._encoded(rows))
+
+    @_model_has("decision_function")
+    @in_turn
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Scores of the model."""
+        return self._learned()[1].decision_function(self._encoded(rows))
+
+    @in_turn
+    def score(self, rows: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier, share of variance explained (R²) of a regressor."""
+        return self._learned()[1].score(self._encoded(rows), y, sample_weight=sample_weight)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels known so far, sorted."""
+        return self._learned()[1].classes_
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the model."""
+        return self.__dict__.get("model_", self.model).loss
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that the model sees."""
+        return self._learned()[0].get_feature_names_out()
+
+    # ---------------------------------------------------------------- as one estimator
+    @property
+    @in_turn
+    def state_(self) -> State:
+        """Everything that was learned: the states of both, under names that begin with theirs."""
+        if "model_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        states = {"columns": self.columns_.state_, "model": self.model_.state_}
+        return {f"{part}:{name}": value for part in _PARTS for name, value in states[part].items()}
+
+    @state_.setter
+    @in_turn
+    def state_(self, state: State) -> None:
+        columns, model = self._fresh()
+        for part, made in (("columns", columns), ("model", model)):
+            prefix = f"{part}:"
+            made.state_ = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+        strange = [name for name in state if not name.startswith(tuple(f"{part}:" for part in _PARTS))]
+        if strange:
+            raise ValueError(f"state_ has entries that do not belong there: {strange[0]!r}")
+        self.columns_, self.model_ = columns, model
+
+    def _check_state(self) -> None:
+        """Raise ValueError when the states do not fit the parameters, themselves or each other."""
+        columns, model = self._learned()
+        model._check_state()
+        if columns.width_ > model.n_features_in_:
+            raise ValueError(f"{columns.width_} columns for a model of {model.n_features_in_}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = getattr(self.model, "__sklearn_tags__", None)
+        if inner is not None:
+            own = inner()
+            tags.estimator_type = own.estimator_type
+            tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+            tags.target_tags = own.target_tags
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        with self._turns:
+            return {key: value for key, value in super().__getstate__().items() if key != "_turns"}
+
+
+def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:
+    """An encoder and an estimator as one that learns rows as they come: ``StreamPipeline(columns, model, room)``.
+
+    Parameters
+    ----------
+    columns : Columns
+    model : estimator
+    room : int, default=0
+        Columns kept free for later, for models that cannot be widened.
+    """
+    return StreamPipeline(columns, model, room)
+
+

@@ -1,0 +1,293 @@
+"""Words, dates and gaps on the command line: training, prediction row by row, and what is said about it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+from command_line import out, run
+from sklearn import metrics
+
+import kernelstream
+from kernelstream import streams
+from kernelstream.cli._scores import LabelScores, NumberScores
+from kernelstream.columns import CellsCSV, Columns, JSONLines, make_stream, open_rows
+from kernelstream.columns.guess import all_numbers, guess
+from kernelstream.testing.streaming import assert_same_state
+
+
+def flights(n, seed=0):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        town, hour = ["Rome", "Oslo", "New York, NY", 'The "Hague"'][rng.integers(4)], int(rng.integers(24))
+        late = (town == "Oslo") != (7 <= hour <= 9)
+        yield {
+            "id": f"f{i}",
+            "town": "" if rng.random() < 0.05 else town,
+            "hour": hour,
+            "temp": "" if rng.random() < 0.1 else round(float(rng.normal(15, 8)), 1),
+            "when": f"2024-{1 + i % 12:02d}-{1 + i % 28:02d} {hour:02d}:30",
+            "delayed": "yes" if late else "no",
+        }
+
+
+def write(path, rows, names=None):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names or list(rows[0]), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixed")
+    rows = list(flights(900))
+    write(folder / "flights.csv", rows[:700])
+    write(folder / "test.csv", rows[700:])
+    write(folder / "new.csv", rows[700:], ["when", "extra", "temp", "town", "id", "hour"])
+    with open(folder / "flights.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({k: v for k, v in row.items() if v != ""}) + "\n" for row in rows[:700])
+    train = ["train", folder / "flights.csv", "--target", "delayed", "--drop", "id", "--loss", "logistic", "-q"]
+    assert run(*train, "-m", folder / "m.ks") == 0
+    return folder
+
+
+def test_a_table_of_words_is_learned_as_it_is(home, capsys):
+    capsys.readouterr()
+    assert run("train", home / "flights.csv", "--target", "delayed", "--drop", "id", "-m", home / "x.ks") == 0
+    said = capsys.readouterr().err
+    for name, kind in (("town", "category"), ("hour", "integer"), ("temp", "number"), ("when", "date")):
+        assert f"  {name}  {kind}" in said
+    # the same as the library does with the same rows
+    cells = list(open_rows(home / "flights.csv", "delayed", drop=["id"]))
+    model = kernelstream.load(home / "m.ks")
+    same = make_stream(Columns(kinds=model.columns.kinds), model.model)
+    for rows, y in cells:
+        same.learn(rows, y)
+    assert_same_state(same.state_, model.state_, 0.0, "library")
+    assert model.score(cells[0][0], cells[0][1]) > 0.85
+
+
+def test_json_lines_are_read_as_tables_are(home, capsys):
+    train = ["train", home / "flights.jsonl", "--target", "delayed", "--drop", "id", "--loss", "logistic", "-q"]
+    assert run(*train, "-m", home / "j.ks") == 0
+    a, b = (out(capsys, "predict", home / name, home / "test.csv", "-q") for name in ("m.ks", "j.ks"))
+    same = np.mean(np.array(a.split()) == np.array(b.split()))
+    assert len(a.split()) == 200 and same > 0.95  # the kinds are told from other bytes, hence other columns
+
+
+def test_kinds_can_be_told(home, capsys):
+    columns = "hour=category,temp=ignore"
+    train = ["train", home / "flights.csv", "--target", "delayed", "--drop", "id", "--columns", columns, "-q"]
+    assert run(*train, "--drop", "when", "-m", home / "k.ks") == 0
+    assert kernelstream.load(home / "k.ks").columns_.kinds_ == {"town": "category", "hour": "category", "temp": "text"}
+    shown = out(capsys, "info", home / "k.ks")
+    assert "town (category), hour (category), temp (text)" in shown
+    assert json.loads(out(capsys, "info", home / "k.ks", "--json"))["columns"]["hour"] == "category"
+    for wrong, said in (("hour=categry", "kinds are"), ("hours=category", "did you mean 'hour'"), ("hour", "name=value")):
+        try:
+            code = run("train", home / "flights.csv", "--target", "delayed", "-m", home / "no.ks", "--columns", wrong)
+        except SystemExit as stop:
+            code = stop.code
+        assert code == 2
+        assert said in capsys.readouterr().err
+
+
+def test_wrong_cells_are_counted_with_their_line_or_errors(home, tmp_path, capsys):
+    rows = list(flights(300))
+    rows[120]["temp"] = rows[200]["temp"] = "abc"
+    write(tmp_path / "t.csv", rows)
+    train = ["train", tmp_path / "t.csv", "--target", "delayed", "--drop", "id", "-m", tmp_path / "t.ks", "--block", "64"]
+    capsys.readouterr()
+    assert run(*train) == 0
+    assert "column 'temp': 2 cells that are no number, taken as missing, the first in line 122" in capsys.readouterr().err
+    os.remove(tmp_path / "t.ks")
+    assert run(*train, "--strict") == 1
+    assert "column 'temp', row" in capsys.readouterr().err
+    assert not (tmp_path / "t.ks").exists()
+
+
+def test_predictions_have_a_line_for_each_row(home, tmp_path, capsys):
+    lines = out(capsys, "predict", home / "m.ks", home / "new.csv", "-q").splitlines()
+    truth = [row["delayed"] for row in list(flights(900))[700:]]
+    assert len(lines) == 200 and np.mean(np.array(lines) == truth) > 0.85
+    table = list(csv.DictReader(io.StringIO(out(capsys, "predict", home / "m.ks", home / "new.csv", "--csv", "--id", "id"))))
+    assert [row["id"] for row in table] == [f"f{i}" for i in range(700, 900)]
+    assert [row["prediction"] for row in table] == lines
+    for row in table:
+        assert float(row["p(no)"]) + float(row["p(yes)"]) == pytest.approx(1)
+        assert (float(row["p(yes)"]) >= 0.5) == (row["prediction"] == "yes")
+    # a model of numbers, and rows that it cannot read
+    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
+    (tmp_path / "bad.csv").write_text("id,a,b\nu,1,2\nv,,3\nw,x,5\nx,7,5\n")
+    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
+    lines = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "bad.csv", "--on-error", "skip", "-q").split("\n")
+    good = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "n.csv", "-q").split("\n")
+    assert [bool(line) for line in lines] == [True, False, False, True, False]
+    assert len(good) == 51
+    (tmp_path / "good.csv").write_text("id,a,b\nu,1,2\nx,7,5\n")
+    table = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "good.csv", "--id", "id").splitlines()
+    assert table == ["id,prediction", f"u,{lines[0]}", f"x,{lines[3]}"]
+
+
+class Fed:
+    """A pipe that brings the next piece once the last one has been answered."""
+
+    def __init__(self, pieces):
+        self.answered = threading.Semaphore(0)
+        self.late = False
+        read, self.write = os.pipe()
+        self.file = os.fdopen(read, "rb")
+        self.thread = threading.Thread(target=self._feed, args=(pieces,), daemon=True)
+        self.thread.start()
+
+    def _feed(self, pieces):
+        with os.fdopen(self.write, "wb", buffering=0) as file:
+            for piece, answers in pieces:
+                file.write(piece)
+                for _ in range(answers):
+                    self.late |= not self.answered.acquire(timeout=20)
+
+
+@pytest.mark.parametrize("kind", ["cells", "json", "csv", "libsvm"])
+def test_eager_streams_give_rows_as_they_come(kind):
+    texts = {
+        "cells": [(b"a,b\n", 0), (b"x,1\ny,2\n", 1), (b"z,", 0), (b"3\n", 1)],
+        "json": [(b'{"a": "x"}\n{"a": "y"}\n', 1), (b'{"a"', 0), (b': "z"}\n', 1)],
+        "csv": [(b"a,b\n1,2\n2,3\n", 1), (b"4,", 0), (b"5\n", 1)],
+        "libsvm": [(b"1 1:2\n1 1:3\n", 1), (b"0 2:", 0), (b"5\n", 1)],
+    }
+    fed = Fed(texts[kind])
+    makers = {"cells": CellsCSV, "json": JSONLines, "csv": streams.CSV, "libsvm": streams.LibSVM}
+    stream = makers[kind](fed.file)
+    stream.eager = True
+    rows = 0
+    for X, _ in stream:
+        rows += X.shape[0]
+        if rows in (2, 3):
+            fed.answered.release()
+    fed.thread.join(20)
+    assert rows == 3 and not fed.late
+
+
+def test_predict_answers_a_pipe_row_by_row(home, monkeypatch):
+    with open(home / "new.csv", "rb") as file:
+        header, first, second = file.readline(), file.readline(), file.readline()
+    fed = Fed([(header, 0), (first, 1), (second, 1)])
+
+    class Answers(io.StringIO):
+        def write(self, text):
+            for _ in range(text.count("\n")):
+                fed.answered.release()
+            return super().write(text)
+
+    written = Answers()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(fed.file))
+    monkeypatch.setattr(sys, "stdout", written)
+    monkeypatch.setattr(os, "isatty", lambda fd: False)
+    assert run("predict", home / "m.ks", "-", "-q") == 0
+    fed.thread.join(20)
+    assert len(written.getvalue().split()) == 2 and not fed.late
+
+
+def test_evaluation_shows_more_than_mistakes(home, capsys):
+    shown = json.loads(out(capsys, "evaluate", home / "test.csv", "--model", home / "m.ks", "--json"))
+    model = kernelstream.load(home / "m.ks")
+    rows, y = open_rows(home / "test.csv", "delayed", drop=["id"]).read()
+    p, said = model.predict_proba(rows)[:, 1], model.predict(rows)
+    truths = {
+        "accuracy": metrics.accuracy_score(y, said), "log_loss": metrics.log_loss(y, p),
+        "auc": metrics.roc_auc_score(y, p), "kappa": metrics.cohen_kappa_score(y, said),
+        "f1": metrics.f1_score(y, said, pos_label="yes"),
+    }  # fmt: skip
+    for name, value in truths.items():
+        assert shown[name] == pytest.approx(value, abs=1e-12), name
+    assert shown["confusion"] == {"labels": ["no", "yes"], "counts": metrics.confusion_matrix(y, said).tolist()}
+    assert "label \\ answer" in out(capsys, "evaluate", home / "test.csv", "--model", home / "m.ks")
+    text = out(capsys, "evaluate", home / "test.csv", "--target", "delayed", "--loss", "logistic", "-q")
+    assert all(word in text for word in ("log loss", "auc", "kappa", "f1", "label \\ answer"))
+
+
+def test_scores_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y, said = rng.integers(0, 12, 500), rng.integers(0, 12, 500)
+    tally = LabelScores()
+    for part in np.array_split(np.arange(500), 7):
+        tally.add(y[part], said[part])
+    found = tally.result()
+    assert found["kappa"] == pytest.approx(metrics.cohen_kappa_score(y, said))
+    assert found["f1"] == pytest.approx(metrics.f1_score(y, said, average="macro"))
+    labels, counts = tally.table()
+    assert labels == [str(i) for i in range(12)]
+    np.testing.assert_array_equal(counts, metrics.confusion_matrix(y, said))
+    p = rng.integers(0, 9, 500) / 8  # with ties
+    pair = LabelScores()
+    truth = y % 2
+    pair.add(truth, said % 2, np.where(truth == 1, p, 1 - p))
+    assert pair.result()["auc"] == pytest.approx(metrics.roc_auc_score(truth, p))
+    numbers = NumberScores()
+    for part in np.array_split(np.arange(500), 3):
+        numbers.add(y[part] * 1.0, p[part])
+    assert numbers.result()["r2"] == pytest.approx(metrics.r2_score(y, p))
+    assert numbers.result()["mae"] == pytest.approx(metrics.mean_absolute_error(y, p))
+
+
+def test_killed_and_resumed_runs_end_alike(home, tmp_path, capsys):
+    train = ["train", home / "flights.csv", "--target", "delayed", "--drop", "id", "-q", "--block", "100"]
+    assert run(*train, "-m", tmp_path / "whole.ks") == 0
+    part = [*train, "--checkpoint", tmp_path / "run", "--every", "100"]
+    assert run(*part, "--limit", "300") == 0
+    for path in sorted((tmp_path / "run").iterdir())[-1:]:
+        assert "300" in path.name
+    assert run(*part, "--resume", "-m", tmp_path / "resumed.ks") == 0
+    assert_same_state(*(kernelstream.load(tmp_path / f"{n}.ks").state_ for n in ("whole", "resumed")), 0.0, "resumed")
+    capsys.readouterr()
+    assert run("train", home / "test.csv", "--from", tmp_path / "whole.ks", "-m", tmp_path / "more.ks", "-q") == 0
+    assert kernelstream.load(tmp_path / "more.ks").columns_.state_["t"] == 900
+
+
+def test_numbers_only_are_read_as_ever(home, tmp_path, capsys):
+    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
+    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
+    assert isinstance(kernelstream.load(tmp_path / "n.ks"), kernelstream.FeatureRegressor)
+    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "--columns", "auto", "-m", tmp_path / "n.ks") == 0
+    assert kernelstream.load(tmp_path / "n.ks").columns_.kinds_ == {"a": "integer", "b": "integer"}
+
+
+def test_parquet_with_words(home, tmp_path, capsys):
+    import pandas as pd
+
+    frame = pd.read_csv(home / "flights.csv").drop(columns="id")
+    frame["when"] = pd.to_datetime(frame["when"])
+    frame.to_parquet(tmp_path / "f.parquet")
+    assert run("train", tmp_path / "f.parquet", "--target", "delayed", "-q", "-m", tmp_path / "p.ks") == 0
+    kinds = kernelstream.load(tmp_path / "p.ks").columns_.kinds_
+    assert kinds == {"town": "category", "hour": "integer", "temp": "number", "when": "date"}
+    assert len(out(capsys, "predict", tmp_path / "p.ks", tmp_path / "f.parquet", "-q").split()) == 700
+
+
+def test_kinds_are_those_of_most_cells():
+    text = "a,b,c,d,e,f\n" + "1,x,2024-01-01,,1.5,7\n2,1,?,,x,8\n3,y,2024-01-02,,2.5,9\n"
+    sample = CellsCSV(io.BytesIO(text.encode())).sample()
+    kinds = {"a": "integer", "b": "category", "c": "date", "e": "number", "f": "integer"}
+    assert guess(sample, list("abcdef")) == kinds
+    assert all_numbers(sample, ["a", "f"]) and not all_numbers(sample, ["e"]) and not all_numbers(sample, ["d"])
+
+
+def test_ragged_and_broken_lines():
+    text = b'a,b,y\n1,2,3\n1\n1,2,3,4\n"x, y",2,5\n,,\n1,2,word\n'
+    stream = CellsCSV(io.BytesIO(text), "y")
+    cells, y = stream.read()
+    assert cells.get("a") == ["1", "1", "x, y"] and y.tolist() == [3, 3, 5]
+    assert stream.lines == [2, 4, 5] and stream.skipped == 3 and stream.ragged == 2
+    lines = JSONLines(io.BytesIO(b'{"y": 1, "a": 2}\n[1]\n{\n{"a": 3}\n\n{"y": 2.5}\n'), "y")
+    rows, y = lines.read()
+    assert rows.rows == [{"a": 2}, {}] and y.tolist() == [1, 2.5] and lines.skipped == 3
+    with pytest.raises(streams.BadRowError, match="line 2"):
+        JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y", on_error="raise").read()

@@ -1,0 +1,389 @@
+"""The streaming encoder against naive formulas, under any split, from any container, and after any error."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from mixed_rows import naive_mean, naive_scaled, rows_and_targets
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import kernelstream
+from kernelstream import engine
+from kernelstream.columns import Columns
+from kernelstream.columns._store import Store
+from kernelstream.columns.dates import cycles, seconds
+from kernelstream.testing.streaming import assert_same_state
+
+ENGINES = ["python", *(["native"] if engine.has_native() else [])]
+ROWS, Y = rows_and_targets(300)
+
+
+def column(enc, X, name):
+    return X[:, enc.get_feature_names_out().tolist().index(name)]
+
+
+def same(a, b, bits):
+    if bits:
+        np.testing.assert_array_equal(a, b)
+    else:
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+# -------------------------------------------------------------------- the formulas
+@pytest.mark.parametrize("engine", ENGINES)
+def test_means_of_categories_know_only_rows_before(engine):
+    enc = Columns(engine=engine)
+    X = enc.learn_transform(ROWS, Y)
+    words = [row.get("town") if isinstance(row.get("town"), str) and row["town"] not in ("", "NA") else "" for row in ROWS]
+    truth = [naive_mean(words, Y, i) for i in range(len(ROWS))]
+    np.testing.assert_allclose(column(enc, X, "town:mean"), truth, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_targets_of_the_future_and_of_the_row_itself_change_nothing(engine):
+    for i in (1, 57, 299):
+        other = Y.copy()
+        other[i:] = 1e6
+        a, b = (Columns(engine=engine).learn_transform(ROWS, y)[: i + 1] for y in (Y, other))
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_are_scaled_by_the_numbers_so_far(engine):
+    x = np.random.default_rng(1).normal(3, 2, 60)
+    x[[4, 20, 21]] = np.nan
+    enc = Columns(engine=engine)
+    X = enc.learn_transform([{"x": v} for v in x])
+    truth = [0.0 if math.isnan(x[i]) else naive_scaled(x, i) for i in range(len(x))]
+    np.testing.assert_allclose(column(enc, X, "x"), truth, atol=1e-10)
+    np.testing.assert_array_equal(column(enc, X, "x:missing"), np.isnan(x))
+
+
+def test_unscaled_numbers_and_means_are_as_they_are():
+    y = [1.0, 0.0, 1.0, 1.0]
+    enc = Columns(scale=False, shrink=2.0)
+    X = enc.learn_transform([{"x": 2.5, "a": "u"}, {"x": None, "a": "u"}, {"x": 5.5, "a": "v"}, {"a": "u"}], y)
+    assert column(enc, X, "x").tolist() == [2.5, 2.5, 5.5, 4.0]  # gaps hold the running mean
+    means = [0, (1 + 2 * 1) / (1 + 2), (0 + 2 * 0.5) / 2, (1 + 2 * 2 / 3) / (2 + 2)]
+    np.testing.assert_allclose(column(enc, X, "a:mean"), means)
+
+
+def test_weights_count_as_repeated_rows_in_the_means():
+    rows, y = [{"a": w} for w in "uvuvuu"], [1.0, 2.0, 4.0, 0.0, 3.0, 1.0]
+    weight = [1, 2, 3, 1, 1, 1]
+    twice = [i for i, w in enumerate(weight) for _ in range(w)]
+    a, b = Columns(), Columns()
+    X = a.learn_transform(rows, y, weight)
+    Z = b.learn_transform([rows[i] for i in twice], [y[i] for i in twice])
+    first = [twice.index(i) for i in range(6)]
+    np.testing.assert_allclose(column(a, X, "a:mean"), column(b, Z, "a:mean")[first], atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_labels_have_a_mean_for_each_class_but_the_first(engine):
+    rng = np.random.default_rng(2)
+    rows = [{"a": "uvw"[rng.integers(3)]} for _ in range(120)]
+    y = np.array([["p", "q", "r"][min(2, "uvw".index(row["a"]) + rng.integers(2))] for row in rows])
+    y[:2] = ["q", "p"]
+    enc = Columns(engine=engine)
+    X = enc.learn_transform(rows, y)
+    for label in ("p", "r"):  # q came first
+        truth = [naive_mean([r["a"] for r in rows], y == label, i) for i in range(120)]
+        np.testing.assert_allclose(column(enc, X, f"a:mean({label})"), truth, atol=1e-10)
+
+
+def test_integers_come_both_ways_while_their_values_are_few():
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 24, 200)
+    y = np.where(hours % 2, 1.0, -1.0) + 0.1 * rng.normal(size=200)
+    enc = Columns()
+    X = enc.learn_transform([{"hour": int(h)} for h in hours], y)
+    truth = [naive_mean(hours.tolist(), y, i) for i in range(200)]
+    np.testing.assert_allclose(column(enc, X, "hour:mean"), truth, atol=1e-10)
+    many = Columns()
+    Z = many.learn_transform([{"n": i} for i in range(100)], np.arange(100.0))
+    assert (column(many, Z, "n:mean")[64:] == 0).all()  # the 65th value ends it
+    half = Columns()
+    Z = half.learn_transform([{"n": v} for v in (1, 2, 1, 2.5, 1, 2)], [1.0, 2, 3, 4, 5, 6])
+    assert column(half, Z, "n:mean")[2] != 0 and (column(half, Z, "n:mean")[3:] == 0).all()
+
+
+def test_the_first_categories_have_a_column_each_and_others_three_signs():
+    enc = Columns(one_hot=4)
+    X = enc.learn_transform([{"a": f"w{i}"} for i in range(40)])
+    slots = X[:, 1:]
+    np.testing.assert_array_equal(slots[:4], np.eye(4))
+    assert ((slots[4:] != 0).sum(axis=1) == 3).all()
+    np.testing.assert_allclose((slots**2).sum(axis=1), 1.0)
+    assert len(np.unique(slots[4:], axis=0)) > 15
+    assert enc.get_feature_names_out().tolist() == ["a:missing", "a=w0", "a=w1", "a=w2", "a=w3"]
+
+
+def test_dates_turn_with_day_week_and_year():
+    day = datetime.datetime(2023, 7, 2, 12)  # a Sunday, noon, half a year
+    s = seconds(day)
+    assert s == day.replace(tzinfo=datetime.timezone.utc).timestamp()
+    turn = cycles(np.array([s]))[0]
+    year = 2 * math.pi * 182.5 / 365
+    week = 2 * math.pi * 6.5 / 7
+    truth = [0, -1, math.sin(week), math.cos(week), math.sin(year), math.cos(year)]
+    np.testing.assert_allclose(turn, truth, atol=1e-9)
+    for text in ("2023-07-02 12:00", "2023-07-02T12:00:00Z", "2.7.2023 12:00", "20230702T120000", "2023/07/02 12:00:00.0"):
+        assert seconds(text) == s, text
+    assert all(math.isnan(seconds(text)) for text in ("2023-13-01", "20230702", "noon", "25:61"))
+
+
+# -------------------------------------------------------------------- splits, containers, files
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("task", ["number", "label"])
+def test_any_split_gives_the_same_numbers_and_state(engine, task):
+    rows, y = rows_and_targets(400, seed=3, towns=60)
+    rows = [{**row, "late": i} if i > 150 else row for i, row in enumerate(rows)]
+    y = y if task == "number" else np.array(["low", "mid", "high", "odd"])[np.minimum(np.arange(400) // 90, 3)]
+    options = {"engine": engine, "max_categories": 40}
+    whole = Columns(**options)
+    X = whole.learn_transform(rows, y)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        parts, start, enc = [], 0, Columns(**options)
+        while start < 400:
+            stop = min(400, start + int(rng.choice([1, 1, 2, 7, 60])))
+            part = rows[start] if stop == start + 1 and rng.random() < 0.7 else rows[start:stop]
+            parts.append(enc.learn_transform(part, y[start:stop]))
+            if rng.random() < 0.1:  # killed and resumed
+                file = io.BytesIO()
+                kernelstream.save(enc, file)
+                enc = kernelstream.load(file)
+            start = stop
+        wide = np.concatenate([np.pad(part, ((0, 0), (0, X.shape[1] - part.shape[1]))) for part in parts])
+        np.testing.assert_array_equal(wide, X)
+        assert_same_state(whole.state_, enc.state_, 0.0, "state")
+
+
+@pytest.mark.skipif(len(ENGINES) < 2, reason="needs the compiled core")
+def test_engines_agree():
+    rows, y = rows_and_targets(300, seed=5, towns=40)
+    encoders = [Columns(engine=engine) for engine in ENGINES]
+    a, b = (enc.learn_transform(rows, y) for enc in encoders)
+    np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    assert_same_state(encoders[0].state_, encoders[1].state_, 1e-12, "engines")
+
+
+def test_a_row_is_encoded_as_transform_would_have():
+    enc = Columns()
+    enc.learn_transform(ROWS[:100], Y[:100])
+    for i in range(100, 160):
+        before = enc.transform(ROWS[i : i + 1])
+        np.testing.assert_array_equal(before, enc.transform(ROWS[i]))
+        np.testing.assert_array_equal(before, enc.learn_transform(ROWS[i], Y[i]))
+
+
+def test_transform_changes_nothing_and_rows_do_not_see_each_other():
+    enc = Columns(one_hot=9).fit(ROWS, Y)
+    state = enc.state_
+    strange = [{"town": name} for name in ("new", "newer", "new", None)]
+    X = enc.transform(strange)
+    np.testing.assert_array_equal(X, np.concatenate([enc.transform(row) for row in strange]))
+    assert column(enc, X, "town:mean")[:3].tolist() == [0.0] * 3
+    assert_same_state(enc.state_, state, 0.0, "state")
+
+
+def test_rows_of_weight_zero_are_encoded_and_otherwise_absent():
+    weight = np.random.default_rng(0).integers(0, 2, 300).astype(float)
+    weight[0] = 1
+    a, b = Columns(), Columns()
+    X = a.learn_transform(ROWS, Y, weight)
+    keep = weight > 0
+    Z = b.learn_transform([row for row, k in zip(ROWS, keep, strict=True) if k], Y[keep])
+    np.testing.assert_array_equal(X[keep], Z)
+    assert_same_state(a.state_, b.state_, 0.0, "state")
+
+
+def frames(rows):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    names = ["town", "size", "hour", "open"]
+    clean = {name: [row.get(name) if row.get(name) not in ("", "NA") else None for row in rows] for name in names}
+    clean = {k: [None if v is None or v != v else v for v in values] for k, values in clean.items()}
+    frame = pd.DataFrame(clean)
+    yield "dictionaries", [{k: clean[k][i] for k in names} for i in range(len(rows))]
+    yield "pandas", frame
+    yield "nullable", frame.convert_dtypes()
+    yield "categorical", frame.assign(town=frame["town"].astype("category"))
+    yield "polars", pl.DataFrame(clean)
+    yield "pyarrow", pa.table(clean)
+    yield "batch", pa.table(clean).to_batches()[0]
+    yield "records", np.array([tuple(v[i] for v in clean.values()) for i in range(len(rows))], [(n, object) for n in names])
+
+
+def test_all_containers_give_the_same_numbers():
+    results = {name: Columns().learn_transform(frame, Y) for name, frame in frames(ROWS)}
+    for name, X in results.items():
+        np.testing.assert_array_equal(X, results["dictionaries"], err_msg=name)
+    plain = np.array([[row.get("size"), row["hour"]] for row in ROWS if isinstance(row.get("hour"), int)], dtype=object)
+    a, b, c = (Columns().learn_transform(rows) for rows in (plain, plain.tolist(), [tuple(row) for row in plain]))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(a, c)
+    numbers = np.random.default_rng(0).normal(size=(20, 2))
+    np.testing.assert_array_equal(Columns().learn_transform(numbers), Columns().learn_transform(numbers.tolist()))
+
+
+def test_columns_go_by_name_and_what_is_amiss_is_said_once():
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": ["u", "v", "u"], "b": [1.5, 2.5, 0.5]})
+    enc = Columns().fit(frame, [1.0, 2.0, 3.0])
+    X = enc.transform(frame)
+    np.testing.assert_array_equal(enc.transform(frame[["b", "a"]]), X)
+    with pytest.warns(UserWarning, match="never learned are left out: 'c'"):
+        np.testing.assert_array_equal(enc.transform(frame.assign(c=1)), X)
+    with pytest.warns(UserWarning, match="taken as missing: 'b'"):
+        gap = enc.transform(frame[["a"]])
+    assert (column(enc, gap, "b:missing") == 1).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        enc.transform(frame[["a"]].assign(c=1))
+
+
+def test_files_pickles_and_clones():
+    enc = Columns(kinds={"hour": "category"}, one_hot=5).fit(ROWS, Y)
+    file = io.BytesIO()
+    kernelstream.save(enc, file)
+    for made in (kernelstream.load(file), pickle.loads(pickle.dumps(enc))):
+        assert_same_state(made.state_, enc.state_, 0.0, "state")
+        np.testing.assert_array_equal(made.transform(ROWS), enc.transform(ROWS))
+        assert made.kinds_ == enc.kinds_
+    with pytest.raises(NotFittedError):
+        clone(enc).transform(ROWS)
+
+
+def test_words_of_any_script_survive_a_file():
+    words = ["", "naïve", "日本", "a\x00b\x00", "\ud800", "x" * 1000, "y" * 63 + "\n", '"', "{"]
+    enc = Columns(kinds={"w": "category"}).fit([{"w": word} for word in words * 2], np.arange(18.0))
+    file = io.BytesIO()
+    kernelstream.save(enc, file)
+    np.testing.assert_array_equal(kernelstream.load(file).transform([{"w": w} for w in words]), enc.transform([{"w": w} for w in words]))
+
+
+@pytest.mark.parametrize("name", ["names", "kinds", "layout", "moments", "words_ends", "counts", "table_sizes", "target"])
+def test_forged_states_are_refused(name):
+    enc = Columns().fit(ROWS, Y)
+    state = enc.state_
+    for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][..., :-1]}):
+        with pytest.raises(ValueError):
+            Columns().state_ = forged
+    bad = state["layout"].copy()
+    bad[0], bad[1] = bad[1], bad[1]
+    with pytest.raises(ValueError, match="layout"):
+        Columns().state_ = {**state, "layout": bad}
+
+
+# -------------------------------------------------------------------- limits
+def test_forgetting_keeps_the_heavy_ones():
+    rng = np.random.default_rng(0)
+    words = [f"often {i % 30}" if i % 3 else f"once {i}" for i in range(2000)]
+    enc = Columns(one_hot=4, max_categories=100)
+    enc.learn_transform([{"w": word} for word in words], rng.normal(size=2000))
+    kept = list(enc._store.sources[0].table.codes)
+    assert len(kept) <= 100
+    assert {f"often {i % 30}" for i in range(2000) if i % 3} <= set(kept)
+    assert "once 1998" in kept and "once 300" not in kept  # of the light ones the older went
+    assert enc._store.size <= 200
+
+
+def test_the_state_is_bounded_in_columns():
+    enc = Columns(max_columns=5)
+    with pytest.warns(UserWarning, match="max_columns=5"):
+        enc.learn_transform([{f"k{i}": 1.5} for i in range(20)])
+    assert list(enc.kinds_) == [f"k{i}" for i in range(5)]
+
+
+# -------------------------------------------------------------------- kinds and wrong cells
+def test_kinds_by_the_first_value_or_as_told():
+    rows = [
+        {"a": None, "b": "x", "c": 3, "d": 2.5, "e": "2024-01-01", "f": True, "g": "7.5", "i": datetime.date(2024, 1, 1)},
+        {"a": "late", "b": "y"},
+    ]
+    enc = Columns(kinds={"c": "category"}).fit(rows)
+    kinds = {"b": "category", "c": "category", "d": "number", "e": "date", "f": "category", "g": "number", "i": "date"}
+    assert enc.kinds_ == {**kinds, "a": "category"}
+    with pytest.warns(UserWarning, match="'t' holds texts or objects"):
+        assert Columns().fit([{"t": "word " * 50, "x": 1.5}]).kinds_ == {"t": "text", "x": "number"}
+    with pytest.raises(ValueError, match="did you mean 'category'"):
+        Columns(kinds={"a": "categry"}).fit(rows)
+
+
+def test_wrong_cells_are_missing_and_counted_or_errors():
+    rows = [{"x": 1.5}, {"x": "abc"}, {"x": "2.5"}, {"x": math.inf}, {"x": 10**400}, {"x": None}, {"x": [1]}]
+    enc = Columns()
+    X = enc.learn_transform(rows)
+    assert column(enc, X, "x:missing").tolist() == [0, 1, 0, 1, 1, 1, 1]
+    assert enc.wrong_ == {"x": (4, 2)}
+    strict = Columns(strict=True).fit(rows[:1])
+    state = strict.state_
+    with pytest.raises(ValueError, match=r"column 'x', row 2: 'abc' is no number"):
+        strict.partial_fit([rows[2], rows[1]])
+    assert_same_state(strict.state_, state, 0.0, "state")
+
+
+def test_refused_calls_leave_no_trace():
+    enc = Columns(max_categories=40).fit(ROWS, Y)
+    state = enc.state_
+    new = [{"town": "new", "extra": "e", "hour": 99.5}] * 3
+    for y, weight, what in (
+        ([1.0, 2.0, math.nan], None, "finite"),
+        ([1.0, 2.0], None, "one target"),
+        (["a", "b", "c"], None, "numbers"),
+        ([1.0, 2.0, 3.0], [1, -1, 1], "sample_weight"),
+        (None, None, "all calls"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            enc.learn_transform(new, y, weight)
+        assert_same_state(enc.state_, state, 0.0, "state")
+    for rows in (3, "abc", [[1, 2], [3]], np.zeros(3), [{"a": 1}, 3]):
+        with pytest.raises(ValueError):
+            enc.learn_transform(rows, [1.0])
+        assert_same_state(enc.state_, state, 0.0, "state")
+    for parameter, value in {"one_hot": -1, "shrink": 0, "target": "y", "max_categories": 3, "engine": "fast"}.items():
+        with pytest.raises(ValueError, match=parameter):
+            Columns(**{parameter: value}).fit(ROWS, Y)
+
+
+def test_take_back():
+    for n in (1, 1, 50):
+        enc = Columns(max_categories=34).fit(ROWS[:200], Y[:200])
+        state = enc.state_
+        rows = ROWS[200 : 200 + n] if n > 1 else ROWS[200]
+        for more in ({}, {"town": "new town"}, {"brand": "new column"}, {"hour": 0.5}):
+            part = [{**row, **more} for row in rows] if n > 1 else {**rows, **more}
+            _, undo = enc._learn(part, Y[200 : 200 + n] if n > 1 else Y[200], None)
+            undo()
+            assert_same_state(enc.state_, state, 0.0, "state")
+            assert isinstance(enc._store, Store)
+
+
+def test_set_output():
+    import pandas as pd
+
+    enc = Columns(one_hot=2).set_output(transform="pandas")
+    for made in (enc.fit_transform(ROWS[:9], Y[:9]), enc.learn_transform(ROWS[9:20], Y[9:20]), enc.transform(ROWS[:3])):
+        assert isinstance(made, pd.DataFrame)
+        assert list(made.columns) == list(enc.get_feature_names_out())
+
+
+def test_plain_rows_need_no_encoder():
+    import pandas as pd
+    import scipy.sparse as sp
+
+    assert Columns.is_plain(np.ones((2, 2))) and Columns.is_plain(sp.csr_array(np.eye(2)))
+    for rows in (np.array([[1, np.nan]]), np.array([["a"]]), [{"a": 1}], pd.DataFrame({"a": ["u"]})):
+        assert not Columns.is_plain(rows)
