@@ -15,6 +15,7 @@ void bind_philox(nb::module_& m);
 void bind_pool(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
+void bind_trust(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 
 NB_MODULE(_core, m) {
@@ -31,5 +32,6 @@ NB_MODULE(_core, m) {
     bind_pool(m);
     bind_rrf(m);
     bind_second_order(m);
+    bind_trust(m);
     bind_vecmath(m);
 }

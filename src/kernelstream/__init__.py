@@ -54,6 +54,7 @@ _MODULES = (
     "kernels",
     "losses",
     "model_io",
+    "monitor",
     "onnx",
     "plots",
     "random",
@@ -63,6 +64,7 @@ _MODULES = (
     "solvers",
     "streams",
     "testing",
+    "trust",
     "updates",
     "zoo",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument(
         "--curve", metavar="FILE", help="write the running error of a prequential run (CSV, or a picture by its suffix)"
     )
+    parser.add_argument(
+        "--monitor", action="store_true", help="say at which rows of a prequential run the loss or the inputs changed"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
     add_reading(parser)
@@ -47,6 +51,8 @@ def _held_out(args: argparse.Namespace) -> None:
 
     if args.curve:
         raise UsageError("--curve is for prequential runs: without --model")
+    if args.monitor:
+        raise UsageError("--monitor is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
     novelty = is_outlier_detector(est)
     stream = open_model_data(args, notes, needs_target=not novelty)
@@ -142,6 +148,11 @@ def _prequential(args: argparse.Namespace) -> None:
         raise ValueError(f"{stream.name} has no rows")
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
     est = build(args, task)
+    monitor = None
+    if args.monitor:
+        from ..monitor import Monitor
+
+        monitor = Monitor()
     result = prequential(
         est,
         _blocks(est, stream, task, args.task),
@@ -149,6 +160,7 @@ def _prequential(args: argparse.Namespace) -> None:
         name=args.algorithm,
         n_rows=stream.n_rows,
         progress=wants_bar(args),
+        monitor=monitor,
     )
     if args.curve:
         _write_curve(args.curve, result)
@@ -165,6 +177,8 @@ def _prequential(args: argparse.Namespace) -> None:
         "rows_per_second": result.rows_per_second,
         "model_bytes": result.model_bytes,
     }
+    if monitor is not None:
+        about["changes"] = [asdict(mark) for mark in result.marks]
     _show(args, about)
 
 
@@ -203,6 +217,8 @@ def _show(args: argparse.Namespace, result: dict[str, Any]) -> None:
         shown = f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
         if key == "model_bytes":
             shown = size_text(value)
+        if key == "changes":
+            shown = ", ".join(f"{mark['what']} at row {mark['row']:,}" for mark in value) or "none"
         print(f"{key.replace('_', ' '):16} {shown}")
 
 

@@ -34,6 +34,8 @@ from ._ranges import set_aside as set_aside
 from ._ranges import standardize as standardize
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
+from ._trust_python import calibrate as calibrate
+from ._trust_python import track as track
 from .philox import normals as normals
 
 NAME = "python"
