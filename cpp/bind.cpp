@@ -18,6 +18,7 @@ void bind_pool(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_stack(nb::module_& m);
+void bind_trust(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 void bind_window(nb::module_& m);
 
@@ -38,6 +39,7 @@ NB_MODULE(_core, m) {
     bind_rrf(m);
     bind_second_order(m);
     bind_stack(m);
+    bind_trust(m);
     bind_vecmath(m);
     bind_window(m);
 }

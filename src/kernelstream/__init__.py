@@ -62,6 +62,7 @@ _MODULES = (
     "kernels",
     "losses",
     "model_io",
+    "monitor",
     "onnx",
     "plots",
     "random",
@@ -71,6 +72,7 @@ _MODULES = (
     "solvers",
     "streams",
     "testing",
+    "trust",
     "updates",
     "zoo",
 )

@@ -78,7 +78,10 @@ def curves(
             raise ValueError(f"result {label!r} has no metric {metric!r}; it has {', '.join(result.curves)}")
         curve = result.curves[metric]
         rows, value = (curve.rows, curve.value) if windows is None else curve.windowed(windows)
-        ax.plot(rows, value, label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6)
+        colour = _COLOURS[number % len(_COLOURS)]
+        ax.plot(rows, value, label=label, color=colour, linewidth=1.6)
+        for i, mark in enumerate(result.marks):  # changes that a monitor has found
+            ax.axvline(mark.row, color=colour, linestyle=":", linewidth=1, label=None if i else f"{label}: change")
     _dress(ax, metric, windows, title)
     made: Any = ax.get_figure()
     if path is not None:

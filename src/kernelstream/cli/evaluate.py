@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument(
         "--curve", metavar="FILE", help="write the running error of a prequential run (CSV, or a picture by its suffix)"
     )
+    parser.add_argument(
+        "--monitor", action="store_true", help="say at which rows of a prequential run the loss or the inputs changed"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
     add_reading(parser)
@@ -51,6 +55,8 @@ def _held_out(args: argparse.Namespace) -> None:
 
     if args.curve:
         raise UsageError("--curve is for prequential runs: without --model")
+    if args.monitor:
+        raise UsageError("--monitor is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
     novelty = is_outlier_detector(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
@@ -110,6 +116,11 @@ def _prequential(args: argparse.Namespace) -> None:
     est = with_columns(build(args, task), stream, reading(args))
     tally: Any = NumberScores() if task == "regression" else LabelScores()
     sure = task != "regression" and hasattr(est, "predict_proba")
+    monitor = None
+    if args.monitor:
+        from ..monitor import Monitor
+
+        monitor = Monitor()
     result = prequential(
         est,
         _blocks(est, stream, task, args.task),
@@ -118,6 +129,7 @@ def _prequential(args: argparse.Namespace) -> None:
         name=args.algorithm,
         n_rows=stream.n_rows,
         progress=wants_bar(args),
+        monitor=monitor,
     )
     if args.curve:
         _write_curve(args.curve, result)
@@ -134,6 +146,8 @@ def _prequential(args: argparse.Namespace) -> None:
         "rows_per_second": result.rows_per_second,
         "model_bytes": result.model_bytes,
     }
+    if monitor is not None:
+        about["changes"] = [asdict(mark) for mark in result.marks]
     _show(args, about, None if task == "regression" else tally)
 
 
@@ -190,6 +204,8 @@ def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -
         shown = f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
         if key == "model_bytes":
             shown = size_text(value)
+        if key == "changes":
+            shown = ", ".join(f"{mark['what']} at row {mark['row']:,}" for mark in value) or "none"
         print(f"{key.replace('_', ' '):16} {shown}")
     if 0 < len(labels) <= MOST:
         rows = [[label, *(f"{count:,}" for count in line)] for label, line in zip(labels, counts.tolist(), strict=True)]

@@ -51,6 +51,7 @@ all_finite = _core.all_finite
 all_below = _core.all_below
 standardize = _core.standardize  # see the python engine
 taylor = _core.taylor  # see kernelstream.features.taylor.taylor
+calibrate, track = _core.calibrate, _core.track  # see the python engine
 
 
 def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

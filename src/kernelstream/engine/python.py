@@ -40,6 +40,8 @@ from ._ranges import standardize as standardize
 from ._rrf_python import rrf_finish as rrf_finish
 from ._rrf_python import rrf_pass as rrf_pass
 from ._stack_python import stack_pass as stack_pass
+from ._trust_python import calibrate as calibrate
+from ._trust_python import track as track
 from ._window_python import window_pass as window_pass
 from .philox import normals as normals
 

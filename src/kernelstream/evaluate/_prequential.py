@@ -14,6 +14,7 @@ from ..rows import canonical
 from ._metrics import Metric, choose
 from ._result import Recorder, Result, model_bytes
 from ._students import Answer, Fitter, Learner, Student, task_of
+from ._watch import Watch
 
 Block = tuple[Any, np.ndarray]
 
@@ -34,6 +35,7 @@ def prequential(
     n_rows: int | None = None,
     name: str | None = None,
     clock: Callable[[], float] | None = None,
+    monitor: Any = None,
 ) -> Result:
     """Predict each row, then learn it, over a whole stream.
 
@@ -69,6 +71,9 @@ def prequential(
         Label for tables and plots; the class name by default.
     clock : callable, optional
         What counts the ``seconds`` inside the estimator; ``time.process_time`` leaves out those of other programs.
+    monitor : :class:`~kernelstream.monitor.Monitor`, optional
+        Watches the rows and the losses (mistakes, or squared errors), each loss when its label has come; the changes it
+        marks are in the result, and its ``react`` is called at the end of the block in which one was found.
 
     Returns
     -------
@@ -100,8 +105,11 @@ def prequential(
     tally = _Tally(chosen, task, curve_points)
     label = name or type(est).__name__
     total = n_rows if total is None else total
+    watch = None if monitor is None else Watch(monitor, est, task, int(delay))
     with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
-        for answered in _late(student, _chain(first, blocks), int(delay)):
+        for X_block, *answered in _late(student, _chain(first, blocks), int(delay)):
+            if watch is not None:
+                watch.add(X_block, *answered)
             if not tally.add(*answered):
                 continue
             if callable(progress):
@@ -118,6 +126,7 @@ def prequential(
         metrics={metric.name: tally.value(metric) for metric in chosen},
         curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in chosen},
         mistakes=round(tally.recorders["mistake_rate"].sum) if task == "classification" else None,
+        marks=() if watch is None else tuple(watch.marks),
     )
 
 
@@ -129,16 +138,16 @@ def _student(est: Any, task: str, classes: Any, probability: bool) -> Student:
     raise ValueError(f"{est!r} cannot learn from a stream: it has neither learn nor partial_fit and predict")
 
 
-def _late(student: Student, blocks: Iterable[Block], delay: int) -> Iterator[tuple[np.ndarray, Answer]]:
-    """Targets and answers of each block; labels reach the learner ``delay`` rows late."""
+def _late(student: Student, blocks: Iterable[Block], delay: int) -> Iterator[tuple[Any, np.ndarray, Answer]]:
+    """Rows, targets and answers of each block; labels reach the learner ``delay`` rows late."""
     if not delay:
         for X, y in blocks:
-            yield y, student.answer_then_learn(X, y)
+            yield X, y, student.answer_then_learn(X, y)
         return
     waiting: deque[Block] = deque()
     surplus = -delay  # rows waiting beyond the delay, i.e. whose label is due
     for X, y in blocks:
-        yield y, student.answer(X, y)
+        yield X, y, student.answer(X, y)
         waiting.append((X, y))
         surplus += len(y)
         while surplus > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,8 @@ class Result:
     curves : dict of str to Curve
     mistakes : int or None
         Wrong predictions (classification).
+    marks : tuple of :class:`~kernelstream.monitor.Mark`
+        Changes that a monitor has found.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Result:
     metrics: dict[str, float]
     curves: dict[str, Curve] = field(repr=False)
     mistakes: int | None = None
+    marks: tuple[Any, ...] = ()
 
     @property
     def mistake_rate(self) -> float | None:
@@ -201,6 +204,8 @@ class Result:
             **({} if self.mistakes is None else {"mistakes": self.mistakes}),
             **self.metrics,
         }
+        if self.marks:
+            out["marks"] = [asdict(mark) for mark in self.marks]
         if curves:
             out["curves"] = {
                 name: {"rows": curve.rows.tolist(), "value": curve.value.tolist()}

@@ -1,0 +1,34 @@
+"""A monitor beside an evaluation: rows when they come, losses when their labels do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ._students import Answer
+
+
+class Watch:
+    """Feeds a monitor and collects its marks; rows of marks are those of the stream."""
+
+    def __init__(self, monitor: Any, est: Any, task: str, delay: int) -> None:
+        self.monitor, self.est, self.task, self.delay = monitor, est, task, delay
+        self.waiting = np.zeros(0)
+        self.marks: list[Any] = []
+
+    def add(self, X: Any, y: np.ndarray, answer: Answer) -> None:
+        """Take a block that has been answered."""
+        predicted = answer[0]
+        loss = (predicted - y) ** 2.0 if self.task == "regression" else np.asarray(predicted != y, np.float64)
+        self.waiting = np.concatenate([self.waiting, loss])
+        due = max(len(self.waiting) - self.delay, 0)
+        found = self.monitor.learn(X=X.to_numpy(np.float64) if hasattr(X, "to_numpy") else X)
+        late = self.monitor.learn(self.waiting[:due])
+        found += [replace(mark, row=mark.row + self.delay) for mark in late]
+        self.waiting = self.waiting[due:]
+        self.marks += found
+        if self.monitor.react is not None:
+            for mark in found:
+                self.monitor.react(self.est, mark)

@@ -1,0 +1,63 @@
+"""Detectors that look at rows in blocks of a fixed length, however they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BLOCK = 32
+
+
+class Detector:
+    """Collects rows into blocks of 32; ``state`` is a flat dict of arrays, everything there is.
+
+    A detector supplies ``_look(block)``, which takes a full block and says how many rows ago the change it has found
+    began, or None. It says so at the end of a block.
+    """
+
+    state: dict[str, np.ndarray]
+
+    def _look(self, block: np.ndarray) -> int | None:
+        raise NotImplementedError
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen so far."""
+        return int(self.state["rows"][0])
+
+    def learn(self, values: Any) -> list[tuple[int, int]]:
+        """Take the next rows.
+
+        Parameters
+        ----------
+        values : (n,) array, or (n, d) for inputs
+
+        Returns
+        -------
+        list of (row, since)
+            For every change: how many rows had been seen when it was found, and the row at which it seems to have begun.
+        """
+        values = self._checked(values)
+        found, start = [], 0
+        while start < len(values):
+            kept = self.state["kept"]
+            stop = start + BLOCK - len(kept)
+            block = np.concatenate([kept, values[start:stop]]) if len(kept) else values[start:stop]
+            self.state["rows"][0] += len(values[start:stop])
+            start = stop
+            if len(block) < BLOCK:
+                self.state["kept"] = np.array(block)
+                break
+            self.state["kept"] = block[:0]
+            ago = self._look(block)
+            if ago is not None:
+                found.append((self.n_rows, max(self.n_rows - ago, 0)))
+        return found
+
+    def _checked(self, values: Any) -> np.ndarray:
+        """Losses as numbers."""
+        values = np.asarray(values, np.float64)
+        if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError(f"losses must be finite numbers >= 0 of shape (n,), got shape {values.shape}")
+        return values

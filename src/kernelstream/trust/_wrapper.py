@@ -1,0 +1,189 @@
+"""What every wrapper shares: an estimator inside another, both in one flat state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+
+from .._schema import Schema, check
+from .._turns import Turns, in_turn
+from ..random import generator
+
+INSIDE = "model_"  # entries of the model inside begin with it
+
+State = dict[str, Any]
+
+
+def _has(name: str) -> Any:
+    """Whether the model inside has a method."""
+    return available_if(lambda self: hasattr(self.__dict__.get("model_", self.model), name))
+
+
+class Wrapper(BaseEstimator):
+    """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
+
+    A call that raises leaves everything as it was: the model inside takes its own part back, and what is learned beside
+    it is learned after it, from numbers that have been checked.
+    """
+
+    model: Any
+    _turns: Turns
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
+
+    # ---------------------------------------------------------------- what a wrapper supplies
+    def _begin(self, model: Any) -> None:
+        """Start what is learned beside the model."""
+
+    def _own(self) -> State:
+        """What was learned beside the model: arrays, numbers and strings."""
+        raise NotImplementedError
+
+    def _take(self, entries: State) -> None:
+        """Replace it; the model inside is there already."""
+        raise NotImplementedError
+
+    def _schema(self) -> Schema:
+        """What the entries of :meth:`_own` may be, once the model inside has been checked."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range."""
+
+    # ---------------------------------------------------------------- the contract
+    def _inside(self) -> tuple[Any, bool]:
+        """The model that learns, and whether it is a new one."""
+        if "model_" in self.__dict__:
+            return self.model_, False
+        self._check_parameters()
+        if not hasattr(self.model, "learn"):
+            raise ValueError(
+                f"{self.model!r} cannot learn from a stream: {type(self).__name__} needs a model with learn"
+            )
+        return clone(self.model), True
+
+    def _settle(self, model: Any, fresh: bool) -> None:
+        """The model has learned: from now on it is the one inside."""
+        if fresh:
+            self.model_ = model
+            self._begin(model)
+
+    def _fitted(self) -> Any:
+        if "model_" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
+            )
+        return self.model_
+
+    def partial_fit(self, X: Any, y: Any, **kwargs: Any) -> Any:
+        """Learn the rows in order; see ``learn``."""
+        self.learn(X, y, **kwargs)  # type: ignore[attr-defined]
+        return self
+
+    @in_turn
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True) -> Any:
+        """Forget everything, then learn the rows, in a random order (always the same) unless ``shuffle`` is False."""
+        before = dict(self.__dict__)
+        self.__dict__.pop("model_", None)
+        try:
+            order = generator(0).permutation(len(y)) if shuffle else np.arange(len(y))
+            rows = X.iloc[order] if hasattr(X, "iloc") else (X if hasattr(X, "shape") else np.asarray(X))[order]
+            weight = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[order]}
+            self.learn(rows, np.asarray(y)[order], **weight)  # type: ignore[attr-defined]
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    @_has("decision_function")
+    @in_turn
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the model inside."""
+        return self._fitted().decision_function(X)
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """What the model inside predicts, (n,)."""
+        return self._fitted().predict(X)
+
+    @_has("score")
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, or the share of variance explained: that of the model inside."""
+        return self._fitted().score(X, y, sample_weight)
+
+    @_has("widen")
+    @in_turn
+    def widen(self, n_features: int) -> Any:
+        """Take rows with more columns from now on; see the model inside."""
+        self._fitted().widen(n_features)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels known so far, sorted."""
+        return self._of_model("classes_")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the rows."""
+        return self._of_model("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns, where they have some."""
+        return self._of_model("feature_names_in_")
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: np.ndarray) -> None:
+        self.model_.feature_names_in_ = names
+
+    def _of_model(self, name: str) -> Any:
+        model = self.__dict__.get("model_")
+        if model is None:
+            raise AttributeError(f"{type(self).__name__} has no {name} before it has learned a row")
+        return getattr(model, name)
+
+    # ---------------------------------------------------------------- the state
+    @property
+    @in_turn
+    def state_(self) -> State:
+        """Everything learned: the entries of the model inside under names that begin with ``model_``, and our own."""
+        inside = {INSIDE + name: value for name, value in self._of_model("state_").items()}
+        return inside | self._own()
+
+    @state_.setter
+    @in_turn
+    def state_(self, state: State) -> None:
+        model = clone(self.model)
+        model.state_ = {name.removeprefix(INSIDE): value for name, value in state.items() if name.startswith(INSIDE)}
+        self.model_ = model
+        self._begin(model)
+        own = {name: value for name, value in state.items() if not name.startswith(INSIDE)}
+        self._take(own)
+        strange = own.keys() - self._own().keys()
+        if strange:
+            raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")
+
+    def _check_state(self) -> None:
+        self._check_parameters()
+        self.model_._check_state()
+        check(self._own(), self._schema())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.model)
+
+    @in_turn
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_turns"}

@@ -1,0 +1,238 @@
+"""A classifier with probabilities and sets of labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from .. import losses
+from .._schema import Schema, prefixed
+from .._turns import in_turn
+from ._wrapper import State, Wrapper
+from .calibration import Calibrator, probabilities
+from .intervals import IntervalTracker, check_coverage
+
+CALIBRATION, SETS = "calibration_", "sets_"
+
+
+class Calibrated(Wrapper):
+    """A classifier with probabilities that hold what they promise, and sets of labels with a given coverage.
+
+    A :class:`~kernelstream.trust.Calibrator` follows the scores that the model gave before it learned each row. It works
+    for any classifier with ``learn``: one that has no probabilities of its own (hinge, perceptron, a vote of many)
+    gets some, and one that has is corrected, at a cost of at most ``log 4 + n / 10000`` in the sum of the log-losses
+    of n rows. ``predict`` is that of the model.
+
+    Parameters
+    ----------
+    model : classifier of this library, or any with ``learn`` and ``decision_function``
+        It is cloned before it learns.
+    coverage : float, default=0.9
+        Share of the truths that the sets of labels shall hold.
+    engine : {"auto", "native", "python"}
+        Of the calibration.
+
+    Attributes
+    ----------
+    model_ : the classifier, fitted
+    calibrator_ : Calibrator
+        None as long as there are fewer than two classes.
+    tracker_ : IntervalTracker
+        Of 1 - P(true class).
+    classes_ : array
+    state_ : dict
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import FeatureClassifier
+    >>> from kernelstream.trust import Calibrated
+    >>> X, y = make_moons(3000, noise=0.3, random_state=0)
+    >>> model = Calibrated(FeatureClassifier(loss="hinge", random_state=0)).fit(X[:2500], y[:2500])
+    >>> model.predict_proba(X[2500:]).shape
+    (500, 2)
+    >>> print(model.predict_set(X[2500:2503], coverage=0.9).shape)
+    (3, 2)
+    """
+
+    loss = "logistic"  # what ``learn`` returns are log-odds, or logarithms of probabilities
+
+    def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
+        self.model = model
+        self.coverage = coverage
+        self.engine = engine
+
+    @in_turn
+    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the calibrated scores held before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+            Labels.
+        classes : array, optional
+            All labels that can occur.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        (n,) or (n, n_classes) array
+            Log-odds of ``classes_[1]``, or logarithms of probabilities; a class that had not appeared yet has -inf.
+        """
+        model, fresh = self._inside()
+        before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
+        scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
+        self._settle(model, fresh)
+        after = model.classes_
+        weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
+        return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
+
+    @in_turn
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n, n_classes); columns follow ``classes_``."""
+        return probabilities(self._answers(self._fitted().decision_function(X)))
+
+    @in_turn
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, n_classes)."""
+        answers = self._answers(self._fitted().decision_function(X))
+        if answers.ndim == 2:
+            return answers
+        return np.stack([-np.logaddexp(0.0, answers), -np.logaddexp(0.0, -answers)], axis=1)
+
+    @in_turn
+    def predict_set(self, X: Any, coverage: float | None = None) -> np.ndarray:
+        """Which labels each row may well have: sets that hold the truth in a given share of the rows.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        coverage : float, optional
+            0.5 to 0.99; by default that of the model.
+
+        Returns
+        -------
+        (n, n_classes) bool array
+            Columns follow ``classes_``. A set may be empty: nothing fits.
+        """
+        if coverage is not None:
+            check_coverage(coverage)
+        p = self.predict_proba(X)
+        return 1.0 - p <= self.tracker_.interval(np.zeros(1), coverage)[1]
+
+    # ---------------------------------------------------------------- following the scores
+    def _answers(self, scores: np.ndarray) -> np.ndarray:
+        """Calibrated scores of rows; the calibrator stays as it is."""
+        n_classes = len(self.model_.classes_)
+        if n_classes == 0:
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
+        if self.calibrator_ is None:  # one class
+            return np.zeros((len(scores), 1))
+        return self.calibrator_.transform(self._plain(scores, np.arange(n_classes)))
+
+    def _plain(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Scores of some classes, as log-odds where the loss makes them so: (m,) for two classes, else (m, C)."""
+        if scores.ndim == 2:
+            scores = scores[:, columns]
+            loss = self._loss(len(columns))
+            if loss is not None and loss.kind == "multiclass" and loss.name != "softmax":
+                scores = np.log(np.maximum(loss.probability(scores), 1e-300))
+            return scores[:, 1] - scores[:, 0] if len(columns) == 2 else scores
+        return scores
+
+    def _loss(self, n_classes: int) -> Any:
+        """The loss of the model, if it makes probabilities of scores."""
+        spec = getattr(self.model, "loss", None)
+        if not isinstance(spec, (str, losses.Loss)):
+            return None
+        loss: Any = losses.get(spec, "classification")
+        loss = loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+        return loss if hasattr(loss, "probability") else None
+
+    def _follow(self, scores, y, weight, known, after) -> np.ndarray:
+        """Learn from the scores of a call, stretch by stretch: a class exists from the row after its first one."""
+        n = len(y)
+        counted = np.ones(n, bool) if weight is None else weight > 0
+        arrivals = sorted(
+            (int(np.flatnonzero((y == label) & counted)[0]), label) for label in after[~np.isin(after, known)]
+        )
+        wide = scores.ndim == 2 and len(after) > 2
+        out = np.full((n, len(after)), -np.inf) if wide else np.zeros(n)
+        start = 0
+        for stop, label in [*((row + 1, label) for row, label in arrivals), (n, None)]:
+            self._grow(known)
+            if start < stop:
+                rows = slice(start, stop)
+                ws = None if weight is None else weight[rows]
+                self._stretch(scores[rows], y[rows], ws, known, after, out[rows])
+            start = stop
+            if label is not None:
+                known = np.sort(np.append(known.astype(after.dtype), label))
+        self._grow(known)
+        return out
+
+    def _stretch(self, scores, y, weight, known, after, out) -> None:
+        """Learn rows during which the known classes stay the same; a row of another class is answered only."""
+        columns = np.searchsorted(after, known)
+        if self.calibrator_ is None:
+            if out.ndim == 2:  # one class is certain, and of none every one is as likely
+                out[:, columns if len(columns) else slice(None)] = 0.0 if len(columns) else -np.log(len(after))
+            return
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        new = known[codes] != y
+        if new.any():
+            weight = np.where(new, 0.0, 1.0 if weight is None else weight)
+        answers = self.calibrator_.learn(self._plain(scores, columns), codes, weight)
+        p = probabilities(answers)
+        wrong = 1.0 - p[np.arange(len(p)), codes]
+        self.tracker_.learn(np.zeros(len(wrong)), wrong, weight)
+        if out.ndim == 1:
+            out[:] = answers
+        else:
+            out[:, columns] = answers if answers.ndim == 2 else np.log(p)
+
+    def _grow(self, known: np.ndarray) -> None:
+        """A calibrator of so many classes."""
+        before, self._known = self._known, known
+        if len(known) < 2 or len(known) == len(before):
+            return
+        if self.calibrator_ is None:
+            self.calibrator_ = Calibrator(len(known), self._loss(3) is not None, self.engine)
+        else:
+            self.calibrator_.grow(np.searchsorted(known, before), len(known))
+
+    # ---------------------------------------------------------------- the state
+    def _begin(self, model: Any) -> None:
+        self.calibrator_: Calibrator | None = None
+        self.tracker_ = IntervalTracker(self.coverage, self.engine)
+        self._known = np.empty(0)
+
+    def _own(self) -> State:
+        mine = {} if self.calibrator_ is None else self.calibrator_.state
+        sets = {SETS + name: value for name, value in self.tracker_.state.items()}
+        return {CALIBRATION + name: value for name, value in mine.items()} | sets
+
+    def _take(self, entries: State) -> None:
+        self._grow(self.model_.classes_)
+        if self.calibrator_ is not None:
+            self.calibrator_.state = _part(entries, CALIBRATION)
+        self.tracker_.state = _part(entries, SETS)
+
+    def _schema(self) -> Schema:
+        schema = prefixed(SETS, IntervalTracker(self.coverage).schema())
+        n = len(self.model_.classes_)
+        return schema | (prefixed(CALIBRATION, Calibrator.schema(n)) if n > 1 else {})
+
+    def _check_parameters(self) -> None:
+        check_coverage(self.coverage)
+        if not hasattr(self.model, "decision_function"):
+            raise ValueError(
+                f"probabilities are for classifiers: for a regressor there is WithIntervals({self.model!r})"
+            )
+
+
+def _part(entries: State, prefix: str) -> State:
+    return {name.removeprefix(prefix): value for name, value in entries.items() if name.startswith(prefix)}

@@ -1,0 +1,170 @@
+"""How far off a forecast may be, learned row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .. import engine as engines
+from .._schema import Array, Schema
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # coverages that are followed
+STEPS = np.array([0.002, 0.01, 0.05])  # of the trackers, in units of the usual error
+
+
+class IntervalTracker:
+    r"""Intervals around forecasts that hold the truth in a given share of the rows, whatever the stream does.
+
+    .. math:: \hat y_t \pm c_t \hat q_t u_t, \qquad c_{t+1} = c_t + \gamma ([\text{missed}] - \alpha)
+
+    u is the running size of the errors, q an average of quantiles followed with three step sizes (adaptive conformal
+    inference, averaged by pinball loss), and c the factor that keeps the coverage: over n rows the share of misses
+    differs from :math:`\alpha` by the change of c divided by :math:`\gamma n`, with :math:`\gamma = 0.005`. No
+    assumption about the rows is made (:mod:`kernelstream.engine._trust_python` has the formulas and the references).
+
+    Parameters
+    ----------
+    coverage : float, default=0.9
+        Share of the rows that the intervals of :meth:`learn` shall hold, 0.5 to 0.99.
+    engine : {"auto", "native", "python"}
+
+    Attributes
+    ----------
+    state : dict of arrays
+        Everything learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.trust import IntervalTracker
+    >>> y = np.random.default_rng(0).normal(size=20000)
+    >>> low, high = IntervalTracker().learn(np.zeros(20000), y)
+    >>> print(f"{np.mean((low <= y) & (y <= high)):.2f}")
+    0.90
+    """
+
+    def __init__(self, coverage: float = 0.9, engine: str = "auto"):
+        self.coverage, self.engine = check_coverage(coverage), engine
+        levels = self.levels
+        quantiles = ndtri(0.5 + 0.5 * levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
+        shape = (len(levels), len(STEPS))
+        self.state: dict[str, np.ndarray] = {
+            "size": np.zeros(2),
+            "quantiles": np.tile(quantiles[:, None], (1, shape[1])),
+            "weights": np.full(shape, 1.0 / shape[1]),
+            "factors": np.ones(shape[0]),
+        }
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Coverages that are followed, rising."""
+        return np.unique([*LEVELS, self.coverage])
+
+    def schema(self) -> Schema:
+        """What the entries of the state may be."""
+        shape = self.state["quantiles"].shape
+        return {
+            "size": Array((2,), low=0.0),
+            "quantiles": Array(shape, low=0.0),
+            "weights": Array(shape, low=0.0, high=1.0),
+            "factors": Array(shape[:1]),
+        }
+
+    def learn(self, forecast: Any, y: Any, weight: Any = None, spread: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Learn from forecasts and truths in order; returns the intervals held before each row.
+
+        Parameters
+        ----------
+        forecast : (n,) array
+            Made before y was known.
+        y : (n,) array
+        weight : (n,) array, optional
+            A row of weight 0 is answered and skipped; others count alike.
+        spread : (n,) array of numbers > 0, optional
+            How uncertain each forecast is by its maker's account (the deviation of a Gaussian process, say): widths are in
+            proportion to it. Give it for all rows or for none.
+
+        Returns
+        -------
+        low, high : (n,) arrays
+            Infinite as long as there was no row to learn from.
+        """
+        forecast, y = _numbers("forecast", forecast), _numbers("y", y)
+        if y.shape != forecast.shape:
+            raise ValueError(f"there are {len(forecast)} forecasts and {len(y)} targets")
+        spread = _spreads(spread, len(y))
+        errors = np.abs(y - forecast) / spread
+        counted = slice(None) if weight is None else np.asarray(weight) > 0
+        if weight is None or counted.all():
+            half = self._pass(errors)[:, self._at(self.coverage)]
+        else:  # a row that is skipped has the interval of the next one that is not
+            of_counted = np.append(self._pass(errors[counted])[:, self._at(self.coverage)], 0.0)
+            of_counted[-1] = self._half(self.coverage)
+            half = of_counted[np.cumsum(counted) - counted]
+        return forecast - half * spread, forecast + half * spread
+
+    def interval(
+        self, forecast: Any, coverage: float | None = None, spread: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals around forecasts.
+
+        Parameters
+        ----------
+        forecast : (n,) array
+        coverage : float, optional
+            0.5 to 0.99, by default that of the tracker. One that is not among ``levels`` has a width between those of
+            its neighbours, in proportion to log(1 - coverage).
+        spread : (n,) array, optional
+            See :meth:`learn`.
+
+        Returns
+        -------
+        low, high : (n,) arrays
+        """
+        forecast = _numbers("forecast", forecast)
+        half = self._half(self.coverage if coverage is None else check_coverage(coverage)) * _spreads(
+            spread, len(forecast)
+        )
+        return forecast - half, forecast + half
+
+    def _half(self, coverage: float) -> float:
+        state = self.state
+        if state["size"][0] == 0:
+            return float("inf")
+        halves = np.maximum(state["factors"], 0.0) * (state["weights"] * state["quantiles"]).sum(axis=1)
+        return float(np.interp(-np.log1p(-coverage), -np.log1p(-self.levels), halves) * state["size"][1])
+
+    def _at(self, coverage: float) -> int:
+        return int(np.searchsorted(self.levels, coverage))
+
+    def _pass(self, errors: np.ndarray) -> np.ndarray:
+        half = np.empty((len(errors), len(self.levels)))
+        parts = (self.state[name] for name in ("size", "quantiles", "weights", "factors"))
+        engines.get(self.engine).track(np.ascontiguousarray(errors), self.levels, STEPS, *parts, half)
+        return half
+
+
+def check_coverage(coverage: Any) -> float:
+    """The number itself; ValueError unless it is one from 0.5 to 0.99."""
+    number = isinstance(coverage, (int, float, np.integer, np.floating)) and not isinstance(coverage, bool)
+    if not number or not LEVELS[0] <= coverage <= LEVELS[-1]:
+        raise ValueError(f"coverage must be a number from {LEVELS[0]} to {LEVELS[-1]}, got {coverage!r}")
+    return float(coverage)
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    values = np.ascontiguousarray(values, np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite numbers of shape (n,), got shape {values.shape}")
+    return values
+
+
+def _spreads(spread: Any, n: int) -> Any:
+    if spread is None:
+        return 1.0
+    spread = _numbers("spread", spread)
+    if spread.shape != (n,) or (spread <= 0).any():
+        raise ValueError("spread must have one number > 0 for each row")
+    return spread

@@ -1,0 +1,117 @@
+"""A regressor with intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._schema import Schema, prefixed
+from .._turns import in_turn
+from ._wrapper import State, Wrapper
+from .intervals import IntervalTracker, check_coverage
+
+PREFIX = "interval_"
+
+
+class WithIntervals(Wrapper):
+    """A regressor that says how far off it may be: intervals with a given share of the truths inside.
+
+    The intervals follow the errors that the model made before it learned each row
+    (:class:`~kernelstream.trust.IntervalTracker`): no rows have to be held back, and they stay right when the stream
+    changes.
+
+    Parameters
+    ----------
+    model : regressor of this library, or any with ``learn``
+        It is cloned before it learns.
+    coverage : float, default=0.9
+        Share of the truths that the intervals shall hold, 0.5 to 0.99.
+    engine : {"auto", "native", "python"}
+        Of the intervals.
+
+    Attributes
+    ----------
+    model_ : the regressor, fitted
+    tracker_ : IntervalTracker
+    state_ : dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import OnlineRidge
+    >>> from kernelstream.trust import WithIntervals
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (6000, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=6000)
+    >>> model = WithIntervals(OnlineRidge(random_state=0)).fit(X[:5000], y[:5000])
+    >>> low, high = model.predict_interval(X[5000:], coverage=0.9)
+    >>> bool(0.87 < np.mean((low <= y[5000:]) & (y[5000:] <= high)) < 0.93)
+    True
+    """
+
+    def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
+        self.model = model
+        self.coverage = coverage
+        self.engine = engine
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the predictions made before each update, (n,)."""
+        return self.learn_interval(X, y, sample_weight)[0]
+
+    @in_turn
+    def learn_interval(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns predictions, and their intervals, as they were before each row.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array of numbers
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        forecast, low, high : (n,) arrays
+            ``low`` and ``high`` are infinite before the first row has been learned.
+        """
+        model, fresh = self._inside()
+        forecast = model.learn(X, y, sample_weight=sample_weight)
+        self._settle(model, fresh)
+        weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
+        low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight)
+        return forecast, low, high
+
+    @in_turn
+    def predict_interval(self, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals around the predictions.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        coverage : float, optional
+            0.5 to 0.99; by default that of the model.
+
+        Returns
+        -------
+        low, high : (n,) arrays
+        """
+        if coverage is not None:
+            check_coverage(coverage)
+        return self.tracker_.interval(self._fitted().predict(X), coverage)
+
+    def _begin(self, model: Any) -> None:
+        self.tracker_ = IntervalTracker(self.coverage, self.engine)
+
+    def _own(self) -> State:
+        return {PREFIX + name: value for name, value in self.tracker_.state.items()}
+
+    def _take(self, entries: State) -> None:
+        self.tracker_.state = {name.removeprefix(PREFIX): value for name, value in entries.items()}
+
+    def _schema(self) -> Schema:
+        return prefixed(PREFIX, IntervalTracker(self.coverage).schema())
+
+    def _check_parameters(self) -> None:
+        check_coverage(self.coverage)
+        if hasattr(self.model, "decision_function"):
+            raise ValueError(f"intervals are for regressors: for a classifier there is Calibrated({self.model!r})")

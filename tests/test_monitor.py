@@ -1,0 +1,218 @@
+"""Changes that are there are found, soon, and none where there is none: simulated streams whose answer is known."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import f as f_law
+
+from kernelstream import FeatureClassifier, OnlineRidge, drift
+from kernelstream.evaluate import prequential
+from kernelstream.monitor import Adwin, KernelTwoSample, Mark, Monitor, PageHinkley
+
+STEADY = {
+    "mistakes": lambda rng, n: rng.random(n) < 0.2,
+    "rare mistakes": lambda rng, n: rng.random(n) < 0.005,
+    "squares": lambda rng, n: rng.normal(size=n) ** 2,
+    "heavy tails": lambda rng, n: rng.standard_t(3, n) ** 2,
+    "nothing": lambda rng, n: np.zeros(n),
+    "falling": lambda rng, n: rng.random(n) < 0.1 + 0.4 * np.exp(-np.arange(n) / 2000),
+}
+
+
+@pytest.mark.parametrize("kind", STEADY)
+@pytest.mark.parametrize("detector", [Adwin, PageHinkley])
+def test_no_false_alarm_in_steady_losses(detector, kind):
+    loss = STEADY[kind](np.random.default_rng(7), 20_000).astype(float)
+    assert detector().learn(loss) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", STEADY)
+def test_no_false_alarm_in_half_a_million_rows(kind):
+    rng = np.random.default_rng(8)
+    loss = STEADY[kind](rng, 500_000).astype(float)
+    assert Monitor(inputs=False).learn(loss) == []
+
+
+@pytest.mark.parametrize("detector", [Adwin, PageHinkley])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+def test_a_rise_is_found_within_500_rows(detector, unit):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n = 6000
+        late = np.arange(n) >= 4000
+        for loss in (rng.random(n) < np.where(late, 0.35, 0.1), np.where(late, 3.0, 1.0) * rng.normal(size=n) ** 2):
+            found = detector().learn(unit * loss.astype(float))
+            assert len(found) == 1
+            row, since = found[0]
+            assert 4000 < row <= 4500
+            assert abs(since - 4000) < 300
+
+
+def test_changes_again_and_again():
+    rng = np.random.default_rng(0)
+    rate = 0.1 + 0.35 * (np.arange(20_000) // 2500 % 2)
+    marks = Monitor(inputs=False).learn((rng.random(20_000) < rate).astype(float))
+    assert [round(mark.since / 2500) for mark in marks] == [1, 3, 5, 7]  # rises only: better is no alarm
+
+
+@pytest.mark.parametrize("kind", ["normal", "skewed", "few values", "constant column", "wide"])
+def test_no_false_alarm_in_steady_rows(kind):
+    rng = np.random.default_rng(3)
+    X = {
+        "normal": lambda: rng.normal(size=(12_000, 4)),
+        "skewed": lambda: rng.exponential(size=(12_000, 3)) ** 2,
+        "few values": lambda: rng.integers(0, 3, (12_000, 5)),
+        "constant column": lambda: rng.normal(size=(12_000, 3)) * [1.0, 0.0, 5.0],
+        "wide": lambda: rng.normal(size=(12_000, 60)),
+    }[kind]()
+    assert KernelTwoSample().learn(X) == []
+
+
+@pytest.mark.slow
+def test_no_false_alarm_in_many_steady_rows():
+    rng = np.random.default_rng(4)
+    for d in (2, 3, 10):
+        for X in (rng.normal(size=(200_000, d)), rng.exponential(size=(200_000, d)), rng.random((200_000, d)) < 0.05):
+            assert KernelTwoSample().learn(X) == []
+
+
+@pytest.mark.parametrize("kind", ["mean", "scale", "dependence", "one of many"])
+def test_changed_rows_are_found_within_500(kind):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(6000, 30 if kind == "one of many" else 5))
+    late = X[4000:]
+    if kind == "mean":
+        late += 0.7
+    elif kind == "scale":
+        late[:, 1] *= 2.5
+    elif kind == "dependence":  # every column looks as before
+        late[:, 0] = 0.8 * late[:, 1] + 0.6 * late[:, 0]
+    else:
+        late[:, 3] += 3
+    found = KernelTwoSample().learn(X)
+    assert len(found) == 1
+    assert 4000 < found[0][0] <= 4500
+
+
+def test_the_statistic_is_hotellings():
+    """At the block where the alarm comes, the naive statistic is beyond the law's quantile, and not before."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(3000, 3))
+    X[2000:] += 0.8
+    detector = KernelTwoSample()
+    [(row, _)] = detector.learn(X)
+    angles = X @ detector.state["W"]
+    Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+    chances = []
+    for end in range(row - 96, row + 1, 32):
+        old, new = Z[: end - 256], Z[end - 256 : end]
+        n, m, k = len(old), 256, 32
+        S = ((n - 1) * np.cov(old.T) + (m - 1) * np.cov(new.T)) / (n + m - 2) + 0.02 * np.eye(k)
+        apart = old.mean(axis=0) - new.mean(axis=0)
+        T2 = n * m / (n + m) * apart @ np.linalg.inv(S) @ apart
+        chances.append(f_law.sf(T2 * (n + m - k - 1) / (k * (n + m - 2)), k, n + m - k - 1))
+    assert chances[-1] < 32e-9 < min(chances[:-1])
+
+
+def naive_page_hinkley(loss):
+    """The recursion itself, with the mean and deviation that were known when each block of 32 began."""
+    g, count, mean, variance = 0.0, 0, 0.0, 0.0
+    for start in range(0, len(loss) - 31, 32):
+        block = loss[start : start + 32]
+        if count >= 128:
+            for i, x in enumerate(block):
+                g = max(0.0, g + min((x - mean) / math.sqrt(variance), 5.0) - 0.25)
+                if g > 50:
+                    return start + i
+        count = min(count + 32, 2000)
+        a = 32 / count
+        new = (1 - a) * mean + a * block.mean()
+        variance = (1 - a) * (variance + mean**2) + a * (block**2).mean() - new**2
+        mean = new
+    return None
+
+
+def test_page_hinkley_is_the_formula():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        loss = rng.exponential(np.where(np.arange(3000) < 2000, 1.0, 1.8))
+        [(row, _)] = PageHinkley().learn(loss)
+        assert row - 32 <= naive_page_hinkley(loss) < row
+
+
+def test_any_split_marks_the_same_rows():
+    rng = np.random.default_rng(1)
+    late = np.arange(5000) >= 3000
+    loss, X = (rng.random(5000) < np.where(late, 0.5, 0.1)).astype(float), rng.normal(size=(5000, 3))
+    X[2500:] += 1.0
+    whole, parts = Monitor(), Monitor()
+    whole.learn(loss, X)
+    cuts = [0, 1, 2, 33, 64, 300, 3001, 3100, 4999, 5000]
+    for a, b in itertools.pairwise(cuts):
+        parts.learn(loss[a:b])
+        parts.learn(X=X[a:b])
+        other = Monitor()
+        other.state = parts.state  # and it goes on from its state
+        parts = other
+    assert sorted(whole.marks, key=str) == sorted(parts.marks, key=str)
+    assert {mark.what for mark in whole.marks} == {"loss", "inputs"}
+    assert all(np.array_equal(whole.state[name], parts.state[name]) for name in whole.state if name != "marks")
+
+
+@pytest.mark.parametrize("delay", [0, 300])
+def test_the_demonstration_streams_jumps(delay):
+    blocks = drift.generate(32_000, block=500, random_state=0)
+    model = FeatureClassifier(random_state=0)
+    options = {"delay": delay, "block_size": 100} if delay else {}
+    result = prequential(model, blocks, classes=[-1, 1], monitor=Monitor(), **options)
+    jumps = [8000, 16_000, 24_000]
+    assert len(result.marks) == 3
+    for mark, jump in zip(result.marks, jumps, strict=True):
+        assert mark.what == "loss"
+        assert jump + delay < mark.row <= jump + delay + 500  # not before the labels can tell
+    assert result.to_dict()["marks"][0]["row"] == result.marks[0].row
+
+
+def test_a_steady_run_has_no_marks_and_reactions_are_called():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    y = np.where(np.arange(8000) < 5000, X[:, 0], -X[:, 0]) + 0.1 * rng.normal(size=8000)
+    told = []
+    model = OnlineRidge(random_state=0)
+    result = prequential(model, X, y, monitor=Monitor(react=lambda est, mark: told.append((est, mark))))
+    assert result.marks
+    assert all(5000 < mark.row < 5500 for mark in result.marks)
+    assert told == [(model, mark) for mark in result.marks]
+    assert prequential(OnlineRidge(random_state=0), X[:5000], y[:5000], monitor=Monitor()).marks == ()
+
+
+def test_bad_values_are_refused():
+    for bad in ([np.nan], [-1.0], [[1.0]]):
+        with pytest.raises(ValueError, match="losses must be"):
+            Monitor().learn(bad)
+    with pytest.raises(ValueError, match="rows must be"):
+        KernelTwoSample().learn([1.0])
+    detector = KernelTwoSample()
+    detector.learn(np.zeros((5, 3)))
+    with pytest.raises(ValueError, match="columns"):
+        detector.learn(np.zeros((5, 2)))
+    assert detector.learn(np.random.default_rng(0).normal(size=(2000, 4))) == []  # more columns: it begins anew
+    with pytest.raises(ValueError, match="multiple"):
+        KernelTwoSample(window=100)
+    with pytest.raises(ValueError, match="delta"):
+        Adwin(0)
+
+
+def test_marks_in_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    from kernelstream import plots
+
+    blocks = drift.generate(6000, block=500, random_state=0, n_concepts=2)
+    result = prequential(FeatureClassifier(random_state=0), blocks, classes=[-1, 1], monitor=Monitor())
+    drawn = plots.curves(result, tmp_path / "run.png", windows=20)
+    at = [line.get_xdata()[0] for line in drawn.axes[0].lines if line.get_linestyle() == ":"]
+    assert at == [mark.row for mark in result.marks]
+    assert isinstance(result.marks[0], Mark)
