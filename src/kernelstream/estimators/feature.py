@@ -15,9 +15,10 @@ from .. import losses, updates
 from .._change import Change
 from .._schema import Array, Schema, check, prefixed
 from ..engine import threads
-from ..features import FeatureMap, Mapping
+from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
+from ..features.sampling import Draws
 from ..rows import Rows, host
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
@@ -84,7 +85,11 @@ class FeatureEstimator(StreamEstimator):
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
-            return checked(self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"])))
+            shape = state["n_features"], np.dtype(state["dtype"])
+            if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
+                draws = self.__dict__.setdefault("_draws", Draws())
+                return checked(self._map.build(map_entries(state), *shape, draws))
+            return checked(self._map.build(map_entries(state), *shape))
 
         return self._cached("mapping", build)
 
@@ -97,6 +102,10 @@ class FeatureEstimator(StreamEstimator):
         return own if self.random_state is None else self.random_state
 
     # ---------------------------------------------------------------- hooks
+    def _drop_kept(self) -> None:
+        super()._drop_kept()
+        self.__dict__.pop("_draws", None)
+
     def _begin(self, state: State) -> None:
         if not self._map.needs_data:
             self._estimate(state, None)
@@ -234,8 +243,8 @@ class FeatureEstimator(StreamEstimator):
 
 def _caller() -> int:
     """How far whoever called the library is from the function that asks: the ``stacklevel`` of its warning."""
-    frame, level, own = sys._getframe(1), 1, __name__.partition(".")[0]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
+    frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         frame, level = frame.f_back, level + 1
     return level
 

@@ -73,8 +73,8 @@ class Batches:
     def _rows(self, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Rows that see the same weights: their scores; their gradients join the sums."""
         held, D = self.held, self.D
-        x = self.ops.rows(X, rows, self.E.dtype) * self.state["inverse_length"]
-        U = self._angles(x)
+        given, inverse = self.ops.rows(X, rows, self.E.dtype), self.state["inverse_length"]
+        x, U = given * inverse, self._angles(given, inverse)
         cos, sin = torch.cos(U), torch.sin(U)
         Z = torch.cat([cos, sin], dim=1).div_(math.sqrt(D))
         with self.ops.full():
@@ -86,12 +86,14 @@ class Batches:
         held["sum_theta"] += pull_back(self.spectrum, held["theta"], self.E, x, Q)
         return scores
 
-    def _angles(self, x: torch.Tensor) -> torch.Tensor:
-        """``x W``; rows far from 0 about their mean, see :class:`~.maps.Fourier`."""
-        c = far_middle(x, self.middle) if x.dtype == torch.float32 else None
+    def _angles(self, given: torch.Tensor, inverse: float) -> torch.Tensor:
+        """Of rows (m, d), with frequencies ``inverse W``; rows far from 0 about their mean, see :class:`~.maps.Fourier`."""
+        c = far_middle(given, self.middle) if given.dtype == torch.float32 else None
         if c is None:
-            return x @ self.W
-        return (x - c.to(x.dtype)) @ self.W + torch.remainder(c @ self.W.double(), 2 * math.pi).to(x.dtype)
+            return (given * inverse) @ self.W
+        c = c.to(given.dtype)  # as it is taken off
+        angles = torch.remainder((c.double() * inverse) @ self.W.double(), 2 * math.pi)
+        return ((given - c) * inverse) @ self.W + angles.to(given.dtype)
 
     def _gradients(self, F: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores with the running mean of the target, and derivatives times the weights of the rows, (m, C)."""
