@@ -169,3 +169,40 @@ def test_budget_learners(name):
     np.testing.assert_allclose(got.learn(X, y), want.learn(X, y), rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(got.dual_coef_, want.dual_coef_, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "float32", "fp16"])
+@pytest.mark.parametrize("offset", [1e3, 1e4])
+def test_rows_far_from_zero(precision, offset):
+    """As exact as rows about 0: see test_precisions."""
+    X, y, _ = rows(2000)
+    X = (X + offset).astype(np.float32)
+    for given in (X, torch.from_numpy(X).cuda()):
+        want, got = (model("squared", NormAdaGrad(), engine, 300) for engine in ("auto", TorchEngine("cuda", precision)))
+        expected, scores = want.learn(X.astype(np.float64), y), got.learn(given, y)
+        assert np.abs(scores - expected).max() < 0.03
+        assert np.abs(got.predict(given) - want.predict(X.astype(np.float64))).max() < 0.03
+
+
+@pytest.mark.parametrize("size", [1e10, 1e14])
+def test_rows_as_large_as_are_let_in(size):
+    X, y, _ = rows(1000)
+    est = model("squared", NormAdaGrad(), TorchEngine("cuda"), 300)
+    X = (size * X).astype(np.float32)
+    assert np.isfinite(est.learn(X, y)).all()
+    assert np.isfinite(est.predict(X)).all()
+
+
+def test_small_and_large_calls_in_turn():
+    """Small ones by the processor: the weights move, the recorded blocks go on."""
+    X, y, _ = rows(3000)
+    want, got = (model("squared", NormAdaGrad(), engine) for engine in ("python", TorchEngine("cuda", block=16)))
+    assert got.engine.ops().is_small(100, 48, 5)
+    assert not got.engine.ops().is_small(100_000, 48, 5)
+    got.engine.ops().is_small = lambda n, width, columns: n <= 20
+    cuts = [0, 1, 700, 701, 720, 1500, 1510, 3000]
+    try:
+        scores = [got.learn(X[a:b], y[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    finally:
+        del got.engine.ops().is_small
+    np.testing.assert_allclose(np.concatenate(scores), want.learn(X, y), rtol=1e-8, atol=1e-9)

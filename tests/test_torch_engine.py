@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from kernelstream import (
 )
 from kernelstream.engine import TorchEngine, threads
 from kernelstream.estimators import DoublyStep
-from kernelstream.features import Nystroem, RandomFourier, TensorSketch, _grids
+from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch, _grids
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
@@ -153,7 +154,7 @@ def test_nogd(refresh):
     X, y, _ = rows(300)
     for cls, target in ((NystroemRegressor, y), (NystroemClassifier, task("multiclass", y))):
         args = {"gamma": 0.5, "budget": 20, "rank": 8, "refresh": refresh, "random_state": 0}
-        want = cls(**args, update="norm_adagrad", engine="python").fit(X, target)
+        want = cls(**args, update="norm_adagrad", engine="python").fit(X, target, shuffle=False)
         got = cls(**args, engine=CPU)
         for part in np.array_split(np.arange(300), 7):
             got.partial_fit(X[part], target[part])
@@ -188,11 +189,39 @@ def test_state_files_and_other_machines(tmp_path, monkeypatch):
 
 def test_resumes_with_another_engine():
     X, y, _ = rows(200)
-    want = model("regression", "squared", NormAdaGrad(), "python").fit(X, y)
-    got = model("regression", "squared", NormAdaGrad(), CPU).fit(X[:90], y[:90])
+    want = model("regression", "squared", NormAdaGrad(), "python").partial_fit(X, y)
+    got = model("regression", "squared", NormAdaGrad(), CPU).partial_fit(X[:90], y[:90])
     got.set_params(engine="auto").partial_fit(X[90:140], y[90:140])
     got.set_params(engine=CPU).partial_fit(X[140:], y[140:])
     np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("make", [FeatureRegressor, NystroemRegressor])
+def test_automatic_update_stays_what_it_was(make, tmp_path):
+    """update="auto" is another update on a device, which is said; a model goes on with the one that it began with."""
+    X, y, _ = rows(300)
+    args = {"features": RandomFourier(n_components=8)} if make is FeatureRegressor else {"budget": 20}
+    want = make(**args, update="norm_adagrad", engine="python", random_state=0).partial_fit(X, y)
+    got = make(**args, engine=CPU, random_state=0)
+    with pytest.warns(UserWarning, match="NormAdaGrad with the torch engine") as told:
+        got.partial_fit(X[:200], y[:200])
+    assert [warning.filename for warning in told] == [__file__]
+    kernelstream.save(got, tmp_path / "model.ks")
+    loaded = kernelstream.load(tmp_path / "model.ks").set_params(engine="auto")
+    loaded.partial_fit(X[200:], y[200:])
+    np.testing.assert_allclose(loaded.predict(X), want.predict(X), rtol=1e-8)
+    # a new model, and one that was never on a device, have the default of their engine
+    assert type(loaded.partial_fit(X, y).fit(X, y)._update) is AdaGrad
+    there = loaded.set_params(engine=CPU)
+    np.testing.assert_allclose(there.predict(X), loaded.set_params(engine="auto").predict(X))
+    with pytest.raises(ValueError, match=r"\(decay, tau\)"):
+        loaded.set_params(engine=CPU).partial_fit(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_for_an_update_by_name():
+    X, y, _ = rows(30)
+    model("regression", "squared", "norm_adagrad", CPU).partial_fit(X, y)
 
 
 @pytest.mark.parametrize("update", [AdaGrad(), Averaged("ogd")])
@@ -291,6 +320,20 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
         est.partial_fit(X[:90], task("multiclass", y[:90]))
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(got.state_["alpha"], want.state_["alpha"], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("lam", [1e-4, 0.5])
+def test_preconditioning_is_damped_by_the_regulariser(lam):
+    """Also where lam eta is more than ``precondition``: the covariance is divided by as much as on the processor."""
+    X, y, _ = rows(300)
+    args = {
+        "gamma": 0.5, "loss": "softmax", "lam": lam, "batch_size": 40, "block_size": 24, "passes": 4,
+        "step": DoublyStep(2.0, 20.0, True, 0.01), "random_state": 3,
+    }  # fmt: skip
+    want, got = (
+        DoublyStochasticClassifier(**args, engine=engine).fit(X, task("multiclass", y)) for engine in ("python", CPU)
+    )
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
 
 
 def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
@@ -466,5 +509,188 @@ def test_rows_far_from_zero():
     X = (X + 300).astype(np.float32)
     for make in (lambda engine: NystroemRegressor(gamma=0.5, budget=20, update="norm_adagrad", engine=engine),
                  lambda engine: BudgetRegressor(gamma=0.5, budget=20, engine=engine)):  # fmt: skip
-        got, want = make(CPU).fit(X, y), make("python").fit(X.astype(np.float64), y)
+        got, want = make(CPU).partial_fit(X, y), make("python").partial_fit(X.astype(np.float64), y)
         np.testing.assert_allclose(got.predict(X), want.predict(X.astype(np.float64)), atol=2e-3)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4])
+def test_fourier_features_far_from_zero(offset):
+    """A centre is taken off rows of float32: their scores are as exact as those of rows about 0."""
+    X, y, _ = rows(200)
+    X = (X + offset).astype(np.float32)
+    features = RandomFourier(gamma=0.5, n_components=20, random_state=1)
+    for make in (
+        lambda engine: FeatureRegressor(features, update="norm_adagrad", engine=engine, random_state=0),
+        lambda engine: OnlineRidge(features, engine=engine),
+    ):
+        got, want = make(CPU), make("python")
+        np.testing.assert_allclose(got.learn(X, y), want.learn(X.astype(np.float64), y), atol=3e-6)
+        np.testing.assert_allclose(got.predict(X), want.predict(X.astype(np.float64)), atol=3e-6)
+
+
+def test_the_centre_moves_with_the_rows():
+    """Features of near and far rows in turn, against the same frequencies in float64."""
+    from kernelstream.engine.torch.rrf import Batches
+    from kernelstream.features.fourier import FourierMapping
+
+    X, _, _ = rows(60)
+    W = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)
+    features = CPU.ops().device_map(FourierMapping(W))
+    learned = SimpleNamespace(W=torch.from_numpy(W), middle=torch.zeros(3))  # all that the angles depend on
+    for offset in (0.0, 1e4, -3e3, 0.0):
+        near = (X + offset).astype(np.float32)
+        features.look(near)
+        P = near.astype(np.float64) @ W.astype(np.float64)
+        want = np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.sqrt(20)
+        np.testing.assert_allclose(features(torch.from_numpy(near)).numpy(), want, atol=1e-6)
+        np.testing.assert_allclose(np.cos(Batches._angles(learned, torch.from_numpy(near), 1.0)), np.cos(P), atol=5e-6)
+
+
+def test_doubly_stochastic_far_from_zero():
+    X, y, _ = rows(300)
+    X = (X + 1e4).astype(np.float32)
+    args = {"gamma": 0.5, "batch_size": 40, "block_size": 24, "passes": 3, "step": DoublyStep(0.5), "random_state": 3}
+    got = DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
+    # the same weights on features in float64, of the same frequencies
+    blocks, A = got._descent(got._state).blocks, got._state["mean"]
+    want = np.full((len(X), 1), got._state["offset"])
+    for i, weights in enumerate(A):
+        P = X.astype(np.float64) @ blocks.random_part(i).astype(np.float64)
+        want += np.concatenate([np.cos(P), np.sin(P)], axis=1) @ weights / np.sqrt(P.shape[1])
+    np.testing.assert_allclose(got.predict(X), want[:, 0], atol=2e-5)
+
+
+def test_angles_of_any_size_have_features():
+    """Rows as large as are let in: features, scores and forecasts stay finite."""
+    X, y, _ = rows(60)
+    for dtype, size in ((np.float64, 1e30), (np.float32, 1e14)):
+        far = (X * size).astype(dtype)
+        est = model("regression", "squared", "norm_adagrad", CPU)
+        assert np.isfinite(est.learn(far, y)).all()
+        assert np.isfinite(est.predict(far)).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
+        lambda: OnlineRidge(RawFeatures(), engine=CPU),
+        lambda: RRFRegressor(8, gamma=1.0, batch_size=8, engine=CPU, random_state=0),
+    ],
+    ids=["features", "ridge", "rrf"],
+)
+def test_rows_that_lead_beyond_the_range_of_floats(make):
+    """Said in words, and the model is as it was."""
+    X, y, _ = rows(120)
+    est = make().partial_fit(X[:40], y[:40])
+    before = est.predict(X)
+    with pytest.raises(ValueError, match="beyond the range of floats"):
+        est.partial_fit(1e149 * X[40:], 1e149 * y[40:], sample_weight=np.full(80, 1e149))
+    np.testing.assert_array_equal(est.predict(X), before)
+
+
+class Small(type(CPU.ops())):
+    """A device to which calls of at most 20 rows are too small, as all small ones are to a GPU."""
+
+    def is_small(self, n, width, columns):
+        return n <= 20
+
+
+@pytest.mark.parametrize("kind", ["features", "nogd", "budget", "rrf"])
+def test_small_calls_by_the_processor(kind, monkeypatch):
+    """Weights go to and fro between the processor and the device; the model is that of one engine alone."""
+    if kind == "budget":
+        pytest.importorskip("kernelstream._core")
+    make = {
+        "features": lambda engine: model("multiclass", "softmax", NormAdaGrad(), engine),
+        "nogd": lambda engine: NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
+                                                  random_state=0),
+        "budget": lambda engine: zoo.make("bogd", gamma=0.5, budget=30, random_state=0, engine=engine),
+        "rrf": lambda engine: RRFClassifier(8, loss="softmax", batch_size=8, engine=engine, random_state=0),
+    }[kind]  # fmt: skip
+    X, y, weight = rows(400)
+    y = task("binary" if kind == "budget" else "multiclass", y)
+    ops = Small("cpu", "tf32", 16)
+    monkeypatch.setattr("kernelstream.engine.device._ops", lambda *_: ops)
+    want, got = make("native" if kind == "budget" else "python"), make(TorchEngine("cpu", block=16))
+    labels = {"classes": np.unique(y)}
+    expected = want.learn(X, y, **labels, sample_weight=weight)
+    cuts = [0, 5, 60, 61, 62, 80, 200, 210, 400]
+    scores = []
+    for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        scores.append(got.learn(X[a:b], y[a:b], **labels, sample_weight=weight[a:b]))
+        got.decision_function(X[: 30 if i % 2 else 3])
+        bad = y[:30].astype(float)
+        with pytest.raises(ValueError, match="NaN"):
+            got.partial_fit(np.where(np.arange(30)[:, None] == 29, np.nan, X[:30]), bad)
+    np.testing.assert_allclose(np.concatenate(scores), expected, rtol=1e-7, atol=1e-8)
+    for part in (X, torch.from_numpy(X[:4]), sp.csr_matrix(X[:4]), sp.csr_matrix(X)):
+        of = X[: part.shape[0]]
+        np.testing.assert_allclose(got.decision_function(part), want.decision_function(of), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("where", ["processor", "device"])
+def test_a_call_that_fails_after_a_move_is_taken_back(where, monkeypatch):
+    """Whatever side the weights were on before, and whatever side the call failed on."""
+    ops = Small("cpu", "tf32", 16)
+    monkeypatch.setattr("kernelstream.engine.device._ops", lambda *_: ops)
+    X, y, _ = rows(300)
+    est = FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=TorchEngine("cpu", block=16))
+    est.partial_fit(X[:100], y[:100])
+    if where == "processor":
+        est.partial_fit(X[100:110], y[100:110])
+    before = est.predict(X)
+    for n in (60, 10, 60):
+        with pytest.raises(ValueError, match="beyond the range of floats"):
+            est.partial_fit(1e149 * X[:n], y[:n], sample_weight=np.full(n, 1e149))
+        np.testing.assert_array_equal(est.predict(X), before)
+        np.testing.assert_array_equal(est.predict(X[:5]), before[:5])
+
+
+def test_small_calls_of_a_gpu():
+    """The price of a call against the work in it."""
+    ops = type(CPU.ops())("cpu", "tf32", 512)
+    assert not ops.is_small(1, 2, 2)  # this device is the processor already
+    ops.cuda = True
+    assert ops.is_small(1, 20_000, 50)
+    assert not ops.is_small(4096, 20_000, 50)
+    assert not ops.is_small(1, 1 << 20, 784)
+
+
+@pytest.mark.parametrize("forecaster", ["ridge", "awv"])
+def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
+    """Weights and factors are worked out once, however many rows are predicted and in however many blocks."""
+    X, y, _ = rows(300)
+    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
+    want, got = (OnlineRidge(features, forecaster=forecaster, engine=engine) for engine in ("python", CPU))
+    want.learn(X, y)
+    got.learn(X, y)
+    count, factor = [0], torch.linalg.cholesky_ex
+
+    def counted(*args, **kwargs):
+        count[0] += 1
+        return factor(*args, **kwargs)
+
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", counted)
+    monkeypatch.setattr("kernelstream.engine.torch.TOGETHER", 0)  # many blocks
+    for _ in range(2):
+        np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
+    assert count[0] <= 1
+    got.learn(X[:1], y[:1])
+    want.learn(X[:1], y[:1])
+    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["online", "newton-cg", "cd"])
+def test_random_binning_with_the_other_solvers(solver):
+    X, y, weight = rows(300)
+    classes = task("multiclass", y)
+    args = {"gamma": 0.4, "n_components": 16, "solver": solver, "random_state": 0}
+    args |= {} if solver == "online" else {"lam": 0.01}
+    want, got = (BinningClassifier(**args, engine=engine) for engine in ("auto", CPU))
+    for est in (want, got):
+        est.fit(X, classes, sample_weight=weight)
+    if solver == "online":
+        want.partial_fit(X[:40], classes[:40])
+        got.partial_fit(X[:40], classes[:40])
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-8, atol=1e-10)

@@ -68,6 +68,8 @@ def check_products(m=48, d=64, D=80):
     products.fourier(X, Wt, Z, torch.empty(m, 32))
     P = X.double() @ Wt.double().T
     close(Z, torch.cat([P.cos(), P.sin()], 1) / math.sqrt(D), 2e-6)
+    products.fourier(1e14 * X, Wt, Z, torch.empty(m, 32))  # nothing is known of such angles, but that they have sines
+    close(Z[:, :D].square() + Z[:, D:].square(), torch.full((m, D), 1 / D).double(), 1e-6)
     maps.round_(X)
     maps.round_(Wt)
     P = X.double() @ Wt.double().T

@@ -540,7 +540,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws")  # attributes that are made anew
 
 
 def _copied(value: Any) -> Any:

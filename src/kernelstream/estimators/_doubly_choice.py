@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine import threads
 from ..kernels import Gaussian, Kernel
 from ..losses import Loss
 from ..rows import Rows
@@ -49,6 +50,11 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     float
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
+    with threads.one_blas_thread():  # small products, which the threads of a large machine only wait for each other in
+        return _choose(est, state, kernel, X, y, weight)
+
+
+def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
     loss, eta = est._loss_now(state), est._the_step().eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)

@@ -65,7 +65,7 @@ class DeviceDescent(Descent):
         i, gamma = self.block_of(t), self.rate(t)
         Z = device.features(X, i)
         if self.precondition:
-            direction = ops.doubly_conditioned(Z, G, F - state["offset"], self.precondition, self.lam)
+            direction = ops.doubly_conditioned(Z, G, F - state["offset"], self.damping, self.lam)
         else:
             direction = Z.T @ ops.tensor(G / len(G)).to(Z.dtype)
         shrink = state["shrink"] * self.decay(t)

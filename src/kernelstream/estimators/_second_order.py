@@ -83,7 +83,7 @@ class SecondOrderEstimator(FeatureEstimator):
         ops = self._ops
         if ops.NAME == "torch":
             device_map = self._cached("device_map", lambda: ops.device_map(self._mapping(state)))
-            yield from ops.feature_rows(device_map, X, cuts or threads.cuts(X.shape[0], ops.block), self.intercept)
+            yield from ops.feature_rows(device_map, X, cuts or ops.cuts(X.shape[0], device_map.n_out), self.intercept)
             return
         for rows, Z in feature_blocks(self._mapping(state), X, ops, cuts):
             if self.intercept:

@@ -2,6 +2,8 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +15,10 @@ from .. import losses, updates
 from .._change import Change
 from .._schema import Array, Schema, check, prefixed
 from ..engine import threads
-from ..features import FeatureMap, Mapping
+from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
+from ..features.sampling import Draws
 from ..rows import Rows, host
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._base import WARM_UP, State, StreamEstimator
@@ -58,12 +61,35 @@ class FeatureEstimator(StreamEstimator):
         )
 
     def _auto_update(self) -> Update:
-        """The update that needs no step size: with a step for every weight, or on a device, one for all of them."""
+        """The update that needs no step size: with a step for every weight, or on a device, one for all of them.
+
+        A model goes on as it began, whatever the engine is now: the sums of squares of AdaGrad say which it was.
+        """
+        state = self.__dict__.get("_state")
+        if state is not None and "w" in state:
+            return AdaGrad() if "G" in state else NormAdaGrad()
         return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad()
+
+    def _start(self, X: Rows, declared: Any) -> None:
+        self._forget()
+        self.__dict__.pop("_state", None)  # what the model before was learned with says nothing about this one
+        if engines.is_torch(self.engine) and getattr(self, "update", None) == "auto":
+            warnings.warn(
+                "update='auto' is NormAdaGrad with the torch engine, and AdaGrad with the others: another learner, "
+                "often with more mistakes for the same number of features. update='norm_adagrad' says that this is "
+                "wanted; engine='auto' learns with AdaGrad",
+                UserWarning,
+                stacklevel=_caller(),
+            )
+        super()._start(X, declared)
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
-            return checked(self._map.build(map_entries(state), state["n_features"], np.dtype(state["dtype"])))
+            shape = state["n_features"], np.dtype(state["dtype"])
+            if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
+                draws = self.__dict__.setdefault("_draws", Draws())
+                return checked(self._map.build(map_entries(state), *shape, draws))
+            return checked(self._map.build(map_entries(state), *shape))
 
         return self._cached("mapping", build)
 
@@ -76,6 +102,10 @@ class FeatureEstimator(StreamEstimator):
         return own if self.random_state is None else self.random_state
 
     # ---------------------------------------------------------------- hooks
+    def _drop_kept(self) -> None:
+        super()._drop_kept()
+        self.__dict__.pop("_draws", None)
+
     def _begin(self, state: State) -> None:
         if not self._map.needs_data:
             self._estimate(state, None)
@@ -97,26 +127,29 @@ class FeatureEstimator(StreamEstimator):
             state["w_mean"] = weights.copy()
 
     def _plan(self, state: State) -> tuple[Any, Mapping, Any]:
-        """Engine, mapping and the pass's specification: all that a block of rows needs besides the state."""
+        """Engine of the processor, mapping and the pass's specification: what a block needs besides the state."""
         cache = self._cache
         key = state["n_outputs"]  # which decides the loss in use
         plan = cache.get(key)
         if plan is None:
             ops = self._ops
+            ops = getattr(ops, "host", ops)
             plan = cache[key] = (ops, self._mapping(state), ops.spec(self._loss_now(state), self._update))
         return plan
 
-    def _device(self, state: State) -> Any:
-        """The weights on the device, if the engine has one, else None."""
+    def _device(self, state: State, n: int) -> Any:
+        """The weights on the device, if the engine has one and n rows are worth a call of it, else None."""
         if not engines.is_torch(self.engine):
             return None
-        engines.get(self.engine)  # which says why it cannot be used here
-
-        def make() -> Any:
-            ops, mapping, spec = self._plan(state)
-            return ops.feature_pass(mapping, spec, state)
-
-        return self._cached("device", make)
+        ops, mapping = engines.get(self.engine), self._mapping(state)  # which says why it cannot be used here
+        ops.check_update(self._update)
+        if ops.is_small(n, mapping.n_out, state["n_features"]):
+            if "device" in self._cache:
+                self._cache["device"].leave()
+            return None
+        held = self._cached("device", lambda: ops.feature_pass(mapping, self._loss_now(state), self._update, state))
+        held.join()
+        return held
 
     def _sync(self) -> None:
         held = self.__dict__.get("_cache", {}).get("device")
@@ -129,11 +162,12 @@ class FeatureEstimator(StreamEstimator):
         self._cache.pop("device", None)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        device = self._device(state)
+        n = X.shape[0]
+        device = self._device(state, n)
         if device is not None:
             return device.learn(X, y, weight)
         ops, mapping, spec = self._plan(state)
-        n = X.shape[0]
+        X = host(X)
         if n == 1:  # a small new array is quicker than finding the kept one
             return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
         if n <= ops.BLOCK:
@@ -149,12 +183,14 @@ class FeatureEstimator(StreamEstimator):
         return scores
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        if engines.is_torch(self.engine) and engines.usable(self.engine):
-            return self._device(state).score(X)
+        n, average = X.shape[0], "w_mean" in state
+        if engines.usable(self.engine) and not (average or "G" in state):
+            device = self._device(state, n)
+            if device is not None:
+                return device.score(X)
         ops, mapping, _ = self._plan(state)
-        average = "w_mean" in state
+        X = host(X)
         weights = state["w_mean"] if average else state["w"]
-        n = X.shape[0]
         if n == 1:
             scores = (mapping(X, ops) @ weights.T).astype(np.float64)
         else:
@@ -201,10 +237,16 @@ class FeatureEstimator(StreamEstimator):
         )
 
     def _check_parameters(self) -> None:
-        if hasattr(self, "update") and engines.is_torch(self.engine) and engines.usable(self.engine):
-            engines.get(self.engine).spec(None, self._update)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+
+def _caller() -> int:
+    """How far whoever called the library is from the function that asks: the ``stacklevel`` of its warning."""
+    frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def feature_blocks(

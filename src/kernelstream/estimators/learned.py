@@ -19,7 +19,7 @@ from ..features import spectra
 from ..features._base import positive_int
 from ..features.fourier import FourierMapping
 from ..features.spectra import Spectrum
-from ..rows import Rows
+from ..rows import Rows, host
 from ..updates import AdaGrad, positive
 from ._base import WARM_UP, State, StreamEstimator
 from ._classifier import StreamClassifier
@@ -107,11 +107,13 @@ class RRFEstimator(StreamEstimator):
         mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
         weights = np.ascontiguousarray(state["w"].T)
         scores = np.empty((X.shape[0], weights.shape[1]))
-        if self._ops.NAME == "torch":
-            scores = self._ops.map_times(mapping, X, weights)
+        ops = self._ops
+        if ops.NAME == "torch" and not ops.is_small(X.shape[0], mapping.n_out, X.shape[1]):
+            scores = ops.map_times(mapping, X, weights)
         else:
-            for rows in threads.cuts(X.shape[0], max(self._ops.BLOCK, 64)):
-                scores[rows] = mapping(X[rows], self._ops) @ weights
+            X = host(X)
+            for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
+                scores[rows] = mapping(X[rows], ops) @ weights
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from .. import _undo, losses, updates
-from .. import engine as engines
 from .._change import Change
 from .._schema import Array, Count, Schema, length
 from ..engine import threads
@@ -72,8 +71,6 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
                 raise ValueError(f"{name} must be an integer >= 1{' or None' * (name != 'budget')}, got {value!r}")
         if self._rank() > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
-        if engines.is_torch(self.engine) and engines.usable(self.engine):
-            engines.get(self.engine).spec(None, self._update)
         if self._early_update.diagonal or isinstance(self._update, updates.Averaged):
             raise ValueError(
                 f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), "
@@ -142,21 +139,21 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
         self._leave_device()
-        kernel = self._kernel(state)
+        kernel, update = self._kernel(state), self._update  # before there are weights, which say what it was
         P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
         self._cache = {}  # the mapping follows the landmarks
-        if self._update.diagonal:
-            self._spread_squares(state, kernel.pairwise(S, S) @ P)
+        if update.diagonal:
+            self._spread_squares(state, kernel.pairwise(S, S) @ P, update)
 
-    def _spread_squares(self, state: State, Z: np.ndarray) -> None:
+    def _spread_squares(self, state: State, Z: np.ndarray, update: Update) -> None:
         """Share the squared gradients so far out to new features, as their squares on the landmarks are, Z (m, k)."""
         memory = state["memory"]
         total = state["G"].sum(axis=1, dtype=np.float64) if "G" in state else memory[NormAdaGrad.n_shared]
         share = np.square(Z).sum(axis=0)
         state["G"] = np.outer(total, share / max(share.sum(), np.finfo(float).tiny)).astype(state["dtype"])
-        state["memory"] = self._update.memory(state["n_outputs"], Z.shape[1])
+        state["memory"] = update.memory(state["n_outputs"], Z.shape[1])
         state["memory"][: NormAdaGrad.n_shared] = memory[: NormAdaGrad.n_shared]
 
     def _learn_features(

@@ -109,6 +109,6 @@ class RandomFourier(KernelMap):
     def width(self, entries: Entries, d: int) -> int:
         return 2 * positive_int("n_components", self.n_components)
 
-    def build(self, entries: Entries, d: int, dtype: Any) -> FourierMapping:
-        D = positive_int("n_components", self.n_components)
-        return FourierMapping(sampling.frequencies(self.resolved(entries), entries["seed"], d, D, self.sampling, dtype))
+    def build(self, entries: Entries, d: int, dtype: Any, draws: sampling.Draws | None = None) -> FourierMapping:
+        D, kernel = positive_int("n_components", self.n_components), self.resolved(entries)
+        return FourierMapping(sampling.frequencies(kernel, entries["seed"], d, D, self.sampling, dtype, draws))

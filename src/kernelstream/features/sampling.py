@@ -6,11 +6,13 @@ maps of one seed are the same map.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from scipy.linalg import hadamard
 
+from kernelstream._cores import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.random import generator
 
@@ -23,15 +25,43 @@ SHARED = 2**64 - 1
 # only the diagonals), so shorter rows are padded up to it.
 MIN_HADAMARD = 64
 SOBOL_BITS = 30
+MANY = 1 << 22  # random numbers that are worth several threads
 SOBOL_DIMENSIONS = 21201
 
 
-def frequencies(kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", dtype: Any = np.float64) -> np.ndarray:
-    """Frequencies of ``kernel`` by one of the four samplings, as a C-contiguous (d, D) array of type ``dtype``."""
+class Draws:
+    """The random numbers of the last frequencies, for a kernel of the same kind with another bandwidth.
+
+    Holds them as long as it lives itself: (d, D) numbers in float64.
+    """
+
+    def __init__(self) -> None:
+        self.made: tuple[Any, np.ndarray] | None = None
+
+    def get(self, kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1, made unless they were the last."""
+        key = (type(kernel), seed, d, D)
+        if self.made is None or self.made[0] != key:
+            self.made = None  # room for the new ones
+            self.made = key, _standard(kernel, seed, d, D)
+        return self.made[1]
+
+
+def frequencies(
+    kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", dtype: Any = np.float64, draws: Draws | None = None
+) -> np.ndarray:
+    """Frequencies of ``kernel`` by one of the four samplings, as a C-contiguous (d, D) array of type ``dtype``.
+
+    ``draws`` keeps independent numbers from one call to the next, where only the bandwidth has changed.
+    """
     if sampling not in SAMPLINGS:
         raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
     if not kernel.is_fourier:
         raise ValueError(f"{type(kernel).__name__} has no Fourier frequencies: it is not shift invariant")
+    if draws is not None and sampling == "iid" and _scales(kernel):
+        kernel.validate()
+        W = np.empty((d, D), dtype)
+        return np.multiply(draws.get(kernel, seed, d, D), kernel.spread, out=W, casting="same_kind")
     draw = {"iid": independent, "orthogonal": orthogonal, "structured": structured, "qmc": quasi}[sampling]
     return np.ascontiguousarray(draw(kernel, seed, d, D), dtype=dtype)
 
@@ -46,13 +76,20 @@ def _independent(kernel: Any) -> bool:
     return getattr(kernel, "independent", False)
 
 
+def _scales(kernel: Any) -> bool:
+    """Whether the bandwidth of such a kernel only stretches its frequencies."""
+    return _independent(kernel) and hasattr(kernel, "standard")
+
+
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
-    if _independent(kernel):
-        W = np.empty((d, D))
-        for i in range(d):
-            W[i] = kernel.frequencies(generator(seed, i), 1, D)[0]
+    if _scales(kernel):
+        kernel.validate()
+        W = _standard(kernel, seed, d, D)
+        W *= kernel.spread
         return W
+    if _independent(kernel):
+        return np.stack([kernel.frequencies(generator(seed, i), 1, D)[0] for i in range(d)])
     if type(kernel) in SHARING:
         U = np.empty((d + 1, D))
         for i in range(d):
@@ -60,6 +97,23 @@ def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
         generator(seed, SHARED).random(out=U[d])
         return kernel.quantiles(np.clip(U, 0.5**54, None), d)
     return kernel.frequencies(generator(seed), d, D)
+
+
+def _standard(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
+    """Independent frequencies with a spread of 1: row i from stream i, so that threads may share the rows."""
+    N = np.empty((d, D))
+
+    def draw(i: int) -> None:
+        N[i] = kernel.standard(generator(seed, i), 1, D)[0]
+
+    threads = min(get_num_threads(), d) if N.size >= MANY else 1
+    if threads < 2:
+        for i in range(d):
+            draw(i)
+        return N
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(draw, range(d)))
+    return N
 
 
 def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:

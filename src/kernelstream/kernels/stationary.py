@@ -54,11 +54,21 @@ class Gaussian(FourierKernel):
     def _estimate(self, rule: str, X: Rows) -> float:
         return gaussian_gamma(rule, X)
 
+    @property
+    def spread(self) -> float:
+        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        return math.sqrt(2 * self.gamma)
+
+    @staticmethod
+    def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1."""
+        return rng.standard_normal((d, D))
+
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return rng.standard_normal((d, D)) * math.sqrt(2 * self.gamma)
+        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
-        return special.ndtri(U) * math.sqrt(2 * self.gamma)
+        return special.ndtri(U) * self.spread
 
 
 @register
@@ -97,11 +107,21 @@ class Laplacian(FourierKernel, CoordinateKernel):
     def _estimate(self, rule: str, X: Rows) -> float:
         return laplacian_gamma(rule, X)
 
+    @property
+    def spread(self) -> float:
+        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        return self.gamma
+
+    @staticmethod
+    def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1."""
+        return rng.standard_cauchy((d, D))
+
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return rng.standard_cauchy((d, D)) * self.gamma
+        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
-        return np.tan(np.pi * (U - 0.5)) * self.gamma
+        return np.tan(np.pi * (U - 0.5)) * self.spread
 
     def pitches(self, rng: np.random.Generator, d: int, R: int) -> np.ndarray:
         """Pitches of ``R`` random binning grids, (d, R): Gamma(2, 1/gamma), the sum of two exponential numbers."""
@@ -146,12 +166,22 @@ class Cauchy(FourierKernel, CoordinateKernel):
     def _estimate(self, rule: str, X: Rows) -> float:
         return math.sqrt(gaussian_gamma(rule, X))
 
+    @property
+    def spread(self) -> float:
+        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        return self.gamma
+
+    @staticmethod
+    def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1."""
+        return rng.laplace(size=(d, D))
+
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return rng.laplace(scale=self.gamma, size=(d, D))
+        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
         # Each half of the distribution from the side where 1 - 2|U - 1/2| is exact.
-        return np.where(U < 0.5, np.log(2 * U), -np.log(2 * (1 - U))) * self.gamma
+        return np.where(U < 0.5, np.log(2 * U), -np.log(2 * (1 - U))) * self.spread
 
 
 @register

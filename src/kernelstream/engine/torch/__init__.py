@@ -14,10 +14,15 @@ import torch
 from ...losses import Loss
 from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
+from .. import threads
 
 NAME = "torch"
 SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
 # is what a stream begins with when labels appear one after the other
+# A call of a GPU costs 1.5 to 2 ms whatever is in it. A processor makes and learns a feature of a row in about the time
+# of d + 32 products, d the columns; so many products are its 2 ms.
+EACH, SMALL_WORK = 32, 1 << 23
+TOGETHER = 1 << 24  # features in float64 that exist at the same time where rows are scored
 
 
 class Ops:
@@ -85,12 +90,25 @@ class Ops:
         """A copy of an array on the device."""
         return from_array(array).to(self.device, dtype, copy=True)
 
-    def feature_pass(self, mapping: Any, spec: Any, state: dict[str, Any]) -> Any:
-        """The learner on explicit features whose weights live on the device; ValueError for other than (decay, tau)."""
+    def is_small(self, n: int, width: int, columns: int) -> bool:
+        """Whether the processor has learned n rows with so many features before a GPU would have begun."""
+        return self.cuda and n * width * (columns + EACH) <= SMALL_WORK
+
+    @staticmethod
+    def check_update(update: Update) -> None:
+        """ValueError unless the update is (decay, tau): only those can be told from Gram matrices."""
+        inner, average = unwrap(update)
+        if inner.diagonal or average:
+            raise ValueError(
+                f"the torch engine learns blocks of rows from their Gram matrix, which needs an update of the form "
+                f"(decay, tau), such as NormAdaGrad or OGD; {type(update).__name__} moves every weight by itself. "
+                f"Choose another update, or engine='auto'"
+            )
+
+    def feature_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
+        """The learner on explicit features whose weights live on the device, for a (decay, tau) update."""
         from .passes import FeaturePass
 
-        loss, update = spec
-        check_update(update)
         if self.cuda and self.triton:
             from .maps import is_known
             from .pipeline import CudaPass
@@ -113,8 +131,13 @@ class Ops:
 
         return on_device(self, mapping)
 
+    def cuts(self, n: int, width: int) -> list[slice]:
+        """Rows whose features are made at once where they are scored only: what fits in a part of the memory."""
+        return threads.cuts(n, max(self.block, TOGETHER // width))
+
     def feature_rows(self, device_map: Any, X: Any, cuts: list[slice], intercept: bool) -> Iterator[Any]:
         """``(rows, Z)`` block by block, Z in float64 on the device; with ``intercept`` a constant comes first."""
+        device_map.look(X)
         with self.products():
             for rows in cuts:
                 Z = device_map(self.rows(X, rows, device_map.dtype)).double()
@@ -164,7 +187,7 @@ class Ops:
         from .rrf import Batches, is_known
 
         loss, update = spec
-        if batch_size == 1 or not is_known(spectrum):
+        if batch_size == 1 or not is_known(spectrum) or self.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
             twin = self.host.spec(loss, update)
             return self.host.rrf_pass(host(X), y, weight, state, twin, spectrum, E, eta_g, batch_size)
         with self.products():
@@ -174,8 +197,7 @@ class Ops:
         """``Z A`` of features Z, weights A (P, C), in float64, block by block."""
         A = self.tensor(weights).double()
         scores = np.empty((X.shape[0], weights.shape[1]))
-        cuts = [slice(start, min(start + self.block, len(scores))) for start in range(0, len(scores), self.block)]
-        for rows, Z in self.feature_rows(self.device_map(mapping), X, cuts, False):
+        for rows, Z in self.feature_rows(self.device_map(mapping), X, self.cuts(len(scores), mapping.n_out), False):
             scores[rows] = (Z @ A).cpu().numpy()
         return scores
 
@@ -208,14 +230,3 @@ def from_array(array: Any) -> torch.Tensor:
 def has_triton() -> bool:
     """Whether Triton is installed."""
     return find_spec("triton") is not None
-
-
-def check_update(update: Update) -> None:
-    """ValueError unless the update is (decay, tau): only those can be told from Gram matrices."""
-    inner, average = unwrap(update)
-    if inner.diagonal or average:
-        raise ValueError(
-            f"the torch engine learns blocks of rows from their Gram matrix, which needs an update of the form "
-            f"(decay, tau), such as NormAdaGrad or OGD; {type(update).__name__} moves every weight by itself. "
-            f"Choose another update, or engine='auto'"
-        )

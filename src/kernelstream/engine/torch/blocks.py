@@ -62,14 +62,14 @@ class Blocks:
             self.scores_of = products.Scores(m, C, device)
 
     def features(self, X: torch.Tensor, k: int) -> None:
-        """Features of rows X (m, d padded) into buffer k."""
+        """Features of rows X (m, d padded), placed if they are for a Fourier map, into buffer k."""
         Z, features = self.Z[k], self.features_of
         if isinstance(features, Fourier) and self.fused:
             products.fourier_tf32(X, features.Wt, Z, 2 * self.programs)
         elif isinstance(features, Fourier) and Z.dtype != torch.float64:
             products.fourier(X, features.Wt, Z, self.room)
         else:
-            Z.copy_(features(X))
+            Z.copy_(features.of_placed(X) if isinstance(features, Fourier) else features(X))
 
     def products(self, k: int) -> None:
         """Gram matrix of the features in buffer k."""

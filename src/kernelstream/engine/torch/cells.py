@@ -41,6 +41,12 @@ class DeviceBinning:
         found = torch.cat(keys).cpu().numpy().view(np.uint64)
         return torch.stack(cells).cpu().numpy(), found, starts.astype(np.int64)
 
+    def cell_pass(
+        self, cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: dict[str, Any], spec: Any
+    ) -> np.ndarray:
+        """The online pass over cells, which the processor does: a row touches few weights, the next may need them."""
+        return self.ops.host.binning.cell_pass(cells, width, y, weight, state, self.ops.host.spec(*spec))
+
     def _names(self, X: Rows, grids: Grids) -> torch.Tensor:
         """(R, n) int64 with the bits of the names."""
         ops, (n, d) = self.ops, X.shape

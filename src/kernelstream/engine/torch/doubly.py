@@ -9,7 +9,9 @@ import numpy as np
 import torch
 
 from ...random import generator
+from ...rows import dense
 from . import from_array
+from .maps import ANGLES, far_middle, padded, put_angles
 
 ENTRIES = 1 << 26  # frequencies × rows whose features exist at the same time
 
@@ -29,7 +31,9 @@ class DeviceBlocks:
         self.D, self.d = blocks.draws, blocks.d
         self.kind = torch.float32 if blocks.dtype == np.float32 else torch.float64
         self.generated = ops.cuda and blocks.normal and self.kind == torch.float32 and ops.triton
-        self.Wt = torch.zeros((self.D, -(-self.d // 32) * 32), dtype=self.kind, device=ops.device)
+        self.Wt = torch.zeros((self.D, padded(self.d)), dtype=self.kind, device=ops.device)
+        self.middle = torch.zeros(self.d, dtype=self.kind, device=ops.device)  # taken off the rows, as in maps.Fourier
+        self.moved = False  # whether it is not 0
         self.size = min(max(ENTRIES // self.D, 128), 8192)  # rows at a time
         self._room(self.size)
         self.held = -1  # the block whose frequencies Wt holds
@@ -40,10 +44,15 @@ class DeviceBlocks:
         self.P = torch.empty((n, self.D), dtype=self.kind, device=self.ops.device)
 
     def rows(self, X: Any) -> torch.Tensor:
-        """Rows on the device, their width padded like that of the frequencies."""
+        """Rows on the device, about the centre and padded like the frequencies; those of earlier calls are no more."""
         out = torch.zeros((X.shape[0], self.Wt.shape[1]), dtype=self.kind, device=self.ops.device)
-        dense = X.toarray() if hasattr(X, "toarray") else X
-        out[:, : self.d] = from_array(dense).to(self.ops.device)
+        out[:, : self.d] = from_array(dense(X)).to(self.ops.device)
+        found = far_middle(out[:, : self.d], self.middle) if self.kind == torch.float32 else None
+        if found is not None:
+            self.middle.copy_(found)
+            self.held, self.moved = -1, True
+        out[:, : self.d] -= self.middle
+        out[:, self.d : self.d + ANGLES] = 1.0
         return out
 
     def frequencies(self, i: int) -> torch.Tensor:
@@ -57,6 +66,8 @@ class DeviceBlocks:
             normals(self.blocks.seed, i, self.d, self.D, self.blocks.stream, scale, self.Wt)
         else:
             self.Wt[:, : self.d] = torch.from_numpy(np.ascontiguousarray(self.blocks.random_part(i).T))
+        if self.moved:
+            put_angles(self.Wt, self.d, self.Wt[:, : self.d].double() @ self.middle.double())
         self.held = i
         return self.Wt
 
@@ -123,8 +134,8 @@ class Weights:
             state["mean"] = self.mean[: self.n].cpu().numpy()
 
 
-def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, rho: float, lam: float) -> torch.Tensor:
-    """The direction of ``Descent._conditioned``: divided by the feature covariance of the batch plus rho times its top.
+def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, lam: float) -> torch.Tensor:
+    """The direction of ``Descent._conditioned``: divided by the batch's feature covariance plus ``damping`` times its top.
 
     Z (b, width), G and F (b, C).
     """
@@ -132,8 +143,9 @@ def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, rho: float, lam: 
     dual = b < width
     S = ((Z @ Z.T) if dual else (Z.T @ Z)).double() / b
     top = largest_eigenvalue(S) or 1.0
-    S.diagonal().add_(rho * top)
-    R = torch.from_numpy((G - lam / (rho * top) * F) * (top / b)).to(S.device)
+    rho = damping * top
+    S.diagonal().add_(rho)
+    R = torch.from_numpy((G - lam / rho * F) * (top / b)).to(S.device)
     factor = torch.linalg.cholesky(S)
     if dual:
         return Z.T @ torch.cholesky_solve(R, factor).to(Z.dtype)

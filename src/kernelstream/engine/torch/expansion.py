@@ -76,7 +76,16 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
         def cut(self, X: Any, rows: slice) -> Any:
             return np.ascontiguousarray(dense(X[rows]))
 
+        def _small(self, X: Any, n: int) -> bool:
+            """Whether the processor is quicker; the support vectors then need not be kept up to date there."""
+            small = ops.is_small(len(X), max(n, 1), X.shape[1])
+            if small:
+                self.values.S = torch.empty((0, 0))
+            return small
+
         def columns(self, X: Any, state: State) -> np.ndarray:
+            if self._small(X, state["n_support"]):
+                return super().columns(X, state)
             n, capacity = state["n_support"], len(state["support"])
             K = np.zeros((len(X), capacity), state["support"].dtype)
             if n:
@@ -85,6 +94,8 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             return K
 
         def among(self, X: Any) -> np.ndarray:
+            if ops.is_small(len(X), len(X), X.shape[1]):
+                return super().among(X)
             rows = ops.tensor(X)
             G = self._host(self.values.between(rows, rows))
             np.fill_diagonal(G, 1.0)
@@ -94,6 +105,8 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             n = alpha.shape[1]
             if n == 0:
                 return np.zeros((X.shape[0], len(alpha)))
+            if self._small(X, n):
+                return super().scores(dense(X), state, alpha)
             S = self.values.support(state)[:n]
             K = self.values.between(ops.tensor(dense(X)), S)
             with ops.full():

@@ -10,9 +10,13 @@ import torch
 
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
-from ...rows import host
+from ...rows import dense, host, is_tensor
+from ..threads import cuts
+from . import from_array
 
 PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products
+ANGLES = 2  # numbers of 11 bits that an angle is the sum of
+LEAST, LOOK, FAR = 16, 64, 4.0  # rows that are looked at, and how many of their deviations away the centre may be
 KINDS = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -23,6 +27,9 @@ class DeviceMap:
         self.ops = ops
         self.n_out, self.unit = mapping.n_out, mapping.unit
         self.dtype = KINDS[np.dtype(mapping.dtype)]
+
+    def look(self, X: Any) -> None:
+        """Rows (n, d) of this kind will come."""
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError
@@ -40,25 +47,53 @@ class ByProcessor(DeviceMap):
 
 
 class Fourier(DeviceMap):
-    """``[cos XW, sin XW] / sqrt(D)``.
+    """``[cos XW, sin XW] / sqrt(D)``, as ``cos((X - c) W + c'W)``: rows far from 0 lose all that they differ in when they
+    are rounded to 11 bits, and much of it in float32, so a centre c is taken off them first.
 
     Attributes
     ----------
+    middle : (d,)
+        The centre; 0 until :meth:`look` sees rows for which that is too far away.
     Wt : (D, width)
-        D × d: tensor cores read both factors of a product along the summed index. On a GPU padded to whole steps of
+        D × d: tensor cores read both factors of a product along the summed index. Behind the d columns are
+        the angles c'W, in parts that tensor cores do not round. On a GPU padded to whole steps of
         such products, and rounded where they round.
     """
 
     def __init__(self, ops: Any, mapping: FourierMapping):
         super().__init__(ops, mapping)
-        d = len(mapping.W)
-        self.width = -(-d // PAD) * PAD if ops.cuda else d
+        self.W = mapping.W
+        self.d = d = len(mapping.W)
+        self.width = padded(d) if ops.cuda else d + ANGLES
         self.Wt = torch.nn.functional.pad(ops.tensor(mapping.W).T, (0, self.width - d)).contiguous()
+        self.middle = torch.zeros(d, dtype=self.dtype, device=ops.device)
         if ops.rounds(self.dtype):
             round_(self.Wt)
 
+    def look(self, X: Any) -> None:
+        """Move the centre if the first of these rows (n, d), as they came, are far from it."""
+        if self.dtype == torch.float64:
+            return
+        found = far_middle(X, self.middle)
+        if found is not None:
+            self.middle.copy_(found)
+            c = self.middle.double().cpu().numpy()
+            angles = np.concatenate([c @ self.W[:, part].astype(np.float64) for part in cuts(self.n_out // 2, 4096)])
+            put_angles(self.Wt, self.d, torch.from_numpy(angles))
+
+    def place(self, into: torch.Tensor) -> None:
+        """Rows (m, width) of which the first d columns are set, as factors of :attr:`Wt`; in place."""
+        into[:, : self.d] -= self.middle
+        into[:, self.d : self.d + ANGLES] = 1.0
+
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
-        P = torch.nn.functional.pad(X, (0, self.width - X.shape[1])) @ self.Wt.T
+        X = torch.nn.functional.pad(X, (0, self.width - X.shape[1]))
+        self.place(X)
+        return self.of_placed(X)
+
+    def of_placed(self, X: torch.Tensor) -> torch.Tensor:
+        """Features of rows that :meth:`place` has changed, (m, n_out)."""
+        P = X @ self.Wt.T
         Z = torch.empty((len(X), self.n_out), dtype=P.dtype, device=P.device)
         D = P.shape[1]
         torch.cos(P, out=Z[:, :D])
@@ -78,6 +113,31 @@ class GaussianNystroem(DeviceMap):
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         return gaussian(self.ops, X - self.middle, self.S, self.gamma) @ self.P
+
+
+def padded(d: int) -> int:
+    """Width of rows of d columns and the angles behind them, in whole steps of the products."""
+    return -(-(d + ANGLES) // PAD) * PAD
+
+
+def far_middle(X: Any, middle: torch.Tensor) -> torch.Tensor | None:
+    """Mean of the first rows of X if it is more than FAR times as far from ``middle`` as the rows are from it."""
+    if X.shape[0] < LEAST:
+        return None
+    some = X[:LOOK]
+    some = (some.detach() if is_tensor(some) else from_array(dense(some))).double()
+    mean = some.mean(dim=0)
+    away = (mean - middle.double().to(mean.device)).square().sum()
+    return mean if bool(away > FAR**2 * (some - mean).square().sum(dim=1).mean()) else None
+
+
+def put_angles(Wt: torch.Tensor, d: int, angles: torch.Tensor) -> None:
+    """Angles (D,) float64, less whole turns, into the columns of Wt from d on: a sum of numbers of 11 bits each."""
+    rest = torch.remainder(angles.to(Wt.device) + math.pi, 2 * math.pi) - math.pi
+    for k in range(ANGLES):
+        part = rest.float()
+        Wt[:, d + k] = round_(part)
+        rest = rest - part.double()
 
 
 def round_(A: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._overflow import LEARNING
 from ...losses import Loss
 from ...updates import Update
+from . import from_array
 from .maps import on_device
 
 State = dict[str, Any]
@@ -44,9 +46,28 @@ class FeaturePass:
         self.ops, self.state = ops, state
         self.map = on_device(ops, mapping)
         self.rule = ops.host.Rule.of(loss, update)
-        scale = state["scale"][:, None].astype(state["w"].dtype)
-        self.w = ops.tensor(state["w"] * scale)  # (C, P)
+        self.w = ops.tensor(self._weights())  # (C, P)
         self.stale = False  # whether the state is behind the device
+        self.behind = False  # whether the device is behind the state, because the processor has learned rows
+
+    def _weights(self) -> np.ndarray:
+        """Those of the state."""
+        return self.state["w"] * self.state["scale"][:, None].astype(self.state["w"].dtype)
+
+    def leave(self) -> None:
+        """The processor goes on."""
+        self.sync()
+        self.behind = True
+
+    def join(self) -> None:
+        """The device goes on: in the same memory, so that what was recorded there stays right."""
+        if self.behind:
+            self._load()
+            self.behind = False
+
+    def _load(self) -> None:
+        """Bring the device up to date with the state."""
+        self.w.copy_(from_array(self._weights()))
 
     def sync(self) -> None:
         """Bring the state up to date with the device."""
@@ -57,12 +78,13 @@ class FeaturePass:
 
     def mark(self) -> Callable[[], FeaturePass]:
         """What takes back all that is learned from now on, and returns the pass."""
-        kept, stale = [(held, held.clone()) for held in self._tensors()], self.stale
+        stale, behind = self.stale, self.behind
+        kept = [] if behind else [(held, held.clone()) for held in self._tensors()]
 
         def put_back() -> FeaturePass:
             for held, before in kept:
                 held.copy_(before)
-            self.stale = stale
+            self.stale, self.behind = stale, behind
             return self
 
         return put_back
@@ -76,16 +98,24 @@ class FeaturePass:
         n, C = X.shape[0], len(self.w)
         scores = np.empty((n, C))
         self.stale = True
+        self.map.look(X)
         with self.ops.products():
             for start in range(0, n, self.ops.block):
                 rows = slice(start, min(start + self.ops.block, n))
                 part = None if weight is None else weight[rows]
                 scores[rows] = self._block(self.ops.rows(X, rows, self.map.dtype), y[rows], part)
+        self._check(scores)
         return scores
+
+    def _check(self, scores: np.ndarray) -> None:
+        """ValueError where finite rows have led beyond the range of floats; whoever called takes the rows back."""
+        if not (np.isfinite(scores).all() and bool(self.w.isfinite().all())):
+            raise ValueError(LEARNING)
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
         scores = np.empty((X.shape[0], len(self.w)))
+        self.map.look(X)
         with self.ops.products():
             for start in range(0, X.shape[0], self.ops.block):
                 rows = slice(start, min(start + self.ops.block, X.shape[0]))

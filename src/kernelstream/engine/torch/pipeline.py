@@ -64,6 +64,11 @@ class CudaPass(FeaturePass):
         if "center" in self.state:
             self.state["center"][:] = self.book[1:].cpu().numpy()
 
+    def _load(self) -> None:
+        super()._load()
+        self.memory.copy_(torch.from_numpy(self.state["memory"]))
+        self.book.copy_(new_book(self.state, self.ops.device))
+
     def mark(self) -> Callable[[], FeaturePass]:
         put_back = super().mark()
 
@@ -90,6 +95,7 @@ class CudaPass(FeaturePass):
             self._numbers_home()
             return super().score(X)
         self._prepare()
+        self.map.look(X)
         n, chunk = X.shape[0], len(self.F)
         out = np.empty((n, len(self.w)))
         m = self.ops.block
@@ -107,6 +113,7 @@ class CudaPass(FeaturePass):
         if X.shape[0] <= SMALL:
             return self._learn_small(X, y, weight)
         self._prepare()
+        self.map.look(X)
         n, chunk, kind, device = X.shape[0], len(self.F), self.w.dtype, self.ops.device
         out = torch.empty((n, len(self.w)), dtype=kind, device=device)
         targets = from_array(y).to(device, kind)
@@ -126,8 +133,10 @@ class CudaPass(FeaturePass):
                     self._chunk(-(-size // self.ops.block))
                     out[part].copy_(self.F[:size])
             torch.cuda.current_stream().wait_stream(self.main)
+        scores = out.double().cpu().numpy()
+        self._check(scores)
         self.state["t"] += n if weight is None else int(np.count_nonzero(weight))
-        return out.double().cpu().numpy()
+        return scores
 
     # ---------------------------------------------------------------- a chunk of blocks
     def _chunk(self, blocks: int) -> None:
@@ -173,6 +182,8 @@ class CudaPass(FeaturePass):
     def _put(self, X: Any, rows: slice) -> None:
         """Rows of a tensor, an array or a CSR matrix into the buffer of the chunk."""
         self._copy(X, rows)
+        if isinstance(self.map, Fourier):
+            self.map.place(self.rows_in[: rows.stop - rows.start])
         if self.rounds:
             round_(self.rows_in[: rows.stop - rows.start])
 

@@ -20,7 +20,7 @@ from ..philox import COS, SIN
 
 _S0, _S1, _S2, _S3 = (tl.constexpr(c) for c in SIN)
 _C0, _C1, _C2, _C3 = (tl.constexpr(c) for c in COS)
-_INVERSE_PI = tl.constexpr(1.0 / math.pi)
+_INVERSE_PI, _HALF_PI = tl.constexpr(1.0 / math.pi), tl.constexpr(math.pi / 2)
 _PI_1, _PI_2, _PI_3 = (tl.constexpr(c) for c in (3.140625, 9.67502593994140625e-4, 1.509957990978376e-7))
 
 FREQUENCIES = 65536  # whose projections are made at once: 134 MB for 512 rows
@@ -108,6 +108,8 @@ def sincos(x):
     """Sine and cosine in float32: ``x = q pi + r`` with \\|r\\| <= pi/2, then polynomials in r."""
     q = tl.floor(x * _INVERSE_PI + 0.5)
     r = ((x - q * _PI_1) - q * _PI_2) - q * _PI_3
+    # of angles so large that their remainder is not known at all (from 1e7 on, in float32) only the bounds are kept
+    r = tl.minimum(tl.maximum(r, -_HALF_PI), _HALF_PI)
     odd = (q.to(tl.int32) & 1) == 1
     z = r * r
     sine = r + (r * z) * (((_S3 * z + _S2) * z + _S1) * z + _S0)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._overflow import LEARNING, require_finite
 from ...second_order.rows import RowRecursion
 from ...second_order.rules import Rule
 from ...second_order.statistics import FLOOR, State, more_ridge
@@ -60,8 +61,12 @@ class DeviceRecursion(RowRecursion):
 
     def _restart(self) -> None:
         """Factors and weights of the statistics; the window's rows are eliminated when there is something to learn."""
+        if not bool(self.gram.isfinite().all()):
+            raise ValueError(LEARNING)
         eye = torch.eye(len(self.gram), dtype=self.gram.dtype, device=self.gram.device)
         self.R, self.w0, self.V = [], [], []
+        self.found: list[torch.Tensor] | None = None
+        self.factors: list[torch.Tensor] | None = None
         for ridge in self.state["ridge"]:
             extra = float(ridge)
             while True:
@@ -84,13 +89,14 @@ class DeviceRecursion(RowRecursion):
         F = np.empty((len(Z), len(self.state["ridge"]), y.shape[1]))
         S = np.empty((len(Z), self.heads))
         start, room = 0, len(self.state["window"])
-        self.stale = True
+        self.stale, self.found, self.factors = True, None, None
         while start < len(Z):
             rows = slice(start, min(len(Z), start + room - self.state["n_window"]))
             F[rows], S[rows] = self._fill(Z[rows], y[rows], None if weight is None else weight[rows])
             start = rows.stop
             if self.state["n_window"] == room:
                 self._flush()
+        require_finite(F, S)
         return F, S
 
     def _fill(self, Z: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +114,7 @@ class DeviceRecursion(RowRecursion):
         F, S, kept = [], [], self.ops.tensor(learned)
         for h, R in enumerate(self.R):
             V = torch.cat([self.V[h], self._solve(R, Z.T)], dim=1)
-            L = torch.linalg.cholesky(V.T @ V + torch.diag(D))
+            L = _factor(V.T @ V + torch.diag(D))
             e = L.diagonal()[:, None] * self._solve(L, target - window @ self.w0[h].T)
             s = (V * V).sum(dim=0) - (L.tril(-1) ** 2).sum(dim=1)
             F.append((target - e)[n:])
@@ -143,24 +149,38 @@ class DeviceRecursion(RowRecursion):
         if not uncertainty:
             return F, None
         S = []
-        for h, R in enumerate(self.R):
+        for R, V, L in zip(self.R, self.V, self._factors()):
             v = self._solve(R, Z.T)
-            L = torch.linalg.cholesky(self.V[h].T @ self.V[h] + torch.diag(self.D))
-            u = self._solve(L, self.V[h].T @ v)
+            u = self._solve(L, V.T @ v)
             S.append((v * v).sum(dim=0) - (u * u).sum(dim=0))
         return F, torch.stack(S, dim=1).cpu().numpy() * self.forgetting ** -(self.state["n_window"] + 1.0)
 
+    def _factors(self) -> list[torch.Tensor]:
+        """L with ``L L' = V'V + D`` for every ridge, (n, n); the same until rows are learned."""
+        if self.factors is None:
+            self.factors = [_factor(V.T @ V + torch.diag(self.D)) for V in self.V]
+        return self.factors
+
     def _weights(self) -> list[torch.Tensor]:
-        """``w_0 + R'^-1 V (V'V + D)^-1 (y - Z w_0)`` for every ridge, (k, r)."""
+        """``w_0 + R'^-1 V (V'V + D)^-1 (y - Z w_0)`` for every ridge, (k, r); the same until rows are learned."""
         n = self.state["n_window"]
-        if not n:
-            return self.w0
-        found = []
-        for R, V, w0 in zip(self.R, self.V, self.w0):
-            L = torch.linalg.cholesky(V.T @ V + torch.diag(self.D))
-            x = V @ torch.cholesky_solve(self.y - self.sums["window"][:n] @ w0.T, L)
-            found.append(w0 + torch.linalg.solve_triangular(R.T, x, upper=True).T)
-        return found
+        if self.found is None:
+            self.found = self.w0
+            if n:
+                Z = self.sums["window"][:n]
+                self.found = [
+                    w0 + torch.linalg.solve_triangular(R.T, V @ torch.cholesky_solve(self.y - Z @ w0.T, L), upper=True).T
+                    for R, V, w0, L in zip(self.R, self.V, self.w0, self._factors())
+                ]
+        return self.found
 
     def weights(self) -> np.ndarray:
         return torch.stack(self._weights()).cpu().numpy()
+
+
+def _factor(A: torch.Tensor) -> torch.Tensor:
+    """Cholesky factor of a positive definite matrix; ValueError for one that numbers too large have made none."""
+    L, failed = torch.linalg.cholesky_ex(A)
+    if int(failed):
+        raise ValueError(LEARNING)
+    return L

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._overflow import require_finite
 from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
 from ...rows import Rows
 from ...updates import REACH, SETTLED, TINY
 from .._center import follow, offset_of
 from .._rrf_python import TINY_THETA
+from .maps import far_middle
 
 State = dict[str, Any]
 NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
@@ -45,6 +47,7 @@ class Batches:
         self.E, self.D = ops.tensor(E), E.shape[1]
         self.held = {name: ops.tensor(state[name]) for name in NAMES}
         self.W = frequencies(spectrum, self.held["theta"], self.E)
+        self.middle = torch.zeros(len(self.W), device=self.W.device)
 
     def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, eta_g: float, batch_size: int) -> np.ndarray:
         """Scores of the rows before each update, (n, C); the state is up to date afterwards."""
@@ -61,15 +64,17 @@ class Batches:
             if self.state["pending"][0] >= batch_size:
                 self._step(eta_g)
             start = stop
-        for name, tensor in self.held.items():
-            self.state[name][...] = tensor.cpu().numpy()
+        found = {name: tensor.cpu().numpy() for name, tensor in self.held.items()}
+        require_finite(scores, *found.values())
+        for name, array in found.items():
+            self.state[name][...] = array
         return scores
 
     def _rows(self, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Rows that see the same weights: their scores; their gradients join the sums."""
         held, D = self.held, self.D
-        x = self.ops.rows(X, rows, self.E.dtype) * self.state["inverse_length"]
-        U = x @ self.W
+        given, inverse = self.ops.rows(X, rows, self.E.dtype), self.state["inverse_length"]
+        x, U = given * inverse, self._angles(given, inverse)
         cos, sin = torch.cos(U), torch.sin(U)
         Z = torch.cat([cos, sin], dim=1).div_(math.sqrt(D))
         with self.ops.full():
@@ -80,6 +85,15 @@ class Batches:
         Q = ((G @ held["w"][:, D:]) * cos - (G @ held["w"][:, :D]) * sin).div_(math.sqrt(D))
         held["sum_theta"] += pull_back(self.spectrum, held["theta"], self.E, x, Q)
         return scores
+
+    def _angles(self, given: torch.Tensor, inverse: float) -> torch.Tensor:
+        """Of rows (m, d), with frequencies ``inverse W``; rows far from 0 about their mean, see :class:`~.maps.Fourier`."""
+        c = far_middle(given, self.middle) if given.dtype == torch.float32 else None
+        if c is None:
+            return (given * inverse) @ self.W
+        c = c.to(given.dtype)  # as it is taken off
+        angles = torch.remainder((c.double() * inverse) @ self.W.double(), 2 * math.pi)
+        return ((given - c) * inverse) @ self.W + angles.to(given.dtype)
 
     def _gradients(self, F: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores with the running mean of the target, and derivatives times the weights of the rows, (m, C)."""
