@@ -52,6 +52,7 @@ _MODULES = (
     "evaluate",
     "features",
     "kernels",
+    "live",
     "losses",
     "model_io",
     "onnx",
