@@ -189,14 +189,15 @@ def test_damage_inside_the_log_is_said_and_the_rest_is_used(tmp_path):
 
 
 def test_a_full_disk(tmp_path):
-    """A real limit of the operating system: what was acknowledged stays, answers go on, and learning when there is room."""
+    """A real limit on files: what was acknowledged stays, answers go on, and learning too when there is room again."""
     script = """
 import resource, signal, sys, numpy as np
 from kernelstream import FeatureRegressor
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, LogError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-learner = DurableLearner(sys.argv[1], FeatureRegressor(features=RandomFourier(n_components=5), random_state=0), snapshot_rows=10**6)
+model = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
+learner = DurableLearner(sys.argv[1], model, snapshot_rows=10**6)
 X = np.random.default_rng(0).normal(size=(10, 100))
 learner.learn(X, X[:, 0])
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
@@ -342,7 +343,7 @@ def test_targets_by_id(tmp_path):
 
 
 def test_remembered_rows_are_bounded(tmp_path):
-    X, y = moons(30)
+    X, _ = moons(30)
     with taught(tmp_path, CALLS, remember=10) as learner:
         learner.predict(X, ids=list(range(30)))
         with pytest.raises(UnknownId):

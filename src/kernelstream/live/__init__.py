@@ -6,7 +6,6 @@ them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the
 
 from .learner import Busy, DurableLearner, Learned, StoreError, UnknownId, View
 from .log import Log, LogError
-from . import records
 from .rows import RowError
 from .store import Store
 

@@ -38,7 +38,7 @@ from ..random import seed_from
 from . import records
 from .log import Log, LogError
 from .rows import RowError, as_rows, columns_of
-from .scores import Scores, task_of
+from .scores import Scores, task_of, weights_of
 
 SNAPSHOT_ROWS = 50_000
 SWAP_MS = 5.0  # least time between two copies for the readers
@@ -47,6 +47,7 @@ VERSIONS = 5  # former champions that can be called back
 REMEMBER = 10_000  # rows waiting for their targets, and names of rows that have been learned
 WAITING = 10_000  # calls that may wait for the writer
 TOGETHER = 256  # calls that share one fsync
+SHARE = 10  # copies for the readers take at most one part in so many of the writer's time
 IDLE = 5.0  # seconds after which the writer's thread ends
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
@@ -201,6 +202,8 @@ class DurableLearner:
         self.against: Scores | None = None  # of the champion, since the challenger is there
         self.retired: list[dict[str, int]] = []
         self._since_snapshot = 0
+        self._example: Any = None  # a row that was learned
+        self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # when how many rows had been learned
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _own(self.folder)
         try:
@@ -331,6 +334,42 @@ class DurableLearner:
         problems = dict(self.problems)
         return {"status": "degraded" if problems else "ok", "problems": problems, "waiting": len(self._queue)}
 
+    def rows_per_second(self, seconds: float = 5.0) -> float:
+        """Rows learned a second, lately."""
+        now, total = time.monotonic(), self.total
+        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
+        return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
+
+    def describe(self) -> dict[str, Any]:
+        """What the learner is and how it does, as numbers, strings, lists and dicts."""
+        view, champion = self._view, self.champion
+        about: dict[str, Any] = {
+            "class": type(view.model).__name__,
+            "task": champion.scores.task,
+            "rows": self.total,
+            "rows_per_second": self.rows_per_second(),
+            "version": self.version,
+            "versions": list(self.retired),
+            "columns": None if view.columns is None else list(view.columns),
+            "width": getattr(view.model, "n_features_in_", None),
+            "classes": _plain(getattr(view.model, "classes_", None)),
+            "members": _members(view.model),
+            "relevance": _plain(getattr(view.model, "relevance_", None)),
+            "drift": list(champion.scores.marks),
+            "scores": champion.scores.summary(),
+            "challenger": None,
+            "health": self.health(),
+        }
+        rival, against = self.challenger, self.against
+        if rival is not None and against is not None:
+            about["challenger"] = {
+                "class": type(rival.model).__name__,
+                "scores": rival.scores.summary(),
+                "champion": against.summary(),
+                "failures": rival.failures,
+            }
+        return about
+
     def close(self) -> None:
         """Learn what is waiting, write a snapshot, and let go of the folder."""
         with self._condition:
@@ -391,6 +430,8 @@ class DurableLearner:
             y = np.array(y)
         if len(y) != n:
             raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
+        if y.dtype.kind not in "biufUS":
+            raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
             raise RowError(f"target {at} is {y[at]}, which is no finite number", at, "y")
@@ -420,7 +461,7 @@ class DurableLearner:
                     now = time.monotonic()
                     waits = [idle_since + IDLE - now]
                     if self._stale:
-                        waits.append(self._swapped + self.swap - now)
+                        waits.append(self._swapped + self._pause - now)
                     if (due := self.log.due()) is not None:
                         waits.append(due)
                     if min(waits) <= 0:
@@ -494,7 +535,7 @@ class DurableLearner:
             if call.after is not None:
                 with contextlib.suppress(Exception):  # a snapshot that fails is said in `problems`
                     call.after()
-        if time.monotonic() - self._swapped >= self.swap or any(call.after is not None for call in group):
+        if time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group):
             self._publish()
         for call, answer, failure in answers:
             if failure is None:
@@ -504,7 +545,7 @@ class DurableLearner:
 
     def _look_after(self) -> None:
         """What is due besides calls: a copy for the readers, an fsync, a snapshot."""
-        if self._stale and time.monotonic() - self._swapped >= self.swap:
+        if self._stale and time.monotonic() - self._swapped >= self._pause:
             self._publish()
         try:
             self.log.flush_if_due()
@@ -518,8 +559,9 @@ class DurableLearner:
 
     def _publish(self) -> None:
         """A new copy for the readers; where there is no memory for it, they keep the one they have."""
+        started = time.monotonic()
         try:
-            model = copy.deepcopy(self.champion.model)
+            model = _copied(self.champion.model, self._example)
         except MemoryError:
             if not hasattr(self, "_view"):
                 raise
@@ -530,6 +572,9 @@ class DurableLearner:
         columns = columns_of(model) or self.columns
         self._view = View(model, self.version, self.total, None if columns is None else tuple(columns))
         self._swapped, self._stale = time.monotonic(), False
+        if not self._pace or started - self._pace[-1][0] > 0.1:
+            self._pace.append((started, self.total))
+        self._pause = max(self.swap, SHARE * (self._swapped - started))
 
     def _complain(self, what: str, message: str) -> None:
         if self.problems.get(what) != message:
@@ -555,7 +600,7 @@ class DurableLearner:
             if self.challenger is not None:
                 self._teach_challenger(X, y)
             self.total += n
-            self._stale = True
+            self._stale, self._example = True, X[-1:]
         if ids is not None:
             self._learned(ids)
         return Learned(n, self.total, self.version, repeated)
@@ -759,6 +804,42 @@ class DurableLearner:
                 self._rollback(header["to"])
         except (ValueError, OSError, ArithmeticError, TypeError) as error:  # it was refused then, too
             logger.warning("%s: record %d of the log is passed over: %s", self.folder, number, error)
+
+
+def _plain(value: Any) -> Any:
+    """An attribute of a model as JSON knows it; None where it has none."""
+    try:
+        return None if value is None else np.asarray(value).tolist()
+    except Exception:
+        return None
+
+
+def _members(model: Any) -> dict[str, Any] | None:
+    """Names and weights of the members of an ensemble."""
+    weights = weights_of(model)
+    if weights is None:
+        return None
+    members = getattr(model, "learners_", None) or getattr(model, "members_", None) or []
+    names = [" ".join(str(member).split())[:60] for member in members][: len(weights)]
+    return {"names": names or [f"member {i + 1}" for i in range(len(weights))], "weights": weights}
+
+
+def _copied(model: Any, example: Any) -> Any:
+    """A copy of a model for readers, ready to answer at once.
+
+    What a model derives from its state is made again, by a first prediction; the feature map, which nobody changes, is
+    shared.
+    """
+    made = copy.deepcopy(model)
+    if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
+        with model._turns:
+            cache = model.__dict__.get("_cache") or {}
+            made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
+        made._warm_caches()
+    if example is not None:
+        with contextlib.suppress(ValueError, ArithmeticError):  # it will be said to whoever asks
+            made.predict(example)
+    return made
 
 
 def _seeded(model: Any) -> Any:

@@ -13,6 +13,7 @@ their numbers, and the ones in between are named in :attr:`Log.lost`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import struct
@@ -217,7 +218,7 @@ class Log:
     def drop(self, before: int) -> None:
         """Remove files all of whose records come before a number."""
         files = self.files()
-        for (_, path), (following, _) in zip(files, files[1:], strict=False):
+        for (_, path), (following, _) in itertools.pairwise(files):
             if following <= before:
                 with contextlib.suppress(OSError):
                     path.unlink()

@@ -7,6 +7,7 @@ small dict of numbers and lists that goes into the snapshots.
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from typing import Any
 
@@ -94,6 +95,7 @@ class Scores:
         self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
         self.change = Change()
         self.marks: list[int] = []
+        self.lock = threading.Lock()  # one thread counts, others look
 
     def add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None = None) -> None:
         """Count rows that a model has just learned.
@@ -104,6 +106,10 @@ class Scores:
         answer = np.asarray(answer)
         if not len(answer):
             return
+        with self.lock:
+            self._add(model, answer, y, probabilities)
+
+    def _add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None) -> None:
         chances = None
         if self.task == "novelty":
             predicted = np.where(answer < 0, -1, 1)
@@ -174,26 +180,27 @@ class Scores:
     def summary(self) -> dict[str, Any]:
         """Numbers for people: the error and log-loss of the last rows and of all."""
         names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
-        about: dict[str, Any] = {
-            "metric": names[self.task],
-            "rows": self.rows,
-            "whole": self.error / self.rows if self.rows else None,
-            "recent": _mean(self.last),
-            "window": len(self.last),
-        }
-        if self.told:
-            about |= {"log_loss_whole": self.log_loss / self.told, "log_loss_recent": _mean(self.last_log)}
+        with self.lock:
+            about: dict[str, Any] = {
+                "metric": names[self.task],
+                "rows": self.rows,
+                "whole": self.error / self.rows if self.rows else None,
+                "recent": _mean(self.last),
+                "window": len(self.last),
+            }
+            if self.told:
+                about |= {"log_loss_whole": self.log_loss / self.told, "log_loss_recent": _mean(self.last_log)}
         return about
 
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
-        shown = [[float(s / n), float(hits / n), int(n)] for n, s, hits in self.bins if n]
-        return {
-            "curve": self.curve,
-            "pairs": [list(pair) for pair in self.pairs],
-            "calibration": shown,
-            "marks": self.marks,
-        }
+        with self.lock:
+            return {
+                "curve": list(self.curve),
+                "pairs": [list(pair) for pair in self.pairs],
+                "calibration": [[float(s / n), float(hits / n), int(n)] for n, s, hits in self.bins if n],
+                "marks": list(self.marks),
+            }
 
     def to_notes(self) -> dict[str, Any]:
         """Everything, for a snapshot."""
