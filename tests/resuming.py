@@ -1,4 +1,4 @@
-"""Models that are interrupted between two calls, in every way there is, and go on: what differs from an undisturbed run?
+"""Models that are interrupted between two calls, in every way there is, and go on: what differs?
 
     python tests/resuming.py [--trials 1] [--only bpas,ogd] [--seed 0]
 

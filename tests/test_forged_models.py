@@ -477,7 +477,7 @@ def test_bindings_do_not_leave_their_arrays():
         ("merge", "budget_gram"),
         ("forgetron", "budget_gram"),
         ("remove_redundant", "budget_scores"),
-        ("project", "budget_inverse"),
+        ("project", "budget_basis"),
         ("projectron", "budget_factor"),
     ],
 )

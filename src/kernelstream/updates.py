@@ -402,7 +402,7 @@ class NormAdaGrad(Update):
 
     def step(self, loss, y, f, k_xx, t, memory):
         automatic = isinstance(self.eta, str)
-        eta = auto_rate(self.AUTO, loss, y, k_xx, memory) if automatic else self.eta
+        eta: Any = auto_rate(self.AUTO, loss, y, k_xx, memory) if automatic else self.eta
         g = loss.gradient(y, f)
         if automatic:
             g = within_reach(g, loss, memory)

@@ -209,9 +209,24 @@ def nearest(Q: np.ndarray, gram: np.ndarray, k: np.ndarray, k_xx: float) -> tupl
 
 
 def refresh(state: dict) -> None:
-    """Make the basis anew from the Gram matrix: the inverse of its Cholesky factor."""
+    """Make the basis anew from the Gram matrix."""
     n = state["n_support"]
     state["budget_memory"][0] = 0.0
-    L, failed = lapack.dpotrf(state["budget_gram"][:n, :n], lower=1, clean=1)
-    if not failed:  # else the basis that there is will do
-        state["budget_basis"][:n, :n] = solve_triangular(L, np.eye(n), lower=True, check_finite=False)
+    Q = basis_of(state["budget_gram"][:n, :n])
+    if Q is not None:  # else the basis that there is will do
+        state["budget_basis"][:n, :n] = Q
+
+
+def basis_of(gram: np.ndarray) -> np.ndarray | None:
+    """Coefficients of orthonormal functions: the inverse of the Cholesky factor of the Gram matrix, if it has one."""
+    L, failed = lapack.dpotrf(gram, lower=1, clean=1)
+    return None if failed else solve_triangular(L, np.eye(len(gram)), lower=True, check_finite=False)
+
+
+def some_basis(gram: np.ndarray) -> np.ndarray:
+    """Such functions in any case: where rounding errors leave no Cholesky factor, those of the eigenvectors."""
+    Q = basis_of(gram)
+    if Q is None:
+        size, vectors = np.linalg.eigh(gram)
+        Q = (vectors / np.sqrt(np.maximum(size, np.finfo(float).eps * size[-1]))).T
+    return Q

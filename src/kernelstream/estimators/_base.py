@@ -42,7 +42,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     _turns: Turns
     _cache: dict[Any, Any]
-    _hot: tuple[np.dtype, int, Any] | None
+    _hot: tuple[np.dtype, int, Any, int] | None
     _undo: Any
     _marks: Any
 
@@ -374,7 +374,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """Estimate from the kept rows, then learn them again from the start."""
         state = self._state
         X, y = unpack("warm_X", state), state["warm_y"]
-        weight = self._trusted(X, y, state["warm_weight"])
+        weight: Any = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
         if self.standardize:
             state["x_count"] = 0.0

@@ -14,6 +14,7 @@ from .._overflow import require_finite
 from .._schema import Array, Count, Schema, anything, check, foreign, length, prefixed
 from .._turns import in_turn
 from ..budgets import Budget
+from ..budgets.projection import some_basis
 from ..engine import threads
 from ..features import Mapping
 from ..features._base import KernelMap
@@ -29,7 +30,7 @@ STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
 FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
-MATRICES = ("budget_gram", "budget_inverse", "budget_factor", "budget_z")
+MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
 COPIED = 1 << 20  # bytes of such a matrix up to which it is copied before a call; a larger one is made anew if need be
 
 # Entries with a place for every vector, and the axes along which.
@@ -39,7 +40,7 @@ SLOTS = {
     "diag": (0,),
     "born": (0,),
     "budget_gram": (0, 1),
-    "budget_inverse": (0, 1),
+    "budget_basis": (0, 1),
     "budget_factor": (0, 1),
     "budget_scores": (1,),
     "budget_z": (0,),
@@ -80,8 +81,8 @@ class BudgetEstimator(StreamEstimator):
         S = state["support"][:n]
         gram = np.asarray(self._kernel(state).pairwise(S, S), np.float64)
         made: dict[str, np.ndarray] = {"budget_gram": gram}
-        if "budget_inverse" in names:
-            made["budget_inverse"] = np.linalg.inv(gram)
+        if "budget_basis" in names:
+            made["budget_basis"] = some_basis(gram)
         if "budget_factor" in names:
             made["budget_factor"] = np.linalg.cholesky(gram)
         if "budget_z" in names:

@@ -62,7 +62,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
     def _admit(self, *args, **kwargs):
         X, y, weight = super()._admit(*args, **kwargs)
-        check_moderate(y, self._state["dtype"], "y")
+        if len(y):
+            check_moderate(y, self._state["dtype"], "y")
         return X, y, weight
 
     def _run(self, X, y, weight):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
-from ..engine._ranges import scaled
+from ..engine._ranges import HIGH, LOW, no_targets, scaled
 from ..rows import MODERATE, concat, dense, drop, pack, unpack
 from ._units import check_moderate
 
@@ -33,7 +33,7 @@ def check_state(est: Any, trained: bool | None) -> None:
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     if trained is None:
         trained = not state["warm_rows"] or state["warm_count"] > 0
-    schema = COMMON | _moments(est, state) | _classes(est, state) | _kept(state)
+    schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
     check(state, schema | est._schema(state, trained))
 
 
@@ -45,6 +45,18 @@ def scales(state: State) -> Array:
 def centres(est: Any) -> Schema:
     """Count and running mean of the targets, where a regressor learns the differences from it."""
     return {"center": Array((2,))} if getattr(est, "center", False) else {}
+
+
+def _targets(est: Any, state: State) -> Schema:
+    """The range of a regressor's targets so far; there is none before a row is learned, or where all come at once."""
+    if hasattr(type(est), "classes_") or "target_range" not in state:
+        return {}
+    schema: Schema = {"target_range": Array(no_targets(state["n_outputs"]).shape)}
+    check({"target_range": state["target_range"]}, schema)
+    seen = state["target_range"]
+    if np.delete(seen, (LOW, HIGH), axis=0).min() < 0 or (seen[LOW] > seen[HIGH]).any():
+        raise ValueError("state_['target_range'] must be counts and ranges of the targets")
+    return schema
 
 
 def packed(prefix: str, state: State, n: int) -> Schema:
@@ -131,7 +143,9 @@ def _moments(est: Any, state: State) -> Schema:
     if not est.standardize:
         return {}
     d = state["n_features"]
-    return {"x_count": Number(0.0)} | {name: Array((d,)) for name in COLUMNS} | {"x_m2": Array((d,), low=0.0)}
+    schema: Schema = {name: Array((d,)) for name in COLUMNS}
+    counts: Schema = {"x_count": Number(0.0), "x_m2": Array((d,), low=0.0), "x_doubt": Array((d,), low=0.0)}
+    return schema | counts
 
 
 def _classes(est: Any, state: State) -> Schema:

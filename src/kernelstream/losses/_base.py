@@ -123,7 +123,7 @@ class Loss(BaseEstimator):
     def value(self, y: Any, f: Any) -> Any:
         """Loss of the scores ``f`` for the targets ``y``: (n,), (n,) -> (n,), or numbers -> number."""
         if isinstance(f, float) and isinstance(y, (float, int)):
-            return self._value(float(y), float(f), Plain) if self.plain else self._number(self._value, y, f)
+            return self._value(float(y), float(f), Plain) if self.plain else self._by_numpy(self._value, y, f)
         y, f = arrays(y, f)
         with np.errstate(over="ignore", under="ignore"):
             return self._value(y, f, np).astype(f.dtype, copy=False)[()]
@@ -131,7 +131,7 @@ class Loss(BaseEstimator):
     def gradient(self, y: Any, f: Any) -> Any:
         """Derivative of the loss in ``f``, in the shape of ``f``; at a kink, the side the class documents."""
         if isinstance(f, float) and isinstance(y, (float, int)):
-            return self._gradient(float(y), float(f), Plain) if self.plain else self._number(self._gradient, y, f)
+            return self._gradient(float(y), float(f), Plain) if self.plain else self._by_numpy(self._gradient, y, f)
         y, f = arrays(y, f)
         with np.errstate(over="ignore", under="ignore"):
             return self._gradient(y, f, np).astype(f.dtype, copy=False)[()]
@@ -143,7 +143,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     @staticmethod
-    def _number(formula: Callable[[Any, Any, Any], Any], y: float, f: float) -> float:
+    def _by_numpy(formula: Callable[[Any, Any, Any], Any], y: float, f: float) -> float:
         """A formula in numpy for two numbers."""
         with np.errstate(over="ignore", under="ignore"):
             return float(formula(np.float64(y), np.float64(f), np))
