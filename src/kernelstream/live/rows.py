@@ -64,7 +64,9 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
     if not isinstance(rows, np.ndarray):
         if not isinstance(rows, list):
             raise RowError("rows must be a list of rows")
-        if rows and isinstance(rows[0], dict):
+        if not rows:
+            return np.zeros((0, width or 1))
+        if isinstance(rows[0], dict):
             rows = _from_dictionaries(rows, width, columns)
         else:
             rows = _from_lists(rows, width, columns)

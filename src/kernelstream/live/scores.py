@@ -90,7 +90,7 @@ class Scores:
         self.last: deque[float] = deque(maxlen=WINDOW)
         self.last_log: deque[float] = deque(maxlen=WINDOW)
         self.every = 20  # rows from one point of the curves to the next
-        self.curve: list[list[Any]] = []  # row, error and log-loss of the last rows, weights of the members
+        self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
         self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
         self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
         self.change = Change()
@@ -171,7 +171,9 @@ class Scores:
             start = stop
 
     def _point(self, model: Any) -> None:
-        self.curve.append([self.rows, _mean(self.last), _mean(self.last_log), weights_of(model)])
+        whole = self.log_loss / self.told if self.told else None
+        told = [_mean(self.last), self.error / self.rows, _mean(self.last_log), whole, weights_of(model)]
+        self.curve.append([self.rows, *told])
         if len(self.curve) > POINTS:
             self.every *= 2
             self.curve = [point for point in self.curve if point[0] % self.every == 0]
