@@ -21,7 +21,7 @@ class Browser:
                    "--remote-debugging-pipe", f"--user-data-dir={self.home.name}"]  # fmt: skip
         script = f"exec {CHROMIUM} {' '.join(options)} 3<&{from_us[0]} 4>&{to_us[1]}"
         self.process = subprocess.Popen(
-            ["sh", "-c", script], pass_fds=(from_us[0], to_us[1]), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            ["bash", "-c", script], pass_fds=(from_us[0], to_us[1]), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         os.close(from_us[0])
         os.close(to_us[1])
@@ -61,6 +61,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=url)
+        self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
 
     def run(self, expression):
         """Value of a JavaScript expression."""

@@ -119,6 +119,7 @@ class Front:
     """
 
     OPEN = ("/", "/health")
+    closing: asyncio.Event
 
     def __init__(self, app: Any, token: bytes | None, local: bool, rates: Rates, counts: dict[Any, int]):
         self.app, self.token, self.local, self.rates, self.counts = app, token, local, rates, counts
@@ -196,6 +197,7 @@ class Application:
         self.counts: dict[Any, int] = {}
         self.times = {"predict": Times(), "learn": Times()}
         self.watchers = 0
+        self.closing = asyncio.Event()  # pages that watch are sent home when the server goes
         self._predict = msgspec.json.Decoder(Predict)
         self._learn = msgspec.json.Decoder(Learn)
         self._rollback = msgspec.json.Decoder(Rollback)
@@ -344,7 +346,11 @@ class Application:
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1
                 if limit is None or sent < limit:
-                    await asyncio.sleep(every)
+                    try:
+                        await asyncio.wait_for(self.closing.wait(), every)
+                        return
+                    except TimeoutError:
+                        pass
         finally:
             self.watchers -= 1
 
@@ -440,7 +446,9 @@ def make_app(
     app = Starlette(routes=application.routes(), lifespan=life)
     app.state.open = token is None
     secret = None if token is None else token.encode()
-    return Front(app, secret, local and token is None, Rates(rate), application.counts)
+    front = Front(app, secret, local and token is None, Rates(rate), application.counts)
+    front.closing = application.closing
+    return front
 
 
 def _guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

@@ -34,6 +34,7 @@ import numpy as np
 from .. import model_io
 from .._files import sweep, write_atomic
 from ..estimators._base import StreamEstimator
+from ..kernels import Kernel
 from ..random import seed_from
 from . import records
 from .log import Log, LogError
@@ -819,9 +820,17 @@ def _members(model: Any) -> dict[str, Any] | None:
     weights = weights_of(model)
     if weights is None:
         return None
-    members = getattr(model, "learners_", None) or getattr(model, "members_", None) or []
-    names = [" ".join(str(member).split())[:60] for member in members][: len(weights)]
-    return {"names": names or [f"member {i + 1}" for i in range(len(weights))], "weights": weights}
+    names = [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
+    if len(set(names)) < len(weights):
+        names = [f"{i + 1}: {name}" for i, name in enumerate(names or ["member"] * len(weights))]
+    return {"names": names, "weights": weights}
+
+
+def _member_name(member: Any) -> str:
+    """A member in a few words: its kernel if it has one."""
+    params = member.get_params() if hasattr(member, "get_params") else {}
+    kernel = next((value for value in params.values() if isinstance(value, Kernel)), None)
+    return " ".join(str(kernel or member).split())[:60]
 
 
 def _copied(model: Any, example: Any) -> Any:

@@ -18,6 +18,14 @@ with needs("serve"):
 SWITCH = 0.0005  # seconds after which a thread that computes lets another one run: answers wait no longer
 
 
+class _Uvicorn(uvicorn.Server):
+    """Tells the application first when it shuts down: pages that watch would keep it waiting."""
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self.config.app.closing.set()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
 class Server:
     """A store behind HTTP.
 
@@ -55,7 +63,7 @@ class Server:
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Uvicorn(config)
         self._thread: threading.Thread | None = None
 
     @property
