@@ -21,7 +21,10 @@ class Browser:
                    "--remote-debugging-pipe", f"--user-data-dir={self.home.name}"]  # fmt: skip
         script = f"exec {CHROMIUM} {' '.join(options)} 3<&{from_us[0]} 4>&{to_us[1]}"
         self.process = subprocess.Popen(
-            ["bash", "-c", script], pass_fds=(from_us[0], to_us[1]), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            ["bash", "-c", script],
+            pass_fds=(from_us[0], to_us[1]),
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
         os.close(from_us[0])
         os.close(to_us[1])

@@ -274,7 +274,9 @@ def test_other_methods_and_types(client):
     assert client.ask("DELETE", "/models/flats", None, {})[0] == 405
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert client.post("/models/flats/learn", {"rows": [ROW], "y": [1]}, Content_Type=kind)[0] == 415
-    assert client.post("/models/flats/predict", {"rows": [ROW]}, Content_Type="application/json; charset=utf-8")[0] == 200
+    assert (
+        client.post("/models/flats/predict", {"rows": [ROW]}, Content_Type="application/json; charset=utf-8")[0] == 200
+    )
     assert client.get("/events?model=nobody")[0] == 404
     assert client.get("/events?model=flats&every=0")[0] == 422
 
@@ -457,3 +459,25 @@ def test_a_model_keeps_its_columns(tmp_path):
         store.create("flats", model, columns)
         with store.use("flats") as learner:
             assert learner.predict([{"floor": 1, "rooms": 2, "size": 3}]) == model.predict([[3.0, 2.0, 1.0]])
+
+
+def test_the_live_demonstration(capsys, monkeypatch):
+    """It prints its address, opens the page unless told not to, learns, and ends by itself."""
+    from kernelstream.live import demo
+
+    opened = []
+    monkeypatch.setattr(demo.webbrowser, "open", opened.append)
+    assert cli.main(["demo", "--live", "--seconds", "0.4", "--no-open"]) == 0
+    assert "http://127.0.0.1:" in capsys.readouterr().out and not opened
+    assert demo.run(seconds=0.4, rate=2000) >= 40 and opened[0].startswith("http://127.0.0.1:")
+
+
+def test_the_demonstrations_stream_drifts():
+    from kernelstream.live import demo
+
+    blocks = demo.rows()
+    first = [next(blocks) for _ in range(2 * demo.CONCEPT // demo.BLOCK)]
+    X, y = (np.concatenate(part) for part in zip(*first))
+    model = demo._learner("auto").fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
+    wrong = model.predict(X.astype(float)) != y
+    assert wrong[: demo.CONCEPT].mean() < 0.15 < 0.3 < wrong[demo.CONCEPT :].mean()
