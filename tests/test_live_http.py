@@ -1,5 +1,6 @@
 """The HTTP front: the shapes of its answers, and what strangers may try."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -289,15 +290,11 @@ def test_a_body_without_a_length_is_bounded(served):
             b"Transfer-Encoding: chunked\r\n\r\n"
         )
         answer = b""
-        try:
+        with contextlib.suppress(OSError):  # it may hang up at any moment
             for _ in range(200):
                 stream.sendall(b"400\r\n" + b"[" * 1024 + b"\r\n")
-        except OSError:
-            pass
-        try:
+        with contextlib.suppress(OSError):
             answer = stream.recv(1000)
-        except OSError:
-            pass
     assert b"413" in answer.split(b"\r\n")[0] or answer == b""
 
 
@@ -480,4 +477,4 @@ def test_the_demonstrations_stream_drifts():
     X, y = (np.concatenate(part) for part in zip(*first))
     model = demo._learner("auto").fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
     wrong = model.predict(X.astype(float)) != y
-    assert wrong[: demo.CONCEPT].mean() < 0.15 < 0.3 < wrong[demo.CONCEPT :].mean()
+    assert wrong[: demo.CONCEPT].mean() < 0.1 and wrong[demo.CONCEPT :].mean() > 2.5 * wrong[: demo.CONCEPT].mean()

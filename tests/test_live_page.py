@@ -1,4 +1,4 @@
-"""The page to watch, in a real browser: curves move, marks appear, a prediction is answered, nothing leaves the host."""
+"""The page to watch, in a real browser: curves move, marks appear, it answers, nothing leaves the host."""
 
 import numpy as np
 import pytest

@@ -199,6 +199,8 @@ class DurableLearner:
         self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
         self._voids: list[int] = []
         self.version, self.total = 1, 0
+        self.positions: dict[str, int | str] = {}  # how far the sources have been read
+        self._moved = False  # since the latest snapshot
         self.challenger: _Seat | None = None
         self.against: Scores | None = None  # of the champion, since the challenger is there
         self.retired: list[dict[str, int]] = []
@@ -244,7 +246,13 @@ class DurableLearner:
             while len(self._waiting) > self.remembered:
                 self._waiting.popitem(last=False)
 
-    def learn(self, rows: Any = None, y: Any = None, ids: Sequence[Any] | None = None) -> Learned:
+    def learn(
+        self,
+        rows: Any = None,
+        y: Any = None,
+        ids: Sequence[Any] | None = None,
+        positions: dict[str, int | str] | None = None,
+    ) -> Learned:
         """Learn rows; they are in the log when this returns.
 
         Parameters
@@ -255,6 +263,9 @@ class DurableLearner:
         ids : sequence of n strings or integers, optional
             Names of the rows. A row whose name is among the last ones learned is left out: a call can be repeated when
             its answer was lost.
+        positions : dict, optional
+            How far the sources of the rows have been read, by name; :attr:`positions` is brought up to date together
+            with the model, in one step, so that a reader can go on exactly there.
 
         Raises
         ------
@@ -264,9 +275,15 @@ class DurableLearner:
             The disk cannot take them (it is full, say); the model is as it was.
         UnknownId, Busy
         """
-        return self.learn_soon(rows, y, ids).result()
+        return self.learn_soon(rows, y, ids, positions).result()
 
-    def learn_soon(self, rows: Any = None, y: Any = None, ids: Sequence[Any] | None = None) -> Future:
+    def learn_soon(
+        self,
+        rows: Any = None,
+        y: Any = None,
+        ids: Sequence[Any] | None = None,
+        positions: dict[str, int | str] | None = None,
+    ) -> Future:
         """:meth:`learn` without the wait: its answer, or error, will be in the future returned."""
         names = None if ids is None else list(ids)
         view = self._view
@@ -283,13 +300,18 @@ class DurableLearner:
         columns = None
         if view.columns is None and isinstance(first, dict) and isinstance(X, np.ndarray):
             columns = [str(name) for name in first]
-        return self._send(
-            _Call(records.pack_learn(X, y, names, columns), lambda: self._learn(X, y, names, columns), rows=n)
-        )
+        more = {"columns": columns, "positions": positions}
+        return self._send(_Call(records.pack_learn(X, y, names, more), lambda: self._learn(X, y, names, more), rows=n))
 
     def flush(self) -> None:
         """Force the log to the disk."""
         self._send(_Call(b"", self.log.flush)).result()
+
+    def latest(self) -> View:
+        """The model with all that has been learned so far: a copy is made, where the readers' one is behind."""
+        if self._stale:
+            self._send(_Call(b"", self._publish)).result()
+        return self._view
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
@@ -382,7 +404,7 @@ class DurableLearner:
         if thread is not None:
             thread.join()
         try:
-            if self._since_snapshot:
+            if self._since_snapshot or self._moved:
                 self._snapshot(wait=True)
             self._wait_for_saver()
             self.log.close()
@@ -583,7 +605,7 @@ class DurableLearner:
         self.problems[what] = message
 
     # ---------------------------------------------------------------- what calls do, now and in a replay
-    def _learn(self, X: Any, y: Any, ids: list[Any] | None, columns: list[str] | None) -> Learned:
+    def _learn(self, X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any]) -> Learned:
         repeated = 0
         if ids is not None:
             fresh = list({name: i for i, name in reversed(list(enumerate(ids))) if name not in self._ids}.values())[
@@ -596,14 +618,17 @@ class DurableLearner:
         n = len(X) if isinstance(X, list) else X.shape[0]
         if n:
             self.champion.learn(X, y, self.against)
-            if columns is not None and self.columns is None:
-                self.columns = columns
+            if more.get("columns") is not None and self.columns is None:
+                self.columns = more["columns"]
             if self.challenger is not None:
                 self._teach_challenger(X, y)
             self.total += n
             self._stale, self._example = True, X[-1:]
         if ids is not None:
             self._learned(ids)
+        if more.get("positions"):
+            self.positions = self.positions | more["positions"]
+            self._moved = True
         return Learned(n, self.total, self.version, repeated)
 
     def _teach_challenger(self, X: Any, y: Any) -> None:
@@ -669,7 +694,7 @@ class DurableLearner:
     def _notes(self) -> dict[str, Any]:
         notes: dict[str, Any] = {
             "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
-            "retired": self.retired, "ids": list(self._ids), "scores": self.champion.scores.to_notes(),
+            "positions": self.positions, "retired": self.retired, "ids": list(self._ids), "scores": self.champion.scores.to_notes(),
         }  # fmt: skip
         if self.challenger is not None and self.against is not None:
             notes["challenger"] = {
@@ -690,7 +715,7 @@ class DurableLearner:
             self._since_snapshot = 0  # not again at once: the log has everything
             self._complain("snapshot", str(error))
             raise
-        self._since_snapshot = 0
+        self._since_snapshot, self._moved = 0, False
         if wait:
             self._write_snapshot(number, content, rival)
             return
@@ -773,6 +798,7 @@ class DurableLearner:
             self.challenger = _Seat(rival, Scores.from_notes(about["scores"]), about["failures"])
             self.against = Scores.from_notes(about["against"])
         self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
+        self.positions = notes["positions"]
         self.retired, self._ids = notes["retired"], OrderedDict.fromkeys(notes["ids"])
 
     def _replay(self, start: int) -> None:
@@ -795,7 +821,7 @@ class DurableLearner:
         try:
             if kind == records.LEARN:
                 X, y, ids = records.unpack_learn(header, content)
-                self._learn(X, y, ids, header.get("columns"))
+                self._learn(X, y, ids, header)
                 self._since_snapshot += len(X) if isinstance(X, list) else X.shape[0]
             elif kind == records.CHALLENGER:
                 self._challenge(bytes(content))

@@ -32,12 +32,11 @@ def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
     return payload[:1], json.loads(payload[start : start + length]), memoryview(payload)[start + length :]
 
 
-def pack_learn(X: Any, y: Any, ids: list[Any] | None, columns: list[str] | None = None) -> bytes:
-    """A call of ``learn``; ``columns`` names them where a model without names is told them by its first row."""
+def pack_learn(X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any] | None = None) -> bytes:
+    """A call of ``learn``; ``more`` goes into the header: names of columns, positions of sources."""
     parts: list[bytes] = []
     header = {"X": _describe(X, parts), "y": None if y is None else _describe(y, parts)}
-    if columns is not None:
-        header["columns"] = columns
+    header |= {name: value for name, value in (more or {}).items() if value is not None}
     if ids is not None:
         header["ids"] = ids
     return pack(LEARN, header, tuple(parts))
