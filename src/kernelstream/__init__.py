@@ -60,6 +60,7 @@ _MODULES = (
     "evaluate",
     "features",
     "kernels",
+    "live",
     "losses",
     "model_io",
     "monitor",

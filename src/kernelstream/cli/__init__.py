@@ -25,7 +25,16 @@ from ._parts import import_parts
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
-for _name in ("train", "predict", "evaluate", "info", "lists", "reproduce"):  # the order in which --help shows them
+for _name in (
+    "train",
+    "predict",
+    "evaluate",
+    "info",
+    "lists",
+    "serve",
+    "consume",
+    "reproduce",
+):  # the order in which --help shows them
     importlib.import_module(f"{__name__}.{_name}")
 
 

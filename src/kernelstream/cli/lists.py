@@ -15,8 +15,19 @@ from ._base import Run, UsageError, command, positive, print_json, print_table
 def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
     parser.add_argument("--rows", type=positive, help="rows of the drifting stream (200,000)")
+    live = parser.add_argument_group("live", "a server that learns from a drifting stream, and a page to watch it")
+    live.add_argument("--live", action="store_true", help="start it, and open the page in a browser")
+    live.add_argument("--port", type=int, default=0, help="port of the server (any that is free)")
+    live.add_argument("--seconds", type=float, metavar="N", help="end after so many seconds (control-C ends it)")
+    live.add_argument("--no-open", action="store_true", help="only print where the page is")
 
     def run(args: argparse.Namespace) -> None:
+        if args.live:
+            from ..live import demo as live_demo
+
+            say = partial(print, flush=True)
+            live_demo.run(port=args.port, seconds=args.seconds, show=not args.no_open, say=say)
+            return
         from .. import demo
 
         demo.run(args.out, args.rows)

@@ -1,0 +1,137 @@
+"""``serve``: models behind HTTP that go on learning."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ._base import Run, UsageError, command, positive
+
+EXAMPLES = """examples:
+  kernelstream serve prices.ks
+  curl -H 'Content-Type: application/json' -d '{"rows": [[80, 3]]}' localhost:8000/models/prices/predict
+  kernelstream serve prices.ks clicks.ks --store models --host 0.0.0.0 --token-file token.txt
+"""
+
+
+@command("serve", "serve models over HTTP: they predict, learn, and lose nothing they were told")
+def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="model files; a name is that of the file")
+    parser.add_argument("--store", metavar="DIR", help="where logs and snapshots go (MODEL.live beside the first file)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="port, 0 for any (%(default)s)")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token that requests must bring")
+    parser.add_argument("--challenger", metavar="FILE", help="model that learns beside the first one and is compared")
+    add_durability(parser)
+    parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time (%(default)s)")
+    parser.add_argument("--body-mb", type=positive, default=16, metavar="N", help="largest request (%(default)s MB)")
+    parser.add_argument("--rate", type=float, metavar="N", help="requests a second that one address may make")
+    return _run
+
+
+def add_durability(parser: argparse.ArgumentParser) -> None:
+    """Options of a durable learner."""
+    parser.add_argument(
+        "--flush", default="each", metavar="WHEN",
+        help="force the log to the disk before each answer (each), every so many milliseconds (a number), or only with "
+        "snapshots (request)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--snapshot-rows", type=positive, default=50_000, metavar="N", help="rows between snapshots (50,000)"
+    )
+
+
+def flush_of(text: str) -> str | float:
+    """The policy that an option names."""
+    from ..live.log import flush_policy
+
+    policy: str | float = text
+    if text not in ("each", "request"):
+        try:
+            policy = float(text)
+        except ValueError:
+            raise UsageError(f"--flush is each, request or a number of milliseconds, not {text!r}") from None
+    try:
+        flush_policy(policy)
+    except ValueError as error:
+        raise UsageError(f"--flush: {error}") from None
+    return policy
+
+
+def name_of(path: str) -> str:
+    """Name of a model: that of its file, with what a name cannot hold replaced."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(path).stem).strip("-_")
+    return name[:64] or "model"
+
+
+def read_model(path: str) -> tuple[Any, list[str] | None]:
+    """A model that can go on learning, and the names of its columns if its file knows them."""
+    from .. import model_io
+
+    model, notes = model_io.read(path)
+    if not hasattr(model, "learn"):
+        raise UsageError(f"{path}: {type(model).__name__} learns all rows at once: it cannot go on learning")
+    names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
+    if names is not None and len(names) != getattr(model, "n_features_in_", None):
+        names = None  # columns of words, say, which became several
+    return model, names
+
+
+def _run(args: argparse.Namespace) -> None:
+    from ..live import Store
+    from ..live.serve import Server
+
+    if not args.models and args.store is None:
+        raise UsageError("serve needs a model file, or the store of an earlier run: kernelstream serve MODEL.ks")
+    if args.rate is not None and not args.rate > 0:
+        raise UsageError(f"--rate must be above 0, got {args.rate:g}")
+    if not 0 <= args.port <= 65535:
+        raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
+    token = _token(args.token_file)
+    folder = args.store or str(Path(args.models[0]).with_suffix(".live"))
+    store = Store(folder, awake=args.awake, flush=flush_of(args.flush), snapshot_rows=args.snapshot_rows)
+    try:
+        for path in args.models:
+            _enter(store, path)
+        if not store.names():
+            raise UsageError(f"{folder} holds no models: name a model file to start with")
+        if args.challenger is not None:
+            first = name_of(args.models[0]) if args.models else store.names()[0]
+            with store.use(first) as learner:
+                learner.challenge(read_model(args.challenger)[0])
+        try:
+            server = Server(store, args.host, args.port, token, body=args.body_mb << 20, rate=args.rate)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    except BaseException:
+        store.close()
+        raise
+    told = f"kernelstream: {', '.join(store.names()[:5])} at {server.url}, kept in {folder} (control-C ends it)"
+    server.run(lambda: print(told, file=sys.stderr, flush=True))
+
+
+def _enter(store: Any, path: str) -> None:
+    name = name_of(path)
+    if name in store:
+        with store.use(name) as learner:
+            print(f"kernelstream: {name} goes on after {learner.total:,} rows learned here", file=sys.stderr)
+            for problem in learner.problems.values():
+                print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
+        return
+    model, columns = read_model(path)
+    store.create(name, model, columns)
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    token = Path(path).read_text(encoding="utf-8").strip()
+    if len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(f"{path} must hold a token of at least 8 characters, without spaces")
+    return token

@@ -1,0 +1,14 @@
+"""Live models: learners that do not lose what they were told, behind HTTP and brokers, with a page to watch.
+
+:class:`DurableLearner` is a model, an append-only log of what it was told, and snapshots. :class:`Store` keeps many of
+them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts.
+"""
+
+from .learner import Busy, DurableLearner, Learned, StoreError, UnknownId, View
+from .log import Log, LogError
+from .rows import RowError
+from .store import Store
+
+__all__ = [
+    "Busy", "DurableLearner", "Learned", "Log", "LogError", "RowError", "Store", "StoreError", "UnknownId", "View",
+]  # fmt: skip

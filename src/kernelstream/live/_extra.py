@@ -1,0 +1,15 @@
+"""Packages that only some of the room needs: an error that says how to get them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Imports inside name the extra that brings the package, if it is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{error}: pip install 'kernelstream[{extra}]'", name=error.name) from error

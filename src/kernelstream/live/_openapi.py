@@ -1,0 +1,80 @@
+"""The description of the HTTP front for programs (OpenAPI 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .app import Learn, Predict, Rollback
+
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+_ERRORS = {
+    "400": "no JSON", "401": "no token, or a wrong one", "404": "no such model", "409": "ids that are not known",
+    "413": "too many bytes", "415": "another type than JSON", "422": "bad rows: the model is as it was",
+    "429": "too many requests", "503": "too many calls are waiting", "507": "the disk cannot take it",
+}  # fmt: skip
+_NUMBER, _LIST = {"type": "integer"}, {"type": "array"}
+_ANSWERS: dict[str, Any] = {
+    "predict": {"predictions": _LIST, "probabilities": _LIST, "intervals": _LIST, "version": _NUMBER},
+    "learn": {"learned": _NUMBER, "total": _NUMBER, "version": _NUMBER, "repeated": _NUMBER},
+    "promote": {"version": _NUMBER},
+    "rollback": {"version": _NUMBER},
+}
+_TOLD = {
+    "predict": "Predictions; with ids, the rows wait for their targets",
+    "learn": "Learn rows, or targets of rows that were predicted with ids; durable when answered",
+    "promote": "The challenger becomes the champion",
+    "rollback": "A former version becomes the champion again",
+}
+_LOOKS = {
+    "/models": "All models",
+    "/models/{name}": "What a model is and how it does",
+    "/metrics": "Prometheus text",
+    "/health": "Whether all is well",
+    "/events": "The state of a model as server-sent events",
+}
+
+
+def document(version: str) -> dict[str, Any]:
+    """The document."""
+    bodies, schemas = msgspec.json.schema_components(
+        (Predict, Learn, Rollback), ref_template="#/components/schemas/{name}"
+    )
+    by_name = dict(zip(("predict", "learn", "rollback"), bodies))
+    error = {"type": "object", "properties": {"error": {"type": "string"}, "row": _NUMBER, "column": {}}}
+    schemas["Error"] = error
+    failures = {
+        code: {"description": text, "content": _json({"$ref": "#/components/schemas/Error"})}
+        for code, text in _ERRORS.items()
+    }
+    paths: dict[str, Any] = {}
+    for name, told in _TOLD.items():
+        answer = {"type": "object", "properties": _ANSWERS[name]}
+        paths[f"/models/{{name}}/{name}"] = {
+            "post": {
+                "summary": told,
+                "parameters": [_NAME],
+                "requestBody": {"content": _json(by_name.get(name, {"type": "object"}))},
+                "responses": {"200": {"description": "done", "content": _json(answer)}} | failures,
+            }
+        }
+    for path, told in _LOOKS.items():
+        about: dict[str, Any] = {"summary": told, "responses": {"200": {"description": "the answer"}}}
+        if "{name}" in path:
+            about["parameters"] = [_NAME]
+        paths[path] = {"get": about}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "kernelstream", "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

@@ -1,0 +1,101 @@
+"""The live demonstration: a server, a drifting stream sent into it, and the page that shows it learn."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import tempfile
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import drift
+from ..estimators import FeatureClassifier, MultiKernelClassifier
+from ..features import RandomFourier
+from ..kernels import Gaussian
+from .serve import Server
+from .store import Store
+
+BLOCK = 20  # rows of a request
+CONCEPT = 4000  # rows from one change of the stream to the next
+RATE = 500  # rows a second
+COLUMNS = ("east", "north")
+
+
+def run(
+    *,
+    port: int = 0,
+    seconds: float | None = None,
+    show: bool = True,
+    rate: float = RATE,
+    say: Callable[[str], Any] = print,
+) -> int:
+    """Serve two models, one of them with a challenger, and stream into them; returns the number of rows learned.
+
+    Parameters
+    ----------
+    port : int, default=0
+        0 takes any that is free.
+    seconds : float, optional
+        How long; without it until control-C.
+    show : bool, default=True
+        Open the page in a browser.
+    rate : float, default=500
+        Rows a second.
+    say : callable
+        Told what happens, line by line.
+    """
+    with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
+        store = Store(folder, flush="request")
+        store.create("hills", _learner("auto"), COLUMNS)
+        store.create("pool", MultiKernelClassifier(random_state=0), COLUMNS)
+        with store.use("hills") as learner:
+            learner.challenge(_learner("ogd"))
+        with Server(store, port=port) as server:
+            say(f"watch it learn: {server.url}   (control-C ends it)")
+            if show:
+                webbrowser.open(server.url)
+            try:
+                _stream(server.port, seconds, rate)
+            except KeyboardInterrupt:
+                pass
+            with store.use("hills") as learner:
+                sent = learner.total
+        say(f"{sent:,} rows were learned; nothing is kept")
+        return sent
+
+
+def _learner(update: str) -> FeatureClassifier:
+    features = RandomFourier(Gaussian(gamma=2.0), n_components=200)
+    return FeatureClassifier(features, loss="logistic", update=update, random_state=0)
+
+
+def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Blocks of a stream without end; the landscape becomes another one every few thousand rows."""
+    concept = 0
+    while True:
+        yield from drift.generate(CONCEPT, BLOCK, "none", concept, n_features=len(COLUMNS), noise=0.02)
+        concept += 1
+
+
+def _stream(port: int, seconds: float | None, rate: float) -> None:
+    """Send blocks to all models, no faster than the rate."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    started, sent = time.monotonic(), 0
+    for X, y in rows():
+        body = json.dumps({"rows": [dict(zip(COLUMNS, row)) for row in X.astype(float).tolist()], "y": y.tolist()})
+        for name in ("hills", "pool"):
+            connection.request("POST", f"/models/{name}/learn", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
+            if answer.status != 200:
+                raise RuntimeError(f"the server answered {answer.status}: {content[:200]!r}")
+        sent += len(y)
+        elapsed = time.monotonic() - started
+        if seconds is not None and elapsed >= seconds:
+            break
+        time.sleep(max(0.0, sent / rate - elapsed))
+    connection.close()

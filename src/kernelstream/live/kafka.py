@@ -1,0 +1,155 @@
+"""Kafka as a source (extra ``kafka``)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ._extra import needs
+from .sources import Message, Position
+
+with needs("kafka"):
+    import confluent_kafka as ck
+
+WAIT = 10.0  # seconds for the brokers to say what there is
+
+
+class Kafka:
+    """All partitions of a topic, read by one process; or those that a group gives to this one.
+
+    Positions are kept by the reader, not by the broker: the offsets of a group are only told for those who watch its
+    lag.
+
+    Parameters
+    ----------
+    servers : str
+        "HOST:PORT", several with commas between.
+    topic : str
+    answers : str, optional
+        Topic for answers; a message's key is "topic/partition/offset" of what it answers.
+    options : dict, optional
+        Of librdkafka: ``{"security.protocol": "SASL_SSL", ...}``.
+    group : str, optional
+        Share the partitions with others of this group. ``gained`` and ``lost`` are called with the parts that come and
+        go; the first returns positions to go on from.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        answers: str | None = None,
+        options: dict[str, str] | None = None,
+        group: str | None = None,
+        gained: Callable[[list[str]], dict[str, Position]] | None = None,
+        lost: Callable[[list[str]], Any] | None = None,
+    ):
+        common = {"bootstrap.servers": servers, **(options or {})}
+        self.topic, self.answers, self.group = topic, answers, group
+        self.gained, self.lost = gained, lost
+        self.consumer = ck.Consumer(
+            {
+                "group.id": group or f"kernelstream-{topic}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "partition.assignment.strategy": "cooperative-sticky" if group else "range",
+                **common,
+            }
+        )
+        self.producer = ck.Producer({**common, "enable.idempotence": True}) if answers else None
+        self.finished = False
+        self._parts: set[int] = set()
+        self._ended: set[int] = set()
+
+    # ---------------------------------------------------------------- reading
+    def seek(self, positions: dict[str, Position]) -> None:
+        """Read all partitions from these offsets on; in a group, wait to be given some."""
+        if self.group is not None:
+            self.consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked,
+                                    on_lost=self._revoked)  # fmt: skip
+            return
+        self._parts = set(self._partitions())
+        where = [self._place(number, positions) for number in sorted(self._parts)]
+        self.consumer.assign(where)
+        self._ended = set()
+
+    def _partitions(self) -> list[int]:
+        until = time.monotonic() + WAIT
+        while True:
+            try:
+                about = self.consumer.list_topics(self.topic, timeout=WAIT).topics[self.topic]
+            except ck.KafkaException as error:
+                raise OSError(f"Kafka does not answer: {error.args[0].str()}") from None
+            if about.partitions:
+                return list(about.partitions)
+            if time.monotonic() > until:
+                raise ValueError(f"Kafka has no topic {self.topic!r}")
+            time.sleep(0.2)  # a topic that is being made
+
+    def _place(self, number: int, positions: dict[str, Position]) -> Any:
+        offset = positions.get(f"{self.topic}/{number}")
+        return ck.TopicPartition(self.topic, number, ck.OFFSET_BEGINNING if offset is None else int(offset))
+
+    def _assigned(self, consumer: Any, given: list[Any]) -> None:
+        numbers = [part.partition for part in given]
+        positions = self.gained([f"{self.topic}/{number}" for number in numbers]) if self.gained is not None else {}
+        self._parts |= set(numbers)
+        self._ended -= set(numbers)
+        consumer.incremental_assign([self._place(number, positions) for number in numbers])
+
+    def _revoked(self, consumer: Any, taken: list[Any]) -> None:
+        numbers = [part.partition for part in taken]
+        if self.lost is not None:
+            self.lost([f"{self.topic}/{number}" for number in numbers])
+        self._parts -= set(numbers)
+        consumer.incremental_unassign(taken)
+
+    def read(self, most: int, seconds: float) -> list[Message]:
+        """At most so many messages."""
+        found = []
+        for message in self.consumer.consume(most, seconds):
+            error = message.error()
+            if error is None:
+                self._ended.discard(message.partition())
+                part, offset = f"{self.topic}/{message.partition()}", message.offset()
+                found.append(Message(part, offset, offset + 1, message.value() or b""))
+            elif error.code() == ck.KafkaError._PARTITION_EOF:
+                self._ended.add(message.partition())
+            elif not error.retriable() and error.code() != ck.KafkaError._ALL_BROKERS_DOWN:
+                raise OSError(f"Kafka: {error.str()}")
+        self.finished = bool(self._parts) and self._ended >= self._parts
+        return found
+
+    # ---------------------------------------------------------------- answering
+    def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
+        """Send answers, and wait until the brokers have them."""
+        if self.producer is None:
+            return
+        for message, content in answers:
+            while True:
+                try:
+                    self.producer.produce(self.answers, json.dumps(content), f"{message.part}/{message.at}")
+                    break
+                except BufferError:
+                    self.producer.poll(0.1)
+        if self.producer.flush(60.0):
+            raise OSError("Kafka does not take the answers")
+
+    def settled(self, positions: dict[str, Position]) -> None:
+        """Tell the broker how far it has been read, for those who watch."""
+        offsets = [
+            ck.TopicPartition(self.topic, int(part.rsplit("/", 1)[1]), int(at))
+            for part, at in positions.items()
+            if part.rpartition("/")[0] == self.topic and int(part.rsplit("/", 1)[1]) in self._parts
+        ]
+        if offsets:
+            self.consumer.commit(offsets=offsets, asynchronous=True)
+
+    def close(self) -> None:
+        """Leave."""
+        self.consumer.close()

@@ -1,0 +1,290 @@
+"""An append-only log: numbered records with length and checksum, in files that are never rewritten.
+
+A file ``log-FIRST.bin`` starts with eight bytes that say what it is and the number of its first record; then come the
+records::
+
+    length (4 bytes)  CRC-32 (4)  number (8)  payload (length)        little endian; the checksum covers the other three
+
+What is read back is what was appended. A record that was cut off when its process was killed, at the end of a file, was
+never acknowledged: it is removed. Where bytes inside a file are damaged, the records behind them are found again by
+their numbers, and the ones in between are named in :attr:`Log.lost`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+MAGIC = b"KSLOG\x00\x01\n"
+MOST = 1 << 30  # bytes of a record
+FILE_BYTES = 64 << 20  # a file that is larger is followed by another
+
+_START = struct.Struct("<8sQ")
+_HEAD = struct.Struct("<IIQ")
+_NAME = re.compile(r"log-(\d{16})\.bin\Z")
+_BINARY = getattr(os, "O_BINARY", 0)
+_SEARCH = 4096  # how many records behind a damaged one are looked for
+
+
+class LogError(OSError):
+    """A record could not be written: nothing of it is in the log."""
+
+
+def flush_policy(flush: str | float) -> float | None:
+    """Milliseconds between two calls of fsync: 0 for "each", None for "request", else the number given."""
+    if flush in ("each", "request"):
+        return 0.0 if flush == "each" else None
+    if isinstance(flush, bool) or not isinstance(flush, (int, float)) or not 0 < flush < float("inf"):
+        raise ValueError(f"flush must be 'each', 'request' or a number of milliseconds above 0, got {flush!r}")
+    return float(flush)
+
+
+class Log:
+    """Records in a folder.
+
+    Read everything first (:meth:`read`), then :meth:`open` the log for what comes.
+
+    Parameters
+    ----------
+    folder : path
+        It must exist. One process at a time: the caller sees to that.
+    flush : "each", "request" or float
+        When records are forced to the disk (fsync): before :meth:`append` returns, after at most so many milliseconds
+        (whoever appends calls :meth:`flush_if_due`), or when :meth:`flush` is called. In all cases they are handed to
+        the operating system before :meth:`append` returns, so that a killed process loses none.
+
+    Attributes
+    ----------
+    next : int
+        Number of the record to come.
+    lost : list of (first, last)
+        Numbers of records that were there and cannot be read.
+    torn : int
+        Bytes of records cut off at the end of a file.
+    """
+
+    def __init__(self, folder: str | os.PathLike, flush: str | float = "each"):
+        self.folder, self.every = Path(folder), flush_policy(flush)
+        self.next = 0
+        self.lost: list[tuple[int, int]] = []
+        self.torn = 0
+        self._file: int | None = None
+        self._size = 0
+        self._unsynced_since: float | None = None
+
+    # ---------------------------------------------------------------- reading
+    def files(self) -> list[tuple[int, Path]]:
+        """Number of the first record, and path, of every file, in order."""
+        found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
+        return sorted(found)
+
+    def read(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Numbers and payloads of all records from number ``start`` on."""
+        files = self.files()
+        self.lost, self.torn = [], 0
+        expected = start
+        for i, (first, path) in enumerate(files):
+            limit = files[i + 1][0] if i + 1 < len(files) else None
+            if limit is not None and limit <= start:
+                continue
+            if first > expected:
+                self.lost.append((expected, first - 1))
+                expected = first
+            for number, payload in self._records(path, first, limit):
+                if number < start:
+                    continue
+                if number > expected:
+                    self.lost.append((expected, number - 1))
+                yield number, payload
+                expected = number + 1
+        self.next = max(expected, start)
+
+    def _records(self, path: Path, first: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
+        """Records of a file, up to the number with which the next file begins."""
+        content = path.read_bytes()
+        if content[: _START.size] != _START.pack(MAGIC, first):
+            self.torn += len(content)
+            if len(content) >= _START.size:  # the beginning is damaged; what comes behind it may be whole
+                yield from self._behind(content, 0, first - 1, limit)
+            return
+        yield from self._run(content, _START.size, first, limit)
+
+    def _run(self, content: bytes, at: int, number: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
+        while at < len(content) and (limit is None or number < limit):
+            payload = _record(content, at, number)
+            if payload is None:
+                yield from self._behind(content, at, number, limit)
+                return
+            yield number, payload
+            at += _HEAD.size + len(payload)
+            number += 1
+
+    def _behind(self, content: bytes, at: int, number: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
+        """Records behind a place that cannot be read."""
+        last = number + _SEARCH if limit is None else min(number + _SEARCH, limit - 1)
+        for later in range(number + 1, last + 1):
+            place = content.find(later.to_bytes(8, "little"), at)
+            while place >= 0:
+                head = place - 8
+                if head >= at and _record(content, head, later) is not None:
+                    yield from self._run(content, head, later, limit)
+                    return
+                place = content.find(later.to_bytes(8, "little"), place + 1)
+        self.torn += len(content) - at
+
+    # ---------------------------------------------------------------- writing
+    def open(self) -> None:
+        """Be ready to append behind everything that was read: a new file, or the last one if it is whole."""
+        files = self.files()
+        if files and not self.torn and not self.lost:
+            first, path = files[-1]
+            file = os.open(path, os.O_RDWR | _BINARY)
+            try:
+                size = os.fstat(file).st_size
+                if first <= self.next and size < FILE_BYTES and os.read(file, _START.size) == _START.pack(MAGIC, first):
+                    self._file, self._size, file = file, size, -1
+                    return
+            finally:
+                if file >= 0:
+                    os.close(file)
+        self.roll()
+
+    def roll(self) -> None:
+        """Start a new file; the one so far is forced to the disk."""
+        self._leave()
+        path = self.folder / f"log-{self.next:016d}.bin"
+        # A file of this name holds no whole record from the number on: such records would have been read.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
+        try:
+            self._write(file, _START.pack(MAGIC, self.next), 0)
+            self._sync(file)
+            _sync_folder(self.folder)
+        except OSError:
+            os.close(file)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+        self._file, self._size, self._unsynced_since = file, _START.size, None
+
+    def append(self, payloads: Sequence[bytes]) -> int:
+        """Write records in one go, forced to the disk if the policy says "each"; returns the number of the first.
+
+        Raises
+        ------
+        LogError
+            None of them is in the log, and none of their numbers is taken.
+        """
+        try:
+            if self._file is None or self._size > FILE_BYTES:
+                self.roll()
+            content = b"".join(_packed(payload, self.next + i) for i, payload in enumerate(payloads))
+            assert self._file is not None
+            self._write(self._file, content, self._size)
+            if self.every == 0.0:
+                self._sync(self._file)
+        except OSError as error:
+            self._take_back()
+            raise LogError(error.errno, f"the log cannot be written: {error.strerror or error}") from error
+        self._size += len(content)
+        if self.every != 0.0 and self._unsynced_since is None:
+            self._unsynced_since = time.monotonic()
+        first, self.next = self.next, self.next + len(payloads)
+        return first
+
+    def flush(self) -> None:
+        """Force to the disk what has been appended."""
+        if self._file is not None and self._unsynced_since is not None:
+            self._sync(self._file)
+            self._unsynced_since = None
+
+    def due(self) -> float | None:
+        """Seconds until :meth:`flush_if_due` has something to do; None while nothing waits for it."""
+        if self._unsynced_since is None or self.every is None:
+            return None
+        return max(0.0, self._unsynced_since + self.every / 1000 - time.monotonic())
+
+    def flush_if_due(self) -> None:
+        """Force to the disk what has waited for as long as the policy allows."""
+        if self.due() == 0.0:
+            self.flush()
+
+    def drop(self, before: int) -> None:
+        """Remove files all of whose records come before a number."""
+        files = self.files()
+        for (_, path), (following, _) in itertools.pairwise(files):
+            if following <= before:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def close(self) -> None:
+        """Force everything to the disk and let go of the file."""
+        self._leave()
+
+    # ---------------------------------------------------------------- pieces
+    def _leave(self) -> None:
+        if self._file is not None:
+            try:
+                self.flush()
+            finally:
+                os.close(self._file)
+                self._file = None
+
+    def _take_back(self) -> None:
+        """The file as it was before a record that failed; where even that fails, the next record gets a new file."""
+        if self._file is None:
+            return
+        try:
+            os.ftruncate(self._file, self._size)
+        except OSError:
+            os.close(self._file)
+            self._file = None
+
+    @staticmethod
+    def _write(file: int, content: bytes, at: int) -> None:
+        view = memoryview(content)
+        os.lseek(file, at, os.SEEK_SET)
+        while view:
+            view = view[os.write(file, view) :]
+
+    @staticmethod
+    def _sync(file: int) -> None:
+        getattr(os, "fdatasync", os.fsync)(file)
+
+
+def _packed(payload: bytes, number: int) -> bytes:
+    if len(payload) > MOST:
+        raise ValueError(f"a record of {len(payload):,} bytes is too large for the log")
+    return _HEAD.pack(len(payload), _checksum(payload, number), number) + payload
+
+
+def _record(content: bytes, at: int, number: int) -> bytes | None:
+    """Payload of the record at a place, or None if there is no whole one of this number."""
+    if at + _HEAD.size > len(content):
+        return None
+    length, checksum, found = _HEAD.unpack_from(content, at)
+    start = at + _HEAD.size
+    if found != number or length > MOST or start + length > len(content):
+        return None
+    payload = content[start : start + length]
+    return payload if _checksum(payload, number) == checksum else None
+
+
+def _checksum(payload: bytes, number: int) -> int:
+    return zlib.crc32(payload, zlib.crc32(struct.pack("<IQ", len(payload), number)))
+
+
+def _sync_folder(folder: Path) -> None:
+    """The names in a folder must survive a power cut too, where folders can be synced."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,74 @@
+"""What the log of a learner holds: calls, as bytes that give the same rows again, to the last bit.
+
+A record is one letter, the length of a JSON header, the header, and the bytes of the arrays it describes. Rows come as
+arrays, as sparse matrices, or as what JSON knows (lists of dictionaries, with words and gaps); JSON's numbers are
+written so that they are read back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
+
+_LENGTH = struct.Struct("<I")
+
+
+def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> bytes:
+    """The bytes of a record."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((kind, _LENGTH.pack(len(text)), text, *parts))
+
+
+def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
+    """Kind, header and the bytes behind it."""
+    (length,) = _LENGTH.unpack_from(payload, 1)
+    start = 1 + _LENGTH.size
+    return payload[:1], json.loads(payload[start : start + length]), memoryview(payload)[start + length :]
+
+
+def pack_learn(X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any] | None = None) -> bytes:
+    """A call of ``learn``; ``more`` goes into the header: names of columns, positions of sources."""
+    parts: list[bytes] = []
+    header = {"X": _describe(X, parts), "y": None if y is None else _describe(y, parts)}
+    header |= {name: value for name, value in (more or {}).items() if value is not None}
+    if ids is not None:
+        header["ids"] = ids
+    return pack(LEARN, header, tuple(parts))
+
+
+def unpack_learn(header: dict[str, Any], content: memoryview) -> tuple[Any, Any, list[Any] | None]:
+    """Rows, targets and names of a call of ``learn``."""
+    X, rest = _restore(header["X"], content)
+    y, _ = (None, rest) if header["y"] is None else _restore(header["y"], rest)
+    return X, y, header.get("ids")
+
+
+def _describe(value: Any, parts: list[bytes]) -> Any:
+    """JSON that describes rows or targets; the bytes of arrays are added to ``parts``."""
+    if sp.issparse(value):
+        arrays = [_describe(part, parts) for part in (value.data, value.indices, value.indptr)]
+        return {"shape": list(value.shape), "csr": arrays}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufUS":
+        parts.append(value.tobytes())
+        return {"shape": list(value.shape), "dtype": value.dtype.str}
+    return {"json": value.tolist() if isinstance(value, np.ndarray) else value}
+
+
+def _restore(about: Any, content: memoryview) -> tuple[Any, memoryview]:
+    if "json" in about:
+        return about["json"], content
+    if "csr" in about:
+        arrays = []
+        for part in about["csr"]:
+            array, content = _restore(part, content)
+            arrays.append(array)
+        return sp.csr_array(tuple(arrays), shape=tuple(about["shape"])), content
+    dtype = np.dtype(about["dtype"])
+    size = int(np.prod(about["shape"], dtype=np.int64)) * dtype.itemsize
+    return np.frombuffer(content[:size], dtype).reshape(about["shape"]).copy(), content[size:]

@@ -1,0 +1,242 @@
+"""How well a learner does: its answers before each row was learned, over all rows and over the last ones.
+
+Everything follows from the rows in their order, so that a replay of the log gives the same numbers; all of it is a
+small dict of numbers and lists that goes into the snapshots.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector
+
+from .. import losses
+
+WINDOW = 1000  # rows that count as the last ones
+POINTS = 400  # of a curve, at most; every second one goes when there are more
+SHOWN = 200  # forecasts that are kept beside the truth
+BINS = 10  # of probabilities, for the calibration
+FLOOR = 1e-7  # least probability that the log-loss takes
+MARKS = 100  # changes that are remembered
+
+
+def task_of(model: Any) -> str:
+    """ "classification", "regression" or "novelty"."""
+    if is_outlier_detector(model):
+        return "novelty"
+    return "classification" if is_classifier(model) else "regression"
+
+
+def probabilities_of(model: Any, scores: np.ndarray) -> np.ndarray | None:
+    """Probabilities (n, C) that belong to scores, where the model's loss has any."""
+    spec = getattr(model, "loss", None)
+    if not isinstance(spec, (str, losses.Loss)):
+        return None
+    loss: Any = losses.get(spec, "classification")
+    if scores.ndim == 2:
+        loss = loss.multiclass()
+    if not hasattr(loss, "probability"):
+        return None
+    p = loss.probability(scores)
+    return np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p
+
+
+class Change:
+    """Marks rows where the loss has risen: a CUSUM of the standardised loss (Page 1954).
+
+    With z = (loss - mean) / deviation, of the rows since the last mark and at most 4, the sum s <- max(0, s + z - k) is
+    compared with h. For independent z of mean 0 the time between false marks is about exp(2 k h) / (2 k²), ten million
+    rows at k = 1/4 and h = 30; a rise by one deviation is marked after about h / (1 - k) = 40 rows.
+    """
+
+    K, H, LEAST, MOST = 0.25, 30.0, 100, 4.0
+
+    def __init__(self) -> None:
+        self.n, self.mean, self.m2, self.sum = 0, 0.0, 0.0, 0.0
+
+    def __call__(self, loss: float) -> bool:
+        """Take the loss of the next row; True where a change is marked."""
+        if self.n >= self.LEAST:
+            deviation = math.sqrt(self.m2 / self.n)
+            z = (loss - self.mean) / deviation if deviation > 0.0 else (self.MOST if loss > self.mean else 0.0)
+            self.sum = max(0.0, self.sum + min(z, self.MOST) - self.K)
+            if self.sum > self.H:
+                self.__init__()  # type: ignore[misc]
+                return True
+        self.n += 1
+        step = loss - self.mean
+        self.mean += step / self.n
+        self.m2 += step * (loss - self.mean)
+        return False
+
+
+class Scores:
+    """Errors of a model on the rows it has learned, each of them before it was learned.
+
+    Parameters
+    ----------
+    task : str
+        "classification": an error is a mistake, 0 or 1. "regression": it is the squared difference. "novelty": it is 1
+        where a row was called novel.
+    """
+
+    def __init__(self, task: str):
+        self.task = task
+        self.rows, self.error, self.log_loss, self.told = 0, 0.0, 0.0, 0
+        self.last: deque[float] = deque(maxlen=WINDOW)
+        self.last_log: deque[float] = deque(maxlen=WINDOW)
+        self.every = 20  # rows from one point of the curves to the next
+        self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
+        self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
+        self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
+        self.change = Change()
+        self.marks: list[int] = []
+        self.lock = threading.Lock()  # one thread counts, others look
+
+    def add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None = None) -> None:
+        """Count rows that a model has just learned.
+
+        ``answer`` is what ``learn`` returned; ``probabilities`` (n, C) are there where the model was asked for them
+        beforehand, else they are made of the scores.
+        """
+        answer = np.asarray(answer)
+        if not len(answer):
+            return
+        with self.lock:
+            self._add(model, answer, y, probabilities)
+
+    def _add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None) -> None:
+        chances = None
+        if self.task == "novelty":
+            predicted = np.where(answer < 0, -1, 1)
+            errors, truth = (answer < 0).astype(float), predicted
+        elif self.task == "regression":
+            predicted, truth = answer, np.asarray(y, float)
+            errors = ((predicted - truth) ** 2).reshape(len(answer), -1).mean(axis=1)
+        else:
+            truth = np.asarray(y)
+            predicted, chances = self._labels(model, answer, probabilities)
+            errors = (predicted != truth).astype(float)
+        if chances is not None:
+            self._probabilities(chances, model.classes_, truth, predicted)
+        self._errors(errors, model)
+        if predicted.ndim == 1:
+            shown = slice(-SHOWN, None)
+            self.pairs.extend(zip(predicted[shown].tolist(), truth[shown].tolist()))
+
+    @staticmethod
+    def _labels(model: Any, scores: np.ndarray, chances: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        classes = model.classes_
+        if len(classes) == 1:
+            return np.full(len(scores), classes[0]), None
+        if chances is None:
+            chances = probabilities_of(model, scores)
+        if scores.ndim == 1:
+            return classes[(scores >= 0).astype(np.intp)], chances
+        return classes[scores.argmax(axis=1)], chances
+
+    def _probabilities(self, table: np.ndarray, classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> None:
+        if table.shape[1] != len(classes):
+            return
+        at = np.minimum(np.searchsorted(classes, truth), len(classes) - 1)
+        of_truth = np.where(classes[at] == truth, table[np.arange(len(truth)), at], 0.0)
+        loss = -np.log(np.maximum(of_truth, FLOOR))
+        self.log_loss += float(loss.sum())
+        self.told += len(loss)
+        self.last_log.extend(loss.tolist())
+        if table.shape[1] == 2:
+            p, came = table[:, 1], truth == classes[1]
+        else:
+            p, came = table.max(axis=1), truth == predicted
+        bins = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        np.add.at(self.bins, bins, np.column_stack([np.ones(len(p)), p, came]))
+
+    def _errors(self, errors: np.ndarray, model: Any) -> None:
+        start = 0
+        while start < len(errors):
+            stop = min(len(errors), start + self.every - self.rows % self.every)
+            part = errors[start:stop].tolist()
+            for i, error in enumerate(part):
+                if self.change(error):
+                    self.marks = [*self.marks, self.rows + i + 1][-MARKS:]
+            self.last.extend(part)
+            self.error += math.fsum(part)
+            self.rows += stop - start
+            if self.rows % self.every == 0:
+                self._point(model)
+            start = stop
+
+    def _point(self, model: Any) -> None:
+        whole = self.log_loss / self.told if self.told else None
+        told = [_mean(self.last), self.error / self.rows, _mean(self.last_log), whole, weights_of(model)]
+        self.curve.append([self.rows, *told])
+        if len(self.curve) > POINTS:
+            self.every *= 2
+            self.curve = [point for point in self.curve if point[0] % self.every == 0]
+
+    # ---------------------------------------------------------------- for others
+    def summary(self) -> dict[str, Any]:
+        """Numbers for people: the error and log-loss of the last rows and of all."""
+        names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
+        with self.lock:
+            about: dict[str, Any] = {
+                "metric": names[self.task],
+                "rows": self.rows,
+                "whole": self.error / self.rows if self.rows else None,
+                "recent": _mean(self.last),
+                "window": len(self.last),
+            }
+            if self.told:
+                about |= {"log_loss_whole": self.log_loss / self.told, "log_loss_recent": _mean(self.last_log)}
+        return about
+
+    def picture(self) -> dict[str, Any]:
+        """What the page draws."""
+        with self.lock:
+            return {
+                "curve": list(self.curve),
+                "pairs": [list(pair) for pair in self.pairs],
+                "calibration": [[float(s / n), float(hits / n), int(n)] for n, s, hits in self.bins if n],
+                "marks": list(self.marks),
+            }
+
+    def to_notes(self) -> dict[str, Any]:
+        """Everything, for a snapshot."""
+        change = self.change
+        return {
+            "task": self.task, "rows": self.rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
+            "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
+            "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
+            "marks": self.marks, "change": [change.n, change.mean, change.m2, change.sum],
+        }  # fmt: skip
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> Scores:
+        """What :meth:`to_notes` gave."""
+        made = cls(notes["task"])
+        for name in ("rows", "error", "log_loss", "told", "every"):
+            setattr(made, name, notes[name])
+        made.curve, made.marks = [list(point) for point in notes["curve"]], list(notes["marks"])
+        made.last.extend(notes["last"].tolist())
+        made.last_log.extend(notes["last_log"].tolist())
+        made.pairs.extend(tuple(pair) for pair in notes["pairs"])
+        made.bins = np.array(notes["bins"], float)
+        made.change.n, made.change.mean, made.change.m2, made.change.sum = notes["change"]
+        return made
+
+
+def weights_of(model: Any) -> list[float] | None:
+    """Weights of a model's members, at most 20, if it has any."""
+    try:
+        weights = np.asarray(model.weights_, float).ravel()
+    except Exception:  # whatever a model without weights, or not yet with any, says
+        return None
+    return [float(w) for w in weights[:20]] if len(weights) and np.isfinite(weights).all() else None
+
+
+def _mean(values: deque[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,114 @@
+"""A server: the application of :mod:`.app` on a port, in this thread or another."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._extra import needs
+from .app import LOCAL, make_app
+from .store import Store
+
+with needs("serve"):
+    import uvicorn
+
+SWITCH = 0.0005  # seconds after which a thread that computes lets another one run: answers wait no longer
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells the application first when it shuts down: pages that watch would keep it waiting."""
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self.config.app.closing.set()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+class Server:
+    """A store behind HTTP.
+
+    Parameters
+    ----------
+    store : Store
+        The server closes it in the end.
+    host, port
+        Where to listen; port 0 takes any that is free.
+    token : str, optional
+        Needed unless ``host`` is this machine itself.
+    body : int, optional
+        Most bytes of a request.
+    rate : float, optional
+        Requests a second that one address may make.
+    """
+
+    def __init__(
+        self, store: Store, host: str = "127.0.0.1", port: int = 8000, token: str | None = None, **limits: Any
+    ):
+        if token is None and host not in LOCAL:
+            raise ValueError(f"a server that others can reach ({host}) needs a token: say which (--token-file)")
+        if token is not None and len(token) < 8:
+            raise ValueError("a token has at least 8 characters")
+        self.store = store
+        self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.socket.bind((host, port))
+        except OSError as error:
+            self.socket.close()
+            raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
+        self.host, self.port = host, int(self.socket.getsockname()[1])
+        app = make_app(store, token=token, local=host in LOCAL, **limits)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
+        )
+        self._server = _Uvicorn(config)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def run(self, started: Callable[[], Any] | None = None) -> None:
+        """Serve until interrupted (control-C or SIGTERM)."""
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH)
+        if started is not None:
+            threading.Thread(target=self._when_started, args=(started,), daemon=True).start()
+        try:
+            self._server.run(sockets=[self.socket])
+        finally:
+            sys.setswitchinterval(before)
+            self.store.close()
+
+    def start(self) -> Server:
+        """Serve in another thread; returns when it answers."""
+        self._thread = threading.Thread(target=self.run, name="server", daemon=True)
+        self._thread.start()
+        self._when_started(lambda: None)
+        if not self._server.started:
+            raise RuntimeError("the server did not start")
+        return self
+
+    def stop(self) -> None:
+        """The end of :meth:`start`."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *exc: Any) -> None:
+        self.stop()
+
+    def _when_started(self, then: Callable[[], Any]) -> None:
+        pause = threading.Event()
+        for _ in range(3000):
+            if self._server.started or (self._thread is not None and not self._thread.is_alive()):
+                break
+            pause.wait(0.01)
+        if self._server.started:
+            then()

@@ -1,0 +1,113 @@
+"""Where messages come from: the few calls that a broker must offer, and what a message holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+Position = int | str
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a source.
+
+    Attributes
+    ----------
+    part : str
+        The part of the source that it is from: "topic/partition" or a stream. Messages of a part have an order.
+    at : int or str
+        Its place there; answers are known by it.
+    following : int or str
+        The position to go on from when it has been learned.
+    content : bytes
+    """
+
+    part: str
+    at: Position
+    following: Position
+    content: bytes
+
+
+class Source(Protocol):
+    """Messages in order, part by part, from any position on."""
+
+    finished: bool  # nothing more was there at the last look
+
+    def seek(self, positions: dict[str, Position]) -> None:
+        """Go on from these positions; parts without one start at their beginning."""
+
+    def read(self, most: int, seconds: float) -> list[Message]:
+        """At most so many messages; an empty list when none came in time."""
+
+    def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
+        """Send answers to messages; the same answer sent again is known by the message's place."""
+
+    def settled(self, positions: dict[str, Position]) -> None:
+        """What is before these positions has been learned for good: tell the broker, for those who watch it."""
+
+    def close(self) -> None:
+        """The end."""
+
+
+class BadMessage(ValueError):
+    """A message that holds no row."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a message says: a row, and its target if it is known."""
+
+    row: Any
+    y: Any = None
+    key: str | None = None
+
+
+def parse(content: bytes, target: str | None, by: str | None = None) -> Told:
+    """The row in a message.
+
+    JSON: an object of columns, among them ``target`` (null or absent where it is not known yet); without a target's
+    name, ``{"row": {...} or [...], "y": ...}``. ``by`` is the column whose value says which learner the row is for.
+    """
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadMessage("no JSON object")
+    if target is None:
+        if not isinstance(found.get("row"), (dict, list)):
+            raise BadMessage('no "row" in it (name the column of the target, if rows are plain objects)')
+        row, y = found["row"], found.get("y")
+    else:
+        row, y = {name: value for name, value in found.items() if name != target}, found.get(target)
+    key = None
+    if by is not None:
+        if not isinstance(row, dict) or not isinstance(row.get(by), (str, int)):
+            raise BadMessage(f"no word or whole number in column {by!r}")
+        key = str(row[by])
+        row = {name: value for name, value in row.items() if name != by}
+    return Told(row, y, key)
+
+
+def split(url: str) -> tuple[str, str, str]:
+    """Kind, address and topic of ``kafka://HOST:PORT/TOPIC`` or ``redis://HOST:PORT/STREAM``."""
+    parts = urlsplit(url)
+    address, topic = parts.netloc, unquote(parts.path.strip("/"))
+    if parts.scheme not in ("kafka", "redis", "rediss") or not address or not topic:
+        raise ValueError(f"a source is kafka://HOST:PORT/TOPIC or redis://HOST:PORT/STREAM, got {url!r}")
+    return parts.scheme, address, topic
+
+
+def open_source(url: str, answers: str | None = None, options: dict[str, str] | None = None) -> Source:
+    """The source of a URL; ``answers`` is the topic or stream that answers go to."""
+    kind, address, topic = split(url)
+    if kind == "kafka":
+        from .kafka import Kafka
+
+        return Kafka(address, topic, answers, options)
+    from .redis import Redis
+
+    return Redis(f"{kind}://{address}", topic, answers)

@@ -1,0 +1,150 @@
+"""Many durable learners in one process: those in use are awake, the others sleep on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .learner import DurableLearner, StoreError
+
+AWAKE = 256
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+
+
+class Store:
+    """Learners by name, one folder each.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    awake : int, default=256
+        How many learners may be in memory at a time. When another one is needed, the one that was used least recently
+        writes a snapshot and goes to sleep; the next use wakes it.
+    **options
+        Of :class:`DurableLearner`: ``flush``, ``snapshot_rows``, ``swap_ms``, ``remember``.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from kernelstream import FeatureRegressor
+    >>> from kernelstream.live import Store
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(folder.name, awake=1) as store:
+    ...     for name in ("rome", "oslo"):
+    ...         store.create(name, FeatureRegressor(random_state=0))
+    ...         with store.use(name) as learner:
+    ...             _ = learner.learn(np.ones((3, 2)), np.ones(3))
+    ...     store.names(), store.awake()
+    (['oslo', 'rome'], ['oslo'])
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | os.PathLike, *, awake: int = AWAKE, **options: Any):
+        if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
+            raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
+        self.folder, self.limit, self.options = Path(folder), awake, options
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
+        self._users: dict[str, int] = {}
+        self._lock = threading.RLock()
+        self._names = {entry.name for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)}
+
+    def names(self) -> list[str]:
+        """Names of all learners, in order."""
+        with self._lock:
+            return sorted(self._names)
+
+    def awake(self) -> list[str]:
+        """Names of those in memory, the least recently used first."""
+        with self._lock:
+            return list(self._awake)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def create(self, name: str, model: Any, columns: Sequence[str] | None = None) -> None:
+        """Add a learner that starts with a model; ValueError where the name is taken or is none."""
+        if not isinstance(name, str) or not NAME.match(name):
+            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
+        with self._lock:
+            if name in self._names:
+                raise ValueError(f"there is a learner named {name!r} already")
+            learner = DurableLearner(self.folder / name, model, columns=columns, **self.options)
+            self._names.add(name)
+            self._awake[name] = learner
+            self._make_room(name)
+
+    @contextlib.contextmanager
+    def use(self, name: str) -> Iterator[DurableLearner]:
+        """The learner of a name, awake as long as the block runs; KeyError for an unknown name.
+
+        A name is only ever looked up among those that are known: it never becomes part of a path.
+        """
+        learner = self.acquire(name)
+        try:
+            yield learner
+        finally:
+            self.release(name)
+
+    def acquire(self, name: str) -> DurableLearner:
+        """The learner of a name; it stays awake until :meth:`release`."""
+        with self._lock:
+            learner = self._awake.get(name)
+            if learner is None:
+                if name not in self._names:
+                    raise KeyError(name)
+                learner = self._awake[name] = DurableLearner(self.folder / name, **self.options)
+            self._awake.move_to_end(name)
+            self._users[name] = self._users.get(name, 0) + 1
+            self._make_room(name)
+            return learner
+
+    def release(self, name: str) -> None:
+        """The end of :meth:`acquire`."""
+        with self._lock:
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._users[name]
+
+    def is_awake(self, name: str) -> bool:
+        """Whether :meth:`acquire` will not have to read the disk."""
+        return name in self._awake
+
+    def health(self) -> dict[str, Any]:
+        """Whether all is well with those that are awake: status, and problems by name."""
+        with self._lock:
+            found = {name: learner.health()["problems"] for name, learner in self._awake.items()}
+        problems = {name: problem for name, problem in found.items() if problem}
+        return {"status": "degraded" if problems else "ok", "problems": problems}
+
+    def close(self) -> None:
+        """Put all learners to sleep."""
+        with self._lock:
+            while self._awake:
+                self._awake.popitem()[1].close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def _make_room(self, but: str) -> None:
+        idle = [name for name in self._awake if name not in self._users and name != but]
+        for name in idle[: max(0, len(self._awake) - self.limit)]:
+            self._awake.pop(name).close()
+
+
+def _is_learner(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and any(folder.glob("snapshot-*.ks"))
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error}") from None

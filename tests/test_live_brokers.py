@@ -1,0 +1,405 @@
+"""Brokers: every message is learned exactly once, whatever happens to the reader."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from kernelstream import FeatureClassifier, FeatureRegressor, cli, model_io, save
+from kernelstream.features import RandomFourier
+from kernelstream.live import DurableLearner, Store
+from kernelstream.live.consume import CURSOR, Shared, consume, consume_by, consume_group, name_of_key
+from kernelstream.live.sources import BadMessage, Message, open_source, parse, split
+
+
+def model():
+    return FeatureRegressor(RandomFourier(n_components=10), random_state=0)
+
+
+def content(i, key="a"):
+    x = np.random.default_rng(i).normal(size=2)
+    return json.dumps({"u": x[0], "v": x[1], "y": x[0] - x[1], "key": key}).encode()
+
+
+class Listed:
+    """A source in memory: parts with messages, which may be delivered again."""
+
+    def __init__(self, parts, again=0):
+        self.parts, self.again = parts, again
+        self.places, self.answers, self.finished = {}, [], False
+
+    def seek(self, positions):
+        self.places = {part: max(0, int(positions.get(part, 0)) - self.again) for part in self.parts}
+
+    def read(self, most, seconds):
+        found = []
+        for part, messages in self.parts.items():
+            at = self.places[part]
+            found += [Message(part, i, i + 1, messages[i]) for i in range(at, min(at + most, len(messages)))]
+            self.places[part] = min(at + most, len(messages))
+        self.finished = not found
+        return found
+
+    def answer(self, answers):
+        self.answers += answers
+
+    def settled(self, positions):
+        self.told = positions
+
+    def close(self):
+        pass
+
+
+# -------------------------------------------------------------------- messages
+def test_messages():
+    assert parse(b'{"row": [1, 2], "y": 3}', None).row == [1, 2]
+    told = parse(b'{"size": 1, "price": 3}', "price")
+    assert (told.row, told.y) == ({"size": 1}, 3)
+    assert parse(b'{"size": 1}', "price").y is None
+    told = parse(b'{"size": 1, "city": "Rome", "price": 3}', "price", "city")
+    assert (told.row, told.key) == ({"size": 1}, "Rome")
+    for bad in (b"", b"{", b"[]", b'{"x": 1}', b'{"row": 5}', b"\xff", b"[" * 100_000):
+        with pytest.raises(BadMessage):
+            parse(bad, None)
+
+
+def test_addresses():
+    assert split("kafka://a:1,b:2/topic") == ("kafka", "a:1,b:2", "topic")
+    assert split("redis://:pw@h:6379/2/events") == ("redis", ":pw@h:6379", "2/events")
+    for bad in ("kafka://a:1", "kafka:///t", "http://a/t", "topic", ""):
+        with pytest.raises(ValueError, match="a source is"):
+            split(bad)
+
+
+# -------------------------------------------------------------------- the reader
+@pytest.mark.parametrize("batch", [1, 7, 100])
+def test_positions_go_with_the_model(tmp_path, batch):
+    """Stopped anywhere and started again over a source that delivers old messages too: each is learned once."""
+    parts = {"t/0": [content(i) for i in range(60)], "t/1": [content(100 + i) for i in range(25)]}
+    calls = 0
+
+    def stop():
+        nonlocal calls
+        calls += 1
+        return calls % 4 == 0
+
+    done = 0
+    for _ in range(80):
+        with DurableLearner(tmp_path, model(), columns=["u", "v"], flush="request") as learner:
+            options = {"target": "y", "batch": batch, "once": True, "stop": stop}
+            done += consume(learner, Listed(parts, again=2), **options).learned
+            if learner.total == 85:
+                break
+    assert done == 85 and learner.positions == {"t/0": 60, "t/1": 25}
+
+
+def test_the_model_is_the_one_of_the_messages(tmp_path):
+    rows = [json.loads(content(i)) for i in range(50)]
+    X, y = np.array([[r["u"], r["v"]] for r in rows]), np.array([r["y"] for r in rows])
+    with DurableLearner(tmp_path, model(), columns=["u", "v"]) as learner:
+        consume(learner, Listed({"t/0": [content(i) for i in range(50)]}), target="y", batch=10, once=True)
+        plain = model()
+        for i in range(0, 50, 10):
+            plain.learn(X[i : i + 10], y[i : i + 10])
+        assert model_io.to_bytes(learner.champion.model) == model_io.to_bytes(plain)
+
+
+def test_bad_messages_are_left_out_and_counted(tmp_path):
+    good = [content(i) for i in range(20)]
+    bad = [b"no JSON", b'{"u": 1, "y": 2}', b'{"u": "word", "v": 1, "y": 2}', b'{"u": 1, "v": 1, "y": "word"}',
+           b'{"u": 1, "v": 1}', b'{"u": 1, "v": 1, "y": null}']  # fmt: skip
+    mixed = [*good[:10], *bad, *good[10:]]
+    with DurableLearner(tmp_path, model(), columns=["u", "v"]) as learner:
+        done = consume(learner, Listed({"t/0": mixed}), target="y", batch=100, once=True)
+        assert (done.messages, done.learned, done.skipped) == (26, 20, 4)  # two had no target yet: not bad
+        assert learner.positions == {"t/0": 26}
+
+
+def test_answers_come_before_learning(tmp_path):
+    """Each answer is that of the model before the batch, and is known by its place."""
+    messages = [content(i) for i in range(30)]
+    source = Listed({"t/0": messages})
+    with DurableLearner(tmp_path, model(), columns=["u", "v"]) as learner:
+        done = consume(learner, source, target="y", batch=10, once=True, answers=True)
+    assert done.answered == 30 and [message.at for message, _ in source.answers] == list(range(30))
+    plain = model()
+    rows = [json.loads(text) for text in messages]
+    X, y = np.array([[r["u"], r["v"]] for r in rows]), np.array([r["y"] for r in rows])
+    assert source.answers[0][1]["prediction"] is None
+    for i in range(0, 20, 10):
+        plain.learn(X[i : i + 10], y[i : i + 10])
+        expected = plain.predict(X[i + 10 : i + 20])
+        assert [about["prediction"] for _, about in source.answers[i + 10 : i + 20]] == expected.tolist()
+
+
+def test_a_learner_for_each_key(tmp_path):
+    """More keys than fit in memory; stopped and started again, each row is learned once, by the learner of its key."""
+    keys = [f"shop {i % 5} / ü" for i in range(100)]
+    parts = {"t/0": [content(i, key) for i, key in enumerate(keys)]}
+    done, rounds = 0, 0
+    while done < 100 and rounds < 10:
+        rounds += 1
+        limit = iter([False, False, True])
+        with Store(tmp_path, awake=2, flush="request") as store:
+            source = Listed(parts, again=10)
+            options = {"target": "y", "batch": 20, "once": True, "stop": lambda limit=limit: next(limit)}
+            done += consume_by(store, model(), source, "key", **options).learned
+            assert len(store.awake()) <= 3
+    assert rounds > 3
+    with Store(tmp_path, awake=2) as store:
+        assert len(store.names()) == 6 and CURSOR in store
+        for number in range(5):
+            mine = [json.loads(parts["t/0"][i]) for i in range(100) if i % 5 == number]
+            with store.use(name_of_key(f"shop {number} / ü")) as learner:
+                assert learner.total == 20 and learner.columns == ["u", "v"]
+                assert learner.champion.scores.rows == len(mine)
+
+
+# -------------------------------------------------------------------- Kafka, in memory of this process
+@pytest.fixture(scope="module")
+def kafka():
+    """Address of a cluster that librdkafka pretends to be, and a producer."""
+    ck = pytest.importorskip("confluent_kafka")
+    producer = ck.Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1, "log_level": 0})
+    [broker] = producer.list_topics(timeout=20).brokers.values()
+    yield f"{broker.host}:{broker.port}", producer
+
+
+def fill(producer, topic, n, parts=4):
+    for i in range(n):
+        producer.produce(topic, content(i), partition=i % parts)
+    producer.flush(20)
+
+
+def test_kafka(tmp_path, kafka):
+    address, producer = kafka
+    fill(producer, "rows", 200)
+    with DurableLearner(tmp_path, model(), columns=["u", "v"]) as learner:
+        done = consume(learner, open_source(f"kafka://{address}/rows", "told"), target="y", once=True, answers=True)
+        assert done.learned == learner.total == 200
+        assert learner.positions == {f"rows/{k}": 50 for k in range(4)}
+    fill(producer, "rows", 40)
+    with DurableLearner(tmp_path) as learner:
+        done = consume(learner, open_source(f"kafka://{address}/rows"), target="y", once=True)
+        assert done.messages == 40 and learner.total == 240
+    import confluent_kafka as ck
+
+    reader = ck.Consumer({"bootstrap.servers": address, "group.id": "x", "auto.offset.reset": "earliest"})
+    reader.subscribe(["told"])
+    keys, until = [], time.monotonic() + 20
+    while len(keys) < 200 and time.monotonic() < until:
+        keys += [message.key().decode() for message in reader.consume(200, 0.5) if message.error() is None]
+    reader.close()
+    assert sorted(keys) == sorted(f"rows/{k}/{i}" for k in range(4) for i in range(50))
+
+
+def test_kafka_that_is_not_there(tmp_path):
+    pytest.importorskip("confluent_kafka")
+    import kernelstream.live.kafka as room
+
+    before, room.WAIT = room.WAIT, 0.5
+    try:
+        with DurableLearner(tmp_path, model()) as learner, pytest.raises(OSError, match="Kafka does not answer"):
+            consume(learner, open_source("kafka://127.0.0.1:1/rows", options={"log_level": "0"}), target="y", once=True)
+    finally:
+        room.WAIT = before
+
+
+def run_until(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it takes too long"
+        time.sleep(0.02)
+
+
+def totals(folder):
+    """Rows learned by the learners of all partitions, and their positions."""
+    rows, positions = 0, {}
+    for name in os.listdir(folder):
+        with DurableLearner(os.path.join(folder, name)) as learner:
+            rows += learner.total
+            positions |= learner.positions
+    return rows, positions
+
+
+@pytest.mark.parametrize("messages, kills", [(400, 1), pytest.param(20_000, 20, marks=pytest.mark.slow)])
+def test_a_killed_reader_of_kafka(tmp_path, kafka, messages, kills):
+    """Processes that are killed while they learn: in the end each message has been learned once."""
+    address, producer = kafka
+    topic = f"killed{messages}"
+    fill(producer, topic, messages)
+    save(model(), tmp_path / "m.ks")
+    command = [sys.executable, "-m", "kernelstream.cli", "consume", f"kafka://{address}/{topic}", "--model",
+               str(tmp_path / "m.ks"), "--target", "y", "--batch", "5", "--snapshot-rows", "100",
+               "--option", "log_level=0"]  # fmt: skip
+    folder = tmp_path / "m.live" / "m"
+    DurableLearner(folder, model(), columns=["u", "v"]).close()
+    for k in range(kills):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        size = log_bytes(folder)
+        run_until(lambda size=size: log_bytes(folder) != size or process.poll() is not None)
+        time.sleep(0.02 * (k % 3))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert cli.main([*command[3:], "--once"]) == 0
+    with DurableLearner(folder) as learner:
+        assert learner.total == messages and sum(learner.positions.values()) == messages
+
+
+def log_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("log-*.bin")), len(list(folder.glob("snapshot-*")))
+
+
+def test_a_part_goes_to_another_process(tmp_path):
+    """The new owner waits until the old one has let go, and goes on where it was."""
+    messages = [content(i) for i in range(40)]
+    options = {"columns": ["u", "v"], "flush": "request"}
+    first, second = (Shared(tmp_path, "m", model(), **options) for _ in range(2))
+    source = Listed({"t/0": messages[:25], "t/1": messages[:5]})
+    assert first.gained(["t/0", "t/1"]) == {}
+    assert consume_group(first, source, target="y", batch=5, once=True).learned == 30 and not first.learners
+    assert first.gained(["t/0"]) == {"t/0": 25}
+    with pytest.raises(Exception, match="in use"):
+        Shared(tmp_path, "m", model(), patience=0.05, **options).gained(["t/0"])
+    threading.Timer(0.2, first.lost, [["t/0"]]).start()
+    assert second.gained(["t/0"]) == {"t/0": 25}
+    rest = Listed({"t/0": messages})
+    assert consume_group(second, rest, target="y", once=True).learned == 15  # it begins at 0, and skips 25
+    assert totals(tmp_path) == (45, {"t/0": 40, "t/1": 5})
+
+
+@pytest.mark.slow
+def test_partitions_move_with_their_state(tmp_path, kafka):
+    """A second process of the group joins, then the first one leaves: every partition goes on where it was."""
+    from kernelstream.live.kafka import Kafka
+
+    address, producer = kafka
+    fill(producer, "moving", 400)
+    quick = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "200", "log_level": "0"}
+    members = []
+
+    def join():
+        shared = Shared(tmp_path, "m", model(), columns=["u", "v"], flush="request")
+        source = Kafka(address, "moving", None, quick, "group", shared.gained, shared.lost)
+        leave = threading.Event()
+        options = {"target": "y", "batch": 5, "stop": leave.is_set}
+        thread = threading.Thread(target=consume_group, args=(shared, source), kwargs=options, daemon=True)
+        thread.start()
+        members.append((shared, leave, thread))
+
+    join()
+    run_until(lambda: len(members[0][0].learners) == 4)
+    join()
+    run_until(lambda: 0 < len(members[1][0].learners) < 4)
+    fill(producer, "moving", 400)
+    members[0][1].set()
+    members[0][2].join(30)
+    run_until(lambda: len(members[1][0].learners) == 4)
+    fill(producer, "moving", 200)
+    run_until(lambda: sum(learner.total for learner in list(members[1][0].learners.values())) == 1000)
+    members[1][1].set()
+    members[1][2].join(30)
+    assert totals(tmp_path) == (1000, {f"moving/{k}": 250 for k in range(4)})
+
+
+# -------------------------------------------------------------------- Redis, a real one
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    """Port of a server of its own, and a client."""
+    redis = pytest.importorskip("redis")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs redis-server")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("redis")
+    process = subprocess.Popen([program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
+                               stdout=subprocess.DEVNULL)  # fmt: skip
+    client = redis.Redis(port=port)
+    until = time.monotonic() + 20
+    while True:
+        try:
+            client.ping()
+            break
+        except redis.RedisError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    yield port, client
+    client.close()
+    process.terminate()
+    process.wait()
+
+
+def test_redis(tmp_path, redis_server):
+    """Entries with a field of JSON, and entries whose fields are the columns; answers have the ids of the entries."""
+    port, client = redis_server
+    for i in range(60):
+        about = json.loads(content(i))
+        client.xadd("rows", {"json": content(i)} if i % 2 else {name: str(value) for name, value in about.items()})
+    ids = [name.decode() for name, _ in client.xrange("rows")]
+    url = f"redis://127.0.0.1:{port}/rows"
+    learner = DurableLearner(tmp_path, model(), columns=["u", "v"])
+    done = consume(learner, open_source(url, "told"), target="y", once=True, batch=7, answers=True)
+    assert done.learned == 60 and learner.positions == {"rows": ids[-1]}
+    assert [name.decode() for name, _ in client.xrange("told")] == ids
+    plain = model()
+    rows = [json.loads(content(i)) for i in range(60)]
+    X, y = np.array([[r["u"], r["v"]] for r in rows]), np.array([r["y"] for r in rows])
+    for i in range(0, 60, 7):
+        plain.learn(X[i : i + 7], y[i : i + 7])
+    assert model_io.to_bytes(learner.champion.model) == model_io.to_bytes(plain)
+    learner.close()
+    client.xadd("rows", {"json": content(60)})
+    with DurableLearner(tmp_path) as learner:
+        assert consume(learner, open_source(url, "told"), target="y", once=True, answers=True).learned == 1
+    assert client.xlen("told") == 61
+
+
+def test_redis_that_is_not_there():
+    pytest.importorskip("redis")
+    with pytest.raises(OSError, match="Redis does not answer"):
+        open_source("redis://127.0.0.1:1/rows")
+
+
+# -------------------------------------------------------------------- the command
+def test_the_command(tmp_path, redis_server, capsys):
+    port, client = redis_server
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        a, b = rng.normal(size=2).tolist()
+        client.xadd("flats", {"size": a, "rooms": b, "price": a + b})
+    client.xadd("flats", {"size": 1})
+    np.savetxt(tmp_path / "f.csv", rng.normal(size=(20, 3)), delimiter=",", header="size,rooms,price", comments="")
+    path = str(tmp_path / "flats.ks")
+    assert cli.main(["train", str(tmp_path / "f.csv"), "--target", "price", "--model", path, "-q"]) == 0
+    command = ["consume", f"redis://127.0.0.1:{port}/flats", "--model", path, "--target", "price", "--once"]
+    capsys.readouterr()
+    assert cli.main(command) == 0
+    told = capsys.readouterr()
+    assert "31 messages, 30 rows learned, 1 left out" in told.out and "no column 'rooms'" in told.err
+    assert cli.main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == 0
+    with DurableLearner(tmp_path / "flats.live" / "flats") as learner:
+        assert learner.total == 30
+
+
+def test_wrong_usage(tmp_path, capsys):
+    save(FeatureClassifier(), tmp_path / "m.ks")
+    path = str(tmp_path / "m.ks")
+    for arguments, message in (
+        (["topic", "--model", path], "a source is"),
+        (["redis://h:1/s", "--model", path, "--group", "g"], "for Kafka"),
+        (["kafka://h:1/s", "--model", path, "--option", "key"], "KEY=VALUE"),
+        (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush is"),
+    ):
+        assert cli.main(["consume", *arguments]) == 2
+        assert message in capsys.readouterr().err

@@ -1,0 +1,116 @@
+"""The page to watch, in a real browser: curves move, marks appear, it answers, nothing leaves the host."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("msgspec")
+
+from browser import CHROMIUM, Browser
+from live_client import Client
+
+from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier
+from kernelstream.features import RandomFourier
+from kernelstream.live import Store
+from kernelstream.live.serve import Server
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+TOKEN = "a-token-to-watch"
+
+
+def stream(n, flipped, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    y = (X[:, 0] > 0) ^ flipped
+    return {"rows": X.tolist(), "y": y.astype(int).tolist()}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def served(tmp_path):
+    store = Store(tmp_path, flush="request")
+    small = RandomFourier(n_components=30)
+    store.create("hills", FeatureClassifier(small, loss="logistic", random_state=0), ["east", "north"])
+    store.create("pool", MultiKernelClassifier(random_state=0))
+    store.create("price", FeatureRegressor(random_state=0))
+    with Server(store, port=0, token=TOKEN) as server:
+        yield server, Client(server.port, TOKEN)
+
+
+PATH = "document.querySelector('#error path').getAttribute('d')"
+
+
+def test_the_page(served, browser):
+    """A stream whose labels turn round in the middle: the reader sees it."""
+    server, client = served
+    client.post("/models/hills/learn", stream(1500, False, 0))
+    with server.store.use("hills") as learner:
+        learner.challenge(FeatureClassifier(random_state=1))
+    browser.events.clear()
+    browser.open(server.url + "/#hills")
+    browser.wait_for("!document.getElementById('token-card').hidden")  # it asks for the token first
+    browser.run(f"document.getElementById('token').value = '{TOKEN}'")
+    browser.run("document.getElementById('token-form').requestSubmit()")
+    browser.wait_for("document.getElementById('rows')?.textContent === '1,500'")
+    assert browser.run("document.querySelectorAll('.mark').length") == 0
+    before = browser.run(PATH)
+    client.post("/models/hills/learn", stream(1500, True, 1))
+    browser.wait_for("document.getElementById('rows').textContent === '3,000'")
+    assert browser.run(PATH) != before
+    assert browser.run("document.querySelectorAll('#error .mark').length") >= 1
+    assert browser.run("document.querySelectorAll('#loss .mark').length") >= 1
+    for card in ("loss", "pairs", "calibration", "rival"):
+        assert not browser.run(f"document.getElementById('{card}-card').hidden"), card
+    for card in ("weights", "relevance", "problems", "token"):
+        assert browser.run(f"document.getElementById('{card}-card').hidden"), card
+    assert browser.run("document.querySelectorAll('#rival td.best').length") >= 1
+    # a prediction, and one that is refused
+    browser.run("document.querySelectorAll('#fields input').forEach((field, i) => field.value = i + 0.5)")
+    browser.run("document.getElementById('form').requestSubmit()")
+    browser.wait_for("document.getElementById('predicted') !== null")
+    told = client.post("/models/hills/predict", {"rows": [[0.5, 1.5]]})[1]["predictions"][0]
+    assert browser.run("document.getElementById('predicted').textContent") == str(told)
+    browser.run("document.querySelector('#fields input').value = 'west'")
+    browser.run("document.getElementById('form').requestSubmit()")
+    browser.wait_for("document.getElementById('answer').className === 'bad'")
+    assert "'east'" in browser.run("document.getElementById('answer').textContent")
+    hosts = {address.split("/")[2] for address in browser.requested() if address.startswith("http")}
+    assert hosts == {f"127.0.0.1:{server.port}"}
+    assert [text for text in browser.errors() if "401" not in text and "422" not in text] == []
+
+
+def test_other_models_and_narrow_screens(served, browser):
+    server, client = served
+    client.post("/models/pool/learn", stream(300, False, 0))
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    client.post("/models/price/learn", {"rows": X.tolist(), "y": X[:, 0].tolist()})
+    for dark in (False, True):
+        browser.open(f"{server.url}/?{dark}#pool", width=360, height=740, dark=dark)
+        browser.run(f"sessionStorage.setItem('kernelstream-token', '{TOKEN}'); token = '{TOKEN}'; start()")
+        browser.wait_for("document.getElementById('rows')?.textContent === '300'")
+        assert browser.run("document.documentElement.scrollWidth") <= 360
+        assert browser.run("document.querySelectorAll('#weights path').length") == 13
+        light = browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 249)"
+        assert light != dark
+    browser.run("document.getElementById('models').value = 'price'; document.getElementById('models').onchange()")
+    browser.wait_for("document.getElementById('about').textContent.startsWith('FeatureRegressor')")
+    assert browser.run("document.querySelectorAll('#pairs circle').length") == 200
+
+
+def test_it_says_when_the_server_is_gone_and_comes_back(tmp_path, browser):
+    store = Store(tmp_path, flush="request")
+    store.create("m", FeatureClassifier(random_state=0))
+    server = Server(store, port=0).start()
+    browser.open(server.url + "/?gone")
+    browser.wait_for("document.getElementById('status').className === 'ok'")
+    server.stop()
+    browser.wait_for("document.getElementById('status').className === 'off'")
+    with Server(Store(tmp_path, flush="request"), port=server.port):
+        browser.wait_for("document.getElementById('status').className === 'ok'")
