@@ -179,8 +179,8 @@ def members(
     names = [member["name"] for member in est.members_]
     if ax is None:
         ax = figure(width=7.6)[1][0]
-    order = np.argsort(-np.abs(weights[-1]) if len(weights) else np.zeros(len(names)))
-    for place, i in enumerate(order):
+    last = [abs(weight) for weight in (weights[-1] if len(weights) else [0.0] * len(names))]
+    for place, i in enumerate(sorted(range(len(names)), key=lambda i: -last[i])):
         ax.plot(rows, weights[:, i], label=names[i], color=colormaps["tab10"](place), linewidth=1.6)
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
     ax.set_xlabel("rows seen")

@@ -24,7 +24,7 @@ ROWS = 1024  # rows whose forecasts of all members are held at once
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
 SQUASH = 3.0  # deviations beyond which a value counts by its logarithm
-WIDE = 2000  # columns up to which sparse rows are made dense; wider ones are hashed into half as many
+WIDE = 2000  # columns up to which sparse rows are made dense
 
 
 def squashed(X: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ class StackEstimator(StackFit, CompositeEstimator):
         if X.shape[1] > WIDE:
             raise ValueError(
                 f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
-                f"them first (sklearn.feature_extraction.FeatureHasher), or use FeatureClassifier on the rows as they are"
+                f"them first (scikit-learn's FeatureHasher), or use FeatureClassifier, which takes them as they are"
             )
         return np.ascontiguousarray(dense(X))
 
@@ -178,7 +178,7 @@ class StackEstimator(StackFit, CompositeEstimator):
 
     def _combinations(self, state: State) -> list[State]:
         """The entries of each combination; the arrays are the state's own."""
-        names = [name for name in start_stack(1, 1, self._regression)]
+        names = list(start_stack(1, 1, self._regression))
         return [{name: state[f"o{o}_{name}"] for name in names} for o in range(self._outputs(state))]
 
     def _reset(self, state: State) -> None:

@@ -70,7 +70,7 @@ class StackFit:
             self._check_whole(target, weight)
             counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
             most = _passes(passes, len(counted), shuffle)
-            held = _held_out(self._state["seed"], counted, target if self._regression else target) if most > 1 else None
+            held = _held_out(self._state["seed"], counted, target) if most > 1 else None
             self._fitting = shuffle
             try:
                 self._first_pass(X, y, rows, target, weight, held, shuffle)

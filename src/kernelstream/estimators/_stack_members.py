@@ -36,7 +36,7 @@ def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
         ("hashed cells", CellsClassifier(grids // 2, "hashed")),
         ("learned widths", RRFClassifier(n_components=D, loss="logistic")),
         ("window", WindowClassifier()),
-        ("ridge", OnlineRidgeClassifier(RandomFourier(n_components=D, gamma="median"), lam=0.05, intercept=True)),
+        ("ridge", OnlineRidgeClassifier(_fourier(D), lam=0.05, intercept=True)),
     ]
 
 
@@ -60,8 +60,12 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
         ("hashed cells", CellsRegressor(grids // 2, "hashed")),
         ("learned widths", RRFRegressor(n_components=D)),
         ("window", WindowRegressor()),
-        ("ridge", OnlineRidge(RandomFourier(n_components=D, gamma="median"), lam=0.05, intercept=True)),
+        ("ridge", OnlineRidge(_fourier(D), lam=0.05, intercept=True)),
     ]
+
+
+def _fourier(D: int) -> RandomFourier:
+    return RandomFourier(n_components=D, gamma="median")
 
 
 def _linear_labels(d: int) -> Any:
