@@ -193,6 +193,7 @@ class StackEstimator(StackFit, CompositeEstimator):
             state |= {f"o{o}_{name}": value for name, value in fresh.items()}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
         state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
+        self._begin_trust(state, k)
 
     def _outputs_changed(self) -> None:
         self._cache.pop("targets", None)
@@ -242,10 +243,17 @@ class StackEstimator(StackFit, CompositeEstimator):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
             target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
             found = self._ops.stack_pass(block, target, own, part, (self._regression, recent))
+            self._follow_errors(state, o, found, target, own)
             if self._outputs(state) == 1:
                 scores[rows] = found
             else:
                 scores[rows, o] = found[:, 0]
+
+    def _begin_trust(self, state: State, k: int) -> None:
+        """Entries of what follows the errors of the forecasts."""
+
+    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        """Forecasts of output o and the truth."""
 
     def _note_weights(self, state: State) -> None:
         place = state["t"] // state["history_stride"] - 1

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._change import Change
+from .._schema import Schema
+from .._turns import in_turn
 from ..engine._stack_python import start_recent
+from ..trust.intervals import IntervalTracker, check_coverage
 from ._base import State
 from ._composite import CompositeClassifier
 from ._second_order import ManyTargets
@@ -145,6 +150,9 @@ class KernelRegressor(StackEstimator, ManyTargets):
     >>> model = KernelRegressor(random_state=0).partial_fit(X[:2500], y[:2500])
     >>> model.score(X[2500:], y[2500:]) > 0.97
     True
+    >>> low, high = model.predict_interval(X[2500:], coverage=0.9)
+    >>> bool(((low < y[2500:]) & (y[2500:] < high)).mean() > 0.8)
+    True
     """
 
     loss = "squared"
@@ -167,6 +175,52 @@ class KernelRegressor(StackEstimator, ManyTargets):
 
     def _auto(self) -> list[tuple[str, Any]]:
         return regressors(self.size, self._width())
+
+    @in_turn
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
+
+        The widths follow the errors of the forecasts made so far in the stream, whatever it does
+        (:class:`kernelstream.trust.IntervalTracker`). After ``fit`` they are those of the first pass, which is the
+        stream's, over rows in random order.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        coverage : float, default=0.9
+            0.5 to 0.99.
+
+        Returns
+        -------
+        low, high : arrays like those of ``predict``
+        """
+        coverage = check_coverage(coverage)
+        scores = self._scores(X)
+        parts = [self._tracker(self._state, o).interval(f, coverage) for o, f in enumerate(scores.T)]
+        low, high = (np.stack(ends, axis=1) for ends in zip(*parts, strict=True))
+        return self._public(low), self._public(high)
+
+    def _tracker(self, state: State, o: int) -> IntervalTracker:
+        """What follows the errors of an output; its arrays are the state's own."""
+        tracker = self._cached(("tracker", o), lambda: IntervalTracker(engine=self.engine))
+        tracker.state = {name: state[f"o{o}_interval_{name}"] for name in tracker.state}
+        return tracker
+
+    def _begin_trust(self, state: State, k: int) -> None:
+        for o in range(k):
+            fresh = IntervalTracker(engine=self.engine).state
+            state |= {f"o{o}_interval_{name}": value for name, value in fresh.items()}
+
+    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        self._tracker(state, o).learn(scores[:, 0], y, weight)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        if trained:
+            own = IntervalTracker().schema()
+            for o in range(self._outputs(state)):
+                schema |= {f"o{o}_interval_{name}": entry for name, entry in own.items()}
+        return schema
 
     def _outputs(self, state: State) -> int:
         return int(state["n_outputs"])
