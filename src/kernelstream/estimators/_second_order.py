@@ -163,6 +163,15 @@ class SecondOrderEstimator(FeatureEstimator):
         return second_order.schema(state, r, outputs, matrices, len(self._ridges()))
 
     # ---------------------------------------------------------------- parameters
+    def _widen(self, state: State, d: int) -> None:
+        entries = map_entries(state)
+        if self._map.extends and self._map.width(entries, d) != self._map.width(entries, state["n_features"]):
+            raise ValueError(
+                f"{type(self).__name__} on {self._map!r} cannot take more columns once it has learned: it has sums of "
+                f"products of all of them"
+            )
+        super()._widen(state, d)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         ridges = self._ridges()

@@ -17,6 +17,7 @@ from ..rows import Rows, dense
 from . import _members
 from ._base import State
 from ._composite import CompositeEstimator
+from ._mixed import MixedRows
 from ._stack_fit import StackFit
 from ._stack_members import SIZES
 
@@ -36,7 +37,7 @@ def squashed(X: np.ndarray) -> np.ndarray:
     return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
-class StackEstimator(StackFit, CompositeEstimator):
+class StackEstimator(MixedRows, StackFit, CompositeEstimator):
     """Members that learn the same scaled rows, and the recursion that combines their forecasts."""
 
     members: Any
@@ -126,13 +127,39 @@ class StackEstimator(StackFit, CompositeEstimator):
         return _members.copies(given, self.engine)
 
     def _width(self) -> int:
-        """Columns of the rows, as far as members care."""
-        return int(self.n_features_in_)
+        """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
+        state = self.__dict__.get("_state")
+        return int(self.n_features_in_ if state is None else state["first_width"])
+
+    def _begin(self, state: State) -> None:
+        state["first_width"] = state["n_features"]
+        self._cache.pop("examples", None)
+        super()._begin(state)
+
+    def _widen(self, state: State, d: int) -> None:
+        """Members that cannot take more columns begin anew, and are counted."""
+        own, states = _members.split(state)
+        trained = not own["warm_rows"] or own["warm_count"] > 0
+        restarts = own["restarts"].copy() if trained else None
+        for i, (member, part) in enumerate(zip(self._learners, states, strict=True)):
+            try:
+                member._widen(part, d)
+            except ValueError:
+                member._cache = {}
+                part["n_features"] = d
+                if restarts is not None:
+                    part["t"] = 0
+                    member._reset(part)
+                    restarts[i] += 1
+        if restarts is not None:
+            own["restarts"] = restarts
+        state |= _members.flatten(own, states)
 
     def _check_parameters(self) -> None:
         self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
         if self.size not in SIZES:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, got {self.size!r}")
+        self._check_columns()
         if not isinstance(self.recent, (bool, np.bool_)):
             raise ValueError(f"recent must be True or False, got {self.recent!r}")
         if isinstance(self.members, str):
@@ -169,6 +196,7 @@ class StackEstimator(StackFit, CompositeEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
     # ---------------------------------------------------------------- hooks
@@ -322,8 +350,9 @@ class StackEstimator(StackFit, CompositeEstimator):
         return scores
 
     def _schema(self, state: State, trained: bool) -> Schema:
+        first: Schema = {"first_width": Count(1, state["n_features"])}
         if not trained:
-            return {}
+            return first
         N, k = len(self._examples()), self._outputs(state)
         if len(self._states) != N * k:
             raise ValueError(f"the state holds {len(self._states)} learners, the parameters {N * k}")
@@ -331,7 +360,7 @@ class StackEstimator(StackFit, CompositeEstimator):
         if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
             raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
         outputs = 1 if self._regression else state["n_outputs"]
-        schema: Schema = {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
+        schema: Schema = first | {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
         for o in range(k):
             for name, value in start_stack(N, outputs, self._regression).items():

@@ -212,6 +212,11 @@ class FeatureEstimator(StreamEstimator):
             )
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
+        entries = map_entries(state)
+        if "w" in state and self._map.width(entries, d) > self._map.width(entries, state["n_features"]):
+            for name in ("w", "G", "w_mean"):  # a feature for every column: the new ones come last
+                if name in state:
+                    state[name] = pad_columns(state[name], self._map.width(entries, d))
 
     def _map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
         """Entries of the map, which are checked, and the number of its features; 0 as long as it waits for rows."""

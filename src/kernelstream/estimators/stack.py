@@ -43,6 +43,10 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
         ``predict`` takes the first row it is given for the next row of the stream. After ``fit`` there is no next row.
+    columns : "auto" or dict of name: kind
+        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
+        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
+        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
     class_weight : dict, "balanced" or None
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
@@ -57,6 +61,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range.
     learners_ : list
         The members, fitted.
+    columns_ : Columns
+        The encoder of mixed rows, if there is one.
     classes_ : array
     state_ : dict
 
@@ -84,6 +90,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         size: str = "medium",
         *,
         recent: bool = True,
+        columns: dict[str, str] | str = "auto",
         class_weight: dict | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
@@ -91,6 +98,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         self.members = members
         self.size = size
         self.recent = recent
+        self.columns = columns
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -129,6 +137,8 @@ class KernelRegressor(StackEstimator, ManyTargets):
         See :class:`KernelClassifier`.
     recent : bool, default=True
         Whether the last targets may help to forecast the next one in a stream.
+    columns : "auto" or dict of name: kind
+        See :class:`KernelClassifier`.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
 
@@ -164,12 +174,14 @@ class KernelRegressor(StackEstimator, ManyTargets):
         size: str = "medium",
         *,
         recent: bool = True,
+        columns: dict[str, str] | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
         self.members = members
         self.size = size
         self.recent = recent
+        self.columns = columns
         self.engine = engine
         self.random_state = random_state
 
