@@ -90,7 +90,11 @@ def test_kinds_can_be_told(home, capsys):
     shown = out(capsys, "info", home / "k.ks")
     assert "town (category), hour (category), temp (text)" in shown
     assert json.loads(out(capsys, "info", home / "k.ks", "--json"))["columns"]["hour"] == "category"
-    for wrong, said in (("hour=categry", "kinds are"), ("hours=category", "did you mean 'hour'"), ("hour", "name=value")):
+    for wrong, said in (
+        ("hour=categry", "kinds are"),
+        ("hours=category", "did you mean 'hour'"),
+        ("hour", "name=value"),
+    ):
         try:
             code = run("train", home / "flights.csv", "--target", "delayed", "-m", home / "no.ks", "--columns", wrong)
         except SystemExit as stop:
@@ -103,10 +107,23 @@ def test_wrong_cells_are_counted_with_their_line_or_errors(home, tmp_path, capsy
     rows = list(flights(300))
     rows[120]["temp"] = rows[200]["temp"] = "abc"
     write(tmp_path / "t.csv", rows)
-    train = ["train", tmp_path / "t.csv", "--target", "delayed", "--drop", "id", "-m", tmp_path / "t.ks", "--block", "64"]
+    train = [
+        "train",
+        tmp_path / "t.csv",
+        "--target",
+        "delayed",
+        "--drop",
+        "id",
+        "-m",
+        tmp_path / "t.ks",
+        "--block",
+        "64",
+    ]
     capsys.readouterr()
     assert run(*train) == 0
-    assert "column 'temp': 2 cells that are no number, taken as missing, the first in line 122" in capsys.readouterr().err
+    assert (
+        "column 'temp': 2 cells that are no number, taken as missing, the first in line 122" in capsys.readouterr().err
+    )
     os.remove(tmp_path / "t.ks")
     assert run(*train, "--strict") == 1
     assert "column 'temp', row" in capsys.readouterr().err
@@ -117,7 +134,9 @@ def test_predictions_have_a_line_for_each_row(home, tmp_path, capsys):
     lines = out(capsys, "predict", home / "m.ks", home / "new.csv", "-q").splitlines()
     truth = [row["delayed"] for row in list(flights(900))[700:]]
     assert len(lines) == 200 and np.mean(np.array(lines) == truth) > 0.85
-    table = list(csv.DictReader(io.StringIO(out(capsys, "predict", home / "m.ks", home / "new.csv", "--csv", "--id", "id"))))
+    table = list(
+        csv.DictReader(io.StringIO(out(capsys, "predict", home / "m.ks", home / "new.csv", "--csv", "--id", "id")))
+    )
     assert [row["id"] for row in table] == [f"f{i}" for i in range(700, 900)]
     assert [row["prediction"] for row in table] == lines
     for row in table:

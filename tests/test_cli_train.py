@@ -258,7 +258,11 @@ def test_a_model_can_go_on(home, tmp_path, capsys):
         (["train", "-m", "m.ks"], 2, "which data"),
         (["train", "flats.csv", "-m", "m.ks"], 2, "--target: which column of flats.csv is to be learned"),
         (["train", "flats.csv", "--target", "prise", "-m", "m.ks"], 1, "did you mean 'price'"),
-        (["train", "flats.csv", "--target", "price", "--missing", "0", "-m", "m.ks"], 1, "flats.csv, line 2: column 'city': "),
+        (
+            ["train", "flats.csv", "--target", "price", "--missing", "0", "-m", "m.ks"],
+            1,
+            "flats.csv, line 2: column 'city': ",
+        ),
         (["train", "missing.csv", "-m", "m.ks"], 1, "missing.csv: No such file"),
         (["train", "flats.svm", "-m", "no/such/folder/m.ks"], 2, "no folder no/such/folder"),
         (["train", "flats.svm", "-m", "."], 2, "is a folder"),

@@ -41,7 +41,9 @@ def same(a, b, bits):
 def test_means_of_categories_know_only_rows_before(engine):
     enc = Columns(engine=engine)
     X = enc.learn_transform(ROWS, Y)
-    words = [row.get("town") if isinstance(row.get("town"), str) and row["town"] not in ("", "NA") else "" for row in ROWS]
+    words = [
+        row.get("town") if isinstance(row.get("town"), str) and row["town"] not in ("", "NA") else "" for row in ROWS
+    ]
     truth = [naive_mean(words, Y, i) for i in range(len(ROWS))]
     np.testing.assert_allclose(column(enc, X, "town:mean"), truth, atol=1e-10)
 
@@ -129,13 +131,19 @@ def test_the_first_categories_have_a_column_each_and_others_three_signs():
 def test_dates_turn_with_day_week_and_year():
     day = datetime.datetime(2023, 7, 2, 12)  # a Sunday, noon, half a year
     s = seconds(day)
-    assert s == day.replace(tzinfo=datetime.timezone.utc).timestamp()
+    assert s == day.replace(tzinfo=datetime.UTC).timestamp()
     turn = cycles(np.array([s]))[0]
     year = 2 * math.pi * 182.5 / 365
     week = 2 * math.pi * 6.5 / 7
     truth = [0, -1, math.sin(week), math.cos(week), math.sin(year), math.cos(year)]
     np.testing.assert_allclose(turn, truth, atol=1e-9)
-    for text in ("2023-07-02 12:00", "2023-07-02T12:00:00Z", "2.7.2023 12:00", "20230702T120000", "2023/07/02 12:00:00.0"):
+    for text in (
+        "2023-07-02 12:00",
+        "2023-07-02T12:00:00Z",
+        "2.7.2023 12:00",
+        "20230702T120000",
+        "2023/07/02 12:00:00.0",
+    ):
         assert seconds(text) == s, text
     assert all(math.isnan(seconds(text)) for text in ("2023-13-01", "20230702", "noon", "25:61"))
 
@@ -222,7 +230,10 @@ def frames(rows):
     yield "polars", pl.DataFrame(clean)
     yield "pyarrow", pa.table(clean)
     yield "batch", pa.table(clean).to_batches()[0]
-    yield "records", np.array([tuple(v[i] for v in clean.values()) for i in range(len(rows))], [(n, object) for n in names])
+    yield (
+        "records",
+        np.array([tuple(v[i] for v in clean.values()) for i in range(len(rows))], [(n, object) for n in names]),
+    )
 
 
 def test_all_containers_give_the_same_numbers():
@@ -271,10 +282,14 @@ def test_words_of_any_script_survive_a_file():
     enc = Columns(kinds={"w": "category"}).fit([{"w": word} for word in words * 2], np.arange(18.0))
     file = io.BytesIO()
     kernelstream.save(enc, file)
-    np.testing.assert_array_equal(kernelstream.load(file).transform([{"w": w} for w in words]), enc.transform([{"w": w} for w in words]))
+    np.testing.assert_array_equal(
+        kernelstream.load(file).transform([{"w": w} for w in words]), enc.transform([{"w": w} for w in words])
+    )
 
 
-@pytest.mark.parametrize("name", ["names", "kinds", "layout", "moments", "words_ends", "counts", "table_sizes", "target"])
+@pytest.mark.parametrize(
+    "name", ["names", "kinds", "layout", "moments", "words_ends", "counts", "table_sizes", "target"]
+)
 def test_forged_states_are_refused(name):
     enc = Columns().fit(ROWS, Y)
     state = enc.state_
@@ -310,7 +325,16 @@ def test_the_state_is_bounded_in_columns():
 # -------------------------------------------------------------------- kinds and wrong cells
 def test_kinds_by_the_first_value_or_as_told():
     rows = [
-        {"a": None, "b": "x", "c": 3, "d": 2.5, "e": "2024-01-01", "f": True, "g": "7.5", "i": datetime.date(2024, 1, 1)},
+        {
+            "a": None,
+            "b": "x",
+            "c": 3,
+            "d": 2.5,
+            "e": "2024-01-01",
+            "f": True,
+            "g": "7.5",
+            "i": datetime.date(2024, 1, 1),
+        },
         {"a": "late", "b": "y"},
     ]
     enc = Columns(kinds={"c": "category"}).fit(rows)

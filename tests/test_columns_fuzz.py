@@ -1,4 +1,4 @@
-"""Dictionaries of anything: no exception but ValueError, no trace of a refused row, finite numbers, the same by any split."""
+"""Dictionaries of anything: no exception but ValueError, no trace of a refused row, finite numbers, any split."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from kernelstream.columns import Columns
 from kernelstream.testing.streaming import assert_same_state
 
 ODD = [
-    None, math.nan, math.inf, -math.inf, 1e308, -1e308, 10**400, -(10**30), 0, -0.0, 1, 2.5, True, False, "", " ", "NA", "?",
-    "abc", "1", "1e5", "inf", "nan", "0x10", "1_000", "2024-05-01", "2024-13-45", "12:30", "\ud800", "\x00", "é" * 200, b"bytes",
-    b"\xff", [], {}, (1,), {1}, object(), np.float32(1.5), np.int8(3), np.nan, np.bool_(True), np.datetime64("2020-01-01"),
-    np.datetime64("NaT"), np.timedelta64(5, "s"), datetime.date(2020, 1, 1), datetime.datetime.max, datetime.time(3),
+    None, math.nan, math.inf, -math.inf, 1e308, -1e308, 10**400, -(10**30), 0, -0.0, 1, 2.5, True, False, "", " ",
+    "NA", "?", "abc", "1", "1e5", "inf", "nan", "0x10", "1_000", "2024-05-01", "2024-13-45", "12:30", "\ud800", "\x00",
+    "é" * 200, b"bytes", b"\xff", [], {}, (1,), {1}, object(), np.float32(1.5), np.int8(3), np.nan, np.bool_(True),
+    np.datetime64("2020-01-01"), np.datetime64("NaT"), np.timedelta64(5, "s"), datetime.date(2020, 1, 1),
+    datetime.datetime.max, datetime.time(3),
     datetime.timedelta(1), decimal.Decimal("1.5"), decimal.Decimal("sNaN"), decimal.Decimal("Infinity"), 1j, np.ones(3),
     np.str_("x"), range(3),
 ]  # fmt: skip
@@ -25,7 +26,9 @@ WORDS = [f"w{i}" for i in range(300)]
 
 
 def odd_row(rng):
-    keys = [f"k{i}" for i in rng.integers(0, 12, rng.integers(0, 8))] + ([int(rng.integers(30))] if rng.random() < 0.05 else [])
+    keys = [f"k{i}" for i in rng.integers(0, 12, rng.integers(0, 8))] + (
+        [int(rng.integers(30))] if rng.random() < 0.05 else []
+    )
     row = {}
     for key in keys:
         draw = rng.random()

@@ -62,6 +62,7 @@ FILES = {
     ],
     "CONTRIBUTING.md": [(flats, "flats.csv", False), (flats, "new.csv", False)],
     "big_csv.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
+    "columns.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
     "resume.md": [(rows, "big.svm")],
 }  # fmt: skip
@@ -145,11 +146,12 @@ def test_the_index_names_every_page():
 
 
 def test_measured_tables_are_those_of_the_scripts():
-    page = (DOCS / "second_order.md").read_text(encoding="utf-8")
-    names = re.findall(r"<!-- (\w+\.md) -->", page)
-    assert names
-    for name in names:
-        assert (ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8").strip() in page, name
+    for about in ("second_order.md", "columns.md"):
+        page = (DOCS / about).read_text(encoding="utf-8")
+        names = re.findall(r"<!-- (\w+\.md) -->", page)
+        assert names
+        for name in names:
+            assert (ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8").strip() in page, name
 
 
 def test_tables_go_between_their_markers_only():

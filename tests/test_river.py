@@ -173,3 +173,17 @@ def test_order_of_features_means_nothing():
         a.learn_one(x, value)
         b.learn_one(dict(items), value)
     np.testing.assert_array_equal(a.estimator.state_["w"], b.estimator.state_["w"])
+
+
+def test_weights_of_single_rows():
+    """A row of weight w is what ``learn`` makes of that weight, on known and on new features."""
+    from sklearn.base import clone
+
+    est = FeatureRegressor(random_state=0, engine="python")
+    model = StreamRegressor(est)
+    rows, weights = [{"a": i % 5, "b": i % 3} for i in range(30)], [0.5 + i % 2 for i in range(30)]
+    for i, (row, w) in enumerate(zip(rows, weights, strict=True)):
+        model.learn_one(row, float(i), w=w)
+    truth = clone(est)
+    truth.learn([[r["a"], r["b"]] for r in rows], np.arange(30.0), sample_weight=weights)
+    assert model.predict_one({"a": 2, "b": 1}) == pytest.approx(truth.predict([[2, 1]])[0], rel=1e-9)

@@ -20,7 +20,7 @@ from kernelstream.testing.streaming import assert_same_state
 
 MAP = features.for_kernel("gaussian", n_components=15, gamma=0.1)
 ROWS, Y = rows_and_targets(240, towns=5)
-LABELS = np.where(Y > np.median(Y), "hi", "lo")
+LABELS = np.where(np.median(Y) < Y, "hi", "lo")
 CLASSES = sorted(
     name
     for name in kernelstream._NAMES
@@ -90,7 +90,9 @@ def test_any_split_with_new_columns_gives_the_same_model():
         while start < len(rows):
             stop = min(len(rows), start + int(rng.choice([1, 3, 40])))
             single = stop == start + 1
-            parts.append(model.learn(rows[start] if single else rows[start:stop], Y[start] if single else Y[start:stop]))
+            parts.append(
+                model.learn(rows[start] if single else rows[start:stop], Y[start] if single else Y[start:stop])
+            )
             if rng.random() < 0.2:
                 model = saved_and_loaded(model)
             start = stop
@@ -101,9 +103,9 @@ def test_any_split_with_new_columns_gives_the_same_model():
 def test_models_that_cannot_be_widened_need_room():
     late = [{"a": 1.5}] * 5, [{"a": 1.5, "b": "x"}] * 5
     y = [0.0, 1, 0, 1, 0]
+    model = make_stream(Columns(), kernelstream.RRFRegressor(n_components=5, random_state=0))
+    model.learn(late[0], y)
     with pytest.raises(ValueError, match="room"):
-        model = make_stream(Columns(), kernelstream.RRFRegressor(n_components=5, random_state=0))
-        model.learn(late[0], y)
         model.learn(late[1], y)
     model = make_stream(Columns(), kernelstream.RRFRegressor(n_components=5, random_state=0), room=50)
     model.learn(late[0], y)
@@ -111,7 +113,9 @@ def test_models_that_cannot_be_widened_need_room():
     assert model.model_.n_features_in_ == 52
 
 
-@pytest.mark.parametrize("name", ["FeatureClassifier", "NystroemClassifier", "BudgetClassifier", "OnlineRidgeClassifier"])
+@pytest.mark.parametrize(
+    "name", ["FeatureClassifier", "NystroemClassifier", "BudgetClassifier", "OnlineRidgeClassifier"]
+)
 def test_refused_rows_leave_both_as_they_were(name):
     model = make_stream(Columns(), small(name), room=100)
     model.learn(ROWS[:100], LABELS[:100])
@@ -171,6 +175,10 @@ def test_evaluation_takes_frames():
 def test_parameters():
     model = StreamPipeline(Columns(), kernelstream.FeatureClassifier())
     assert model.set_params(columns__one_hot=3, model__loss="hinge").model.loss == "hinge"
-    for wrong, match in (((None, None), "model"), ((3, model.model), "columns"), ((Columns(), model.model, -1), "room")):
+    for wrong, match in (
+        ((None, None), "model"),
+        ((3, model.model), "columns"),
+        ((Columns(), model.model, -1), "room"),
+    ):
         with pytest.raises(ValueError, match=match):
             StreamPipeline(*wrong).fit(ROWS, LABELS)

@@ -152,7 +152,7 @@ class _Adapter:
         return out
 
     # ---------------------------------------------------------------- River's interface
-    def learn_one(self, x: Row, y: Any) -> None:
+    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -161,13 +161,19 @@ class _Adapter:
             A dictionary of features.
         y
             Its label or target.
+        w
+            Its weight.
         """
         row = self._known_row(x)
-        if row is not None:
+        if row is not None and w == 1.0:
             self._est.learn_row(row, y)
             return
         with self._all_or_nothing():
-            self._started().learn_row(self._rows((x,), grow=True), y)
+            est, row = self._started(), self._rows((x,), grow=True)
+            if w == 1.0:
+                est.learn_row(row, y)
+            else:
+                est.learn(row, np.array([y]), sample_weight=np.array([w]))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.

@@ -95,7 +95,9 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     if strange:
         from .._names import did_you_mean
 
-        raise UsageError(f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}")
+        raise UsageError(
+            f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}"
+        )
     found = guess(sample, names)
     stream.kinds = {name: told.get(name) or found[name] for name in names if name in told or name in found}
     return stream

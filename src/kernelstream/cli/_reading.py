@@ -22,7 +22,7 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     """Add the positional argument ``data`` and the options of readers."""
     parser.add_argument(
         "data", nargs=files, metavar="DATA",
-        help="files (CSV, TSV, JSON lines, LIBSVM, Parquet, Feather, npz, npy), '-' for standard input, or dataset:NAME",
+        help="files (CSV, TSV, JSON lines, LIBSVM, Parquet, Feather, npz, npy), '-' for a pipe, or dataset:NAME",
     )  # fmt: skip
     group = parser.add_argument_group("reading")
     add = group.add_argument

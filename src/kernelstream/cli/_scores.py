@@ -60,7 +60,7 @@ class LabelScores:
         positive = np.concatenate(self.truth).astype(str) == labels[1]
         p = np.concatenate(self.given)
         score = np.where(positive, p, 1 - p)
-        values, place, counts = np.unique(score, return_inverse=True, return_counts=True)
+        _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
         rank = (np.cumsum(counts) - (counts - 1) / 2)[place]  # of equal ones the mean
         n1, n0 = int(positive.sum()), int((~positive).sum())
         return float((rank[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)) if n1 and n0 else float("nan")

@@ -36,7 +36,7 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         "--what", choices=("label", "score", "probability"), default="label",
         help="labels (-1: a novelty) or predicted numbers; scores; or probabilities, labels in the first line (label)",
     )  # fmt: skip
-    parser.add_argument("--csv", action="store_true", help="write CSV with a header: prediction, and probabilities if any")
+    parser.add_argument("--csv", action="store_true", help="write CSV with a header, and probabilities if any")
     parser.add_argument("--id", metavar="COLUMN", help="column of the rows to repeat in front of each prediction (CSV)")
     parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
     add_reading(parser)
@@ -167,7 +167,11 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
         return open_data(args, given, needs_target)
     wanted = getattr(args, "id", None)
     if known.get("mixed") or hasattr(est, "columns_") or wanted is not None:
-        if not known.get("mixed") and wanted is not None and ("features" not in known or "hashed" in known or "one_hot" in known):
+        if (
+            not known.get("mixed")
+            and wanted is not None
+            and ("features" not in known or "hashed" in known or "one_hot" in known)
+        ):
             raise UsageError(f"--id: the model does not say by which columns {args.data[0]} is to be read")
         target = given.get("target", known.get("target"))
         left_out = {*known.get("ignore", []), *([] if needs_target or target is None else [target])} - {wanted}

@@ -104,6 +104,11 @@ def _run(args: argparse.Namespace) -> None:
         print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
     with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
+
+        def after_block(run: Any) -> None:
+            wrong.look()
+            bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)
+
         run = checkpoint.train(
             est,
             stream,
@@ -113,7 +118,7 @@ def _run(args: argparse.Namespace) -> None:
             resume=args.resume,
             labels=targets_for(task, args.task, getattr(est if found is None else found[0], "classes_", ())),
             stop=lambda: bool(asked),
-            progress=lambda run: (wrong.look(), bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)),
+            progress=after_block,
             notes=notes,
         )
     stream.close()

@@ -128,7 +128,9 @@ def _count(
     row, source, value = min(wrong, key=lambda cell: cell[0])
     if strict:
         kind = {"integer": "number"}.get(source.kind, source.kind)
-        raise ValueError(f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is no {kind} that can be used")
+        raise ValueError(
+            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is no {kind} that can be used"
+        )
     if not learn:
         return
     for row, source, _ in sorted(wrong, key=lambda cell: cell[0]):
@@ -176,6 +178,7 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
 
 
 _CATEGORY, _NUMBER, _INTEGER, _DATE, _TEXT = range(5)
+_NUMERIC = (_NUMBER, _INTEGER)
 _NUMBERS = {"category": _CATEGORY, "number": _NUMBER, "integer": _INTEGER, "date": _DATE, "text": _TEXT}
 
 
@@ -206,7 +209,7 @@ def parse_row(store: Store, row: dict[Any, Any]) -> Parsed | None:
             if code is None:
                 return None
             codes.append(code)
-        elif kind == _NUMBER or kind == _INTEGER:
+        elif kind in _NUMERIC:
             if value is None:
                 x.append(math.nan)
                 value = ""

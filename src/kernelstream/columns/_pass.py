@@ -1,6 +1,7 @@
 r"""Rows encoded one after the other, each with what the rows before it have taught.
 
-Numbers, by running moments that include the row itself (Welford 1962), glitches as in :mod:`kernelstream.engine._ranges`::
+Numbers, by running moments that include the row itself (Welford 1962), glitches as in
+:mod:`kernelstream.engine._ranges`::
 
     n' = n + 1;  m' = m + (x - m)/n';  s' = s + (x - m)(x - m');   out = (x - m')/sqrt(s'/n')
 

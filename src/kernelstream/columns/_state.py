@@ -5,6 +5,7 @@ Strings are kept as one array of their bytes (UTF-8) and one of the places where
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def packed(name: str, words: list[str]) -> State:
 def unpacked(name: str, state: State) -> list[str]:
     """Inverse of :func:`packed`."""
     data, starts = state[name].tobytes(), [0, *state[f"{name}_ends"].tolist()]
-    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, starts[1:], strict=False)]
+    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(starts)]
 
 
 def to_state(store: Store) -> State:

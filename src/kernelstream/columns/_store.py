@@ -42,9 +42,9 @@ class Source:
 class Store:
     """Everything mutable of an encoder.
 
-    A category has a code: its row of ``counts``, ``sums``, ``place`` and ``amount`` (see :mod:`._pass`), which have room
-    for more than there are. ``layout`` says of each column of the result which source it is of, which part of it, and
-    which of several.
+    A category has a code: its row of ``counts``, ``sums``, ``place`` and ``amount`` (see :mod:`._pass`), which have
+    room for more than there are. ``layout`` says of each column of the result which source it is of, which part of it,
+    and which of several.
     """
 
     def __init__(self, one_hot: int):
@@ -192,4 +192,3 @@ class Store:
         self.drop(source, list(source.table.codes))  # type: ignore[union-attr]
         source.retired = True
         self.plan = None
-

@@ -31,8 +31,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 def seconds(value: Any) -> float:
     """Seconds since 1970 of a date or time; NaN for anything else.
 
-    Strings are read as 2024-05-01, 2024/05/01, 01.05.2024, each alone or with a time 13:30, 13:30:15 or 13:30:15.25, with
-    a blank or a T between; as 20240501T133015; or as a time alone.
+    Strings are read as 2024-05-01, 2024/05/01, 01.05.2024, each alone or with a time 13:30, 13:30:15 or 13:30:15.25,
+    with a blank or a T between; as 20240501T133015; or as a time alone.
 
     >>> seconds("1970-01-02T00:00:30"), seconds("1.1.1970 01:00"), seconds("00:02"), seconds("May")
     (86430.0, 3600.0, 120.0, nan)

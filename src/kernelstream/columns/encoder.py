@@ -6,6 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from .. import engine as engines
 from .._names import did_you_mean
 from .._turns import Turns, in_turn
 from ._journal import Journal, NeedsCopy
-from ._pass import columns_pass
 from ._parse import Parsed, parse, parse_row
+from ._pass import columns_pass
 from ._state import State, from_state, to_state
 from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
 from ._targets import Targets, label_word
@@ -53,8 +54,8 @@ class Columns(TransformerMixin, BaseEstimator):
     max_columns : int, default=1,000
         Columns of the rows that are used; what comes beyond is left out, with a warning.
     scale : bool, default=True
-        Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both are
-        as they are.
+        Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both
+        are as they are.
     strict : bool, default=False
         Whether a cell that is none of its column's kind (a word among numbers) is an error. Otherwise it is a missing
         one, and counted in ``wrong_``.
@@ -140,7 +141,7 @@ class Columns(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Forget everything, then :meth:`learn_transform`: no row sees its own target, as ``fit(...).transform`` would."""
+        """Forget everything, then :meth:`learn_transform`: no row sees its own target, as in ``fit(...).transform``."""
         with self._turns:
             before = self._forget()
             try:
@@ -263,9 +264,8 @@ class Columns(TransformerMixin, BaseEstimator):
             raise ValueError(f"kinds must be a dict of name: kind, got {self.kinds!r}")
         for name, kind in (self.kinds or {}).items():
             if kind not in KINDS:
-                raise ValueError(
-                    f"kinds: {name!r} cannot be {kind!r}: {did_you_mean(str(kind), list(KINDS))}there are {', '.join(KINDS)}"
-                )
+                hint = did_you_mean(str(kind), KINDS)
+                raise ValueError(f"kinds: {name!r} cannot be {kind!r}: {hint}there are {', '.join(KINDS)}")
 
     def _started(self) -> Store:
         """A store with the columns whose kinds were given."""
@@ -327,7 +327,7 @@ class Columns(TransformerMixin, BaseEstimator):
             return self._pass(store, cells, targets, weight, journal)
         cuts = [0, *(np.flatnonzero(np.diff(weight > 0)) + 1).tolist(), cells.n]
         parts = []
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             rows = np.arange(start, stop)
             if weight[start] > 0:
                 some = None if targets is None else targets.part(rows)
@@ -367,15 +367,13 @@ class Columns(TransformerMixin, BaseEstimator):
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
     ) -> None:
         _passes()[self.engine](
-            found.numbers, found.since, store.moments, store.number_at, found.codes, store.counts, store.sums, store.place,
-            store.amount, store.mean_at, store.target, Y, weight, X, self.shrink, self.scale, learn,
+            found.numbers, found.since, store.moments, store.number_at, found.codes, store.counts, store.sums,
+            store.place, store.amount, store.mean_at, store.target, Y, weight, X, self.shrink, self.scale, learn,
         )  # fmt: skip
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
 
-    def _grow(
-        self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None
-    ) -> dict[str, int]:
+    def _grow(self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None) -> dict[str, int]:
         """Columns and labels that are new, in the order in which they appear; returns the first row of each column."""
         if targets is not None and not store.task:
             if journal is not None:
@@ -481,7 +479,9 @@ class Columns(TransformerMixin, BaseEstimator):
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
-                self._tell("absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}")
+                self._tell(
+                    "absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}"
+                )
 
     def _tell(self, what: str, text: str) -> None:
         """A warning, once for each matter."""

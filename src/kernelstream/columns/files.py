@@ -268,9 +268,16 @@ class CellsArrow(Arrow):
     mixed = MIXED
 
     def __init__(
-        self, source: Any, target: Any = None, block: int = BLOCK, *, ignore: Sequence[str] = (), on_error: str = "skip",
-        eager: bool = False, **options: Any,
-    ):  # fmt: skip
+        self,
+        source: Any,
+        target: Any = None,
+        block: int = BLOCK,
+        *,
+        ignore: Sequence[str] = (),
+        on_error: str = "skip",
+        eager: bool = False,
+        **options: Any,
+    ):
         super().__init__(source, target, block, on_error=on_error, **options)
         self.used = [self.columns.names[j] for j in self.columns.features if self.columns.names[j] not in ignore]
         self.feature_names, self.n_features = self.used, len(self.used)

@@ -37,7 +37,13 @@ def all_numbers(sample: Cells, names: list[str]) -> bool:
 
 
 def _cells(values: Any) -> list[Any]:
-    return [] if values is None else values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind != "M" else values
+    return (
+        []
+        if values is None
+        else values.tolist()
+        if isinstance(values, np.ndarray) and values.dtype.kind != "M"
+        else values
+    )
 
 
 def _kind(values: list[Any]) -> str:

@@ -24,7 +24,7 @@ SPANS = (datetime.timedelta, np.timedelta64)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, NaT, pandas' NA, an empty string, or one that stands for it (NA, ?, ...).
+    """Whether a cell holds nothing: None, NaN, NaT, pandas' NA, an empty string or what stands for it (NA, ?, ...).
 
     >>> [is_missing(value) for value in (None, float("nan"), "", " ", "NA", 0, "0", False)]
     [True, True, True, True, True, False, False, False]

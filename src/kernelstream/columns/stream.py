@@ -37,8 +37,8 @@ class StreamPipeline(BaseEstimator):
         Any classifier, regressor or detector of novelties of this library; a copy of it learns. The encoder scales the
         numbers: ``standardize=True`` is not needed.
     room : int, default=0
-        Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models that
-        cannot be widened need it.
+        Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models
+        that cannot be widened need it.
 
     Examples
     --------
@@ -82,7 +82,9 @@ class StreamPipeline(BaseEstimator):
 
     @_model_has("partial_fit")
     @in_turn
-    def partial_fit(self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> StreamPipeline:
+    def partial_fit(
+        self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None
+    ) -> StreamPipeline:
         """Learn the rows in order; see :meth:`learn`."""
         self._learn("partial_fit", rows, y, classes, sample_weight)
         return self
@@ -166,7 +168,9 @@ class StreamPipeline(BaseEstimator):
 
     def _learned(self) -> tuple[Columns, Any]:
         if "model_" not in self.__dict__:
-            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn")
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
+            )
         return self.columns_, self.model_
 
     @_model_has("predict")
@@ -265,5 +269,3 @@ def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:
         Columns kept free for later, for models that cannot be widened.
     """
     return StreamPipeline(columns, model, room)
-
-
