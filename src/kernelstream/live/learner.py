@@ -694,7 +694,8 @@ class DurableLearner:
     def _notes(self) -> dict[str, Any]:
         notes: dict[str, Any] = {
             "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
-            "positions": self.positions, "retired": self.retired, "ids": list(self._ids), "scores": self.champion.scores.to_notes(),
+            "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
+            "scores": self.champion.scores.to_notes(),
         }  # fmt: skip
         if self.challenger is not None and self.against is not None:
             notes["challenger"] = {
