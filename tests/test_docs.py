@@ -23,6 +23,7 @@ WHY_NOT = {
     "installs": "installs packages",
     "make": "builds and tests the package: it would start itself",
     "outline": "an interface in outline: no program",
+    "server": "starts a server, or asks one; tests/test_live_http.py and test_live_brokers.py run the same",
 }
 LANGUAGES = {"python", "sh", "text", "toml"}
 NEEDED = {  # packages that a page is about
@@ -64,6 +65,7 @@ FILES = {
     "big_csv.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "columns.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
+    "live.md": [(flats, "flats.csv", False)],
     "resume.md": [(rows, "big.svm")],
 }  # fmt: skip
 

@@ -558,6 +558,39 @@ def test_scores_are_those_of_the_rows_in_their_order(tmp_path):
         assert shown["curve"][-1][1] == pytest.approx(np.mean(mistakes[-1000:]))
 
 
+@pytest.mark.parametrize("model", [logistic(), FeatureRegressor(random_state=0)], ids=["labels", "numbers"])
+def test_scores_do_not_depend_on_calls_or_looks(model):
+    """Row by row, in calls of many sizes, looked at or not: the same numbers to the last bit."""
+    X, y = moons(500)
+    y = y if hasattr(model, "loss") and model.loss == "logistic" else X[:, 0]
+    answers = model.learn(X, y)
+    kinds = []
+    for sizes, looks in (([500], False), ([1], False), ([1], True), ([3, 70, 1, 1, 20], False), ([7], True)):
+        scores, at, i = Scores("classification" if y.dtype.kind == "i" else "regression"), 0, 0
+        while at < 500:
+            n = sizes[i % len(sizes)]
+            scores.add(model, answers[at : at + n], y[at : at + n])
+            at, i = at + n, i + 1
+            if looks:
+                scores.summary()
+        notes = scores.to_notes()
+        kinds.append(
+            {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in notes.items()}
+        )
+    assert all(kind == kinds[0] for kind in kinds[1:]) and kinds[0]["rows"] == 500
+
+
+def test_classes_that_appear_later_are_scored_as_they_were(tmp_path):
+    """A third label: rows before it are counted by the two classes there were."""
+    X, y = moons(100)
+    with DurableLearner(tmp_path, logistic()) as learner:
+        for i in range(100):
+            learner.learn(X[i : i + 1], y[i : i + 1] if i != 70 else np.array([2]))
+        assert learner.champion.scores.rows == 100
+        assert learner.champion.scores.pairs[70][1] == 2
+        assert [pair[1] for pair in list(learner.champion.scores.pairs)[:70]] == y[:70].tolist()
+
+
 def test_curves_stay_short():
     scores = Scores("regression")
     scores.add(None, np.zeros(100_000), np.ones(100_000))

@@ -164,7 +164,7 @@ def test_metrics(client):
 
 
 def test_events(fresh):
-    server, client = fresh({"m": MultiKernelClassifier(random_state=0)})
+    _, client = fresh({"m": MultiKernelClassifier(random_state=0)})
     X, y = rows(60)
     client.post("/models/m/learn", {"rows": X.tolist(), "y": y.tolist()})
     status, text = client.get("/events?model=m&count=2&every=0.1")

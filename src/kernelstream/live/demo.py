@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import tempfile
@@ -58,10 +59,8 @@ def run(
             say(f"watch it learn: {server.url}   (control-C ends it)")
             if show:
                 webbrowser.open(server.url)
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 _stream(server.port, seconds, rate)
-            except KeyboardInterrupt:
-                pass
             with store.use("hills") as learner:
                 sent = learner.total
         say(f"{sent:,} rows were learned; nothing is kept")

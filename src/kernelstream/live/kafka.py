@@ -112,7 +112,8 @@ class Kafka:
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most so many messages."""
         found = []
-        for message in self.consumer.consume(most, seconds):
+        came: Any = self.consumer.consume(most, seconds)
+        for message in came:
             error = message.error()
             if error is None:
                 self._ended.discard(message.partition())
@@ -128,7 +129,7 @@ class Kafka:
     # ---------------------------------------------------------------- answering
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
         """Send answers, and wait until the brokers have them."""
-        if self.producer is None:
+        if self.producer is None or self.answers is None:
             return
         for message, content in answers:
             while True:

@@ -199,6 +199,7 @@ class DurableLearner:
         self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
         self._voids: list[int] = []
         self.version, self.total = 1, 0
+        self.columns: list[str] | None = None
         self.positions: dict[str, int | str] = {}  # how far the sources have been read
         self._moved = False  # since the latest snapshot
         self.challenger: _Seat | None = None
@@ -378,7 +379,7 @@ class DurableLearner:
             "classes": _plain(getattr(view.model, "classes_", None)),
             "members": _members(view.model),
             "relevance": _plain(getattr(view.model, "relevance_", None)),
-            "drift": list(champion.scores.marks),
+            "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
             "health": self.health(),
@@ -423,7 +424,7 @@ class DurableLearner:
             missing = [name for name in ids if name not in self._waiting and name not in self._ids]
             if missing:
                 raise UnknownId(missing)
-            found = [self._waiting.get(name) for name in ids]
+            found: list[Any] = [self._waiting.get(name) for name in ids]
         if any(row is None for row in found):  # learned already: the names will be left out, the rows do not matter
             known = next((row for row in found if row is not None), None)
             if known is None:
@@ -694,7 +695,8 @@ class DurableLearner:
     def _notes(self) -> dict[str, Any]:
         notes: dict[str, Any] = {
             "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
-            "positions": self.positions, "retired": self.retired, "ids": list(self._ids), "scores": self.champion.scores.to_notes(),
+            "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
+            "scores": self.champion.scores.to_notes(),
         }  # fmt: skip
         if self.challenger is not None and self.against is not None:
             notes["challenger"] = {

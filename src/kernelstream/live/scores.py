@@ -6,6 +6,7 @@ small dict of numbers and lists that goes into the snapshots.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections import deque
@@ -22,6 +23,9 @@ SHOWN = 200  # forecasts that are kept beside the truth
 BINS = 10  # of probabilities, for the calibration
 FLOOR = 1e-7  # least probability that the log-loss takes
 MARKS = 100  # changes that are remembered
+TOGETHER = 64  # calls with few rows that are counted together
+
+logger = logging.getLogger("kernelstream.live")
 
 
 def task_of(model: Any) -> str:
@@ -86,7 +90,7 @@ class Scores:
 
     def __init__(self, task: str):
         self.task = task
-        self.rows, self.error, self.log_loss, self.told = 0, 0.0, 0.0, 0
+        self._rows, self.error, self.log_loss, self.told = 0, 0.0, 0.0, 0
         self.last: deque[float] = deque(maxlen=WINDOW)
         self.last_log: deque[float] = deque(maxlen=WINDOW)
         self.every = 20  # rows from one point of the curves to the next
@@ -94,8 +98,24 @@ class Scores:
         self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
         self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
         self.change = Change()
-        self.marks: list[int] = []
+        self._marks: list[int] = []
         self.lock = threading.Lock()  # one thread counts, others look
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets that are not counted yet
+        self._kept_of: tuple[Any, Any] = (None, None)  # the model, and the classes it knew
+
+    @property
+    def rows(self) -> int:
+        """Rows counted."""
+        with self.lock:
+            self._settle()
+            return self._rows
+
+    @property
+    def marks(self) -> list[int]:
+        """Rows where a change was marked."""
+        with self.lock:
+            self._settle()
+            return list(self._marks)
 
     def add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None = None) -> None:
         """Count rows that a model has just learned.
@@ -107,10 +127,37 @@ class Scores:
         if not len(answer):
             return
         with self.lock:
-            self._add(model, answer, y, probabilities)
+            classes = model.classes_ if self.task == "classification" else None
+            if self._keeps(model, answer, y, probabilities, classes):
+                return
+            self._settle()
+            self._add(model, classes, answer, y, probabilities)
 
-    def _add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None) -> None:
-        chances = None
+    def _keeps(self, model: Any, answer: np.ndarray, y: Any, probabilities: Any, classes: Any) -> bool:
+        """Keep a few rows, to be counted together with others; what comes out does not depend on it."""
+        plain = probabilities is None and answer.ndim == 1 and len(answer) < TOGETHER and isinstance(y, np.ndarray)
+        if not plain or self.task == "novelty" or hasattr(type(model), "weights_"):
+            return False
+        if self._kept and (self._kept_of[0] is not model or self._kept_of[1] is not classes):
+            self._settle()
+        self._kept.append((answer, y))
+        self._kept_of = (model, classes)
+        if len(self._kept) >= TOGETHER:
+            self._settle()
+        return True
+
+    def _settle(self) -> None:
+        """Count what was kept."""
+        if self._kept:
+            answers, targets = zip(*self._kept)
+            self._kept = []
+            try:
+                self._add(*self._kept_of, np.concatenate(answers), np.concatenate(targets), None)
+            except Exception:  # whoever looks at the scores is not to blame
+                logger.exception("%d answers cannot be scored", len(answers))
+
+    def _add(self, model: Any, classes: Any, answer: np.ndarray, y: Any, chances: np.ndarray | None) -> None:
+        losses_ = None
         if self.task == "novelty":
             predicted = np.where(answer < 0, -1, 1)
             errors, truth = (answer < 0).astype(float), predicted
@@ -119,18 +166,17 @@ class Scores:
             errors = ((predicted - truth) ** 2).reshape(len(answer), -1).mean(axis=1)
         else:
             truth = np.asarray(y)
-            predicted, chances = self._labels(model, answer, probabilities)
+            predicted, chances = self._labels(model, classes, answer, chances)
             errors = (predicted != truth).astype(float)
-        if chances is not None:
-            self._probabilities(chances, model.classes_, truth, predicted)
-        self._errors(errors, model)
+            if chances is not None and chances.shape[1] == len(classes):
+                losses_ = self._probabilities(chances, classes, truth, predicted)
+        self._errors(errors, losses_, model)
         if predicted.ndim == 1:
             shown = slice(-SHOWN, None)
             self.pairs.extend(zip(predicted[shown].tolist(), truth[shown].tolist()))
 
     @staticmethod
-    def _labels(model: Any, scores: np.ndarray, chances: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        classes = model.classes_
+    def _labels(model: Any, classes: Any, scores: np.ndarray, chances: Any) -> tuple[np.ndarray, np.ndarray | None]:
         if len(classes) == 1:
             return np.full(len(scores), classes[0]), None
         if chances is None:
@@ -139,41 +185,44 @@ class Scores:
             return classes[(scores >= 0).astype(np.intp)], chances
         return classes[scores.argmax(axis=1)], chances
 
-    def _probabilities(self, table: np.ndarray, classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> None:
-        if table.shape[1] != len(classes):
-            return
+    def _probabilities(self, table: np.ndarray, classes: Any, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Count the probabilities for the calibration; returns the log-loss of each row."""
         at = np.minimum(np.searchsorted(classes, truth), len(classes) - 1)
         of_truth = np.where(classes[at] == truth, table[np.arange(len(truth)), at], 0.0)
-        loss = -np.log(np.maximum(of_truth, FLOOR))
-        self.log_loss += float(loss.sum())
-        self.told += len(loss)
-        self.last_log.extend(loss.tolist())
         if table.shape[1] == 2:
             p, came = table[:, 1], truth == classes[1]
         else:
             p, came = table.max(axis=1), truth == predicted
         bins = np.minimum((p * BINS).astype(np.intp), BINS - 1)
         np.add.at(self.bins, bins, np.column_stack([np.ones(len(p)), p, came]))
+        return -np.log(np.maximum(of_truth, FLOOR))
 
-    def _errors(self, errors: np.ndarray, model: Any) -> None:
+    def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
+        """Sums go row by row, so that they do not depend on how rows come together."""
         start = 0
         while start < len(errors):
-            stop = min(len(errors), start + self.every - self.rows % self.every)
+            stop = min(len(errors), start + self.every - self._rows % self.every)
             part = errors[start:stop].tolist()
             for i, error in enumerate(part):
+                self.error += error
                 if self.change(error):
-                    self.marks = [*self.marks, self.rows + i + 1][-MARKS:]
+                    self._marks = [*self._marks, self._rows + i + 1][-MARKS:]
             self.last.extend(part)
-            self.error += math.fsum(part)
-            self.rows += stop - start
-            if self.rows % self.every == 0:
+            if losses_ is not None:
+                part = losses_[start:stop].tolist()
+                for loss in part:
+                    self.log_loss += loss
+                self.told += len(part)
+                self.last_log.extend(part)
+            self._rows += stop - start
+            if self._rows % self.every == 0:
                 self._point(model)
             start = stop
 
     def _point(self, model: Any) -> None:
         whole = self.log_loss / self.told if self.told else None
-        told = [_mean(self.last), self.error / self.rows, _mean(self.last_log), whole, weights_of(model)]
-        self.curve.append([self.rows, *told])
+        told = [_mean(self.last), self.error / self._rows, _mean(self.last_log), whole, weights_of(model)]
+        self.curve.append([self._rows, *told])
         if len(self.curve) > POINTS:
             self.every *= 2
             self.curve = [point for point in self.curve if point[0] % self.every == 0]
@@ -183,10 +232,11 @@ class Scores:
         """Numbers for people: the error and log-loss of the last rows and of all."""
         names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
         with self.lock:
+            self._settle()
             about: dict[str, Any] = {
                 "metric": names[self.task],
-                "rows": self.rows,
-                "whole": self.error / self.rows if self.rows else None,
+                "rows": self._rows,
+                "whole": self.error / self._rows if self._rows else None,
                 "recent": _mean(self.last),
                 "window": len(self.last),
             }
@@ -197,30 +247,34 @@ class Scores:
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
         with self.lock:
+            self._settle()
             return {
                 "curve": list(self.curve),
                 "pairs": [list(pair) for pair in self.pairs],
                 "calibration": [[float(s / n), float(hits / n), int(n)] for n, s, hits in self.bins if n],
-                "marks": list(self.marks),
+                "marks": list(self._marks),
             }
 
     def to_notes(self) -> dict[str, Any]:
         """Everything, for a snapshot."""
+        with self.lock:
+            self._settle()
         change = self.change
         return {
-            "task": self.task, "rows": self.rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
+            "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
             "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
             "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
-            "marks": self.marks, "change": [change.n, change.mean, change.m2, change.sum],
+            "marks": self._marks, "change": [change.n, change.mean, change.m2, change.sum],
         }  # fmt: skip
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> Scores:
         """What :meth:`to_notes` gave."""
         made = cls(notes["task"])
-        for name in ("rows", "error", "log_loss", "told", "every"):
+        for name in ("error", "log_loss", "told", "every"):
             setattr(made, name, notes[name])
-        made.curve, made.marks = [list(point) for point in notes["curve"]], list(notes["marks"])
+        made._rows, made._marks = notes["rows"], list(notes["marks"])
+        made.curve = [list(point) for point in notes["curve"]]
         made.last.extend(notes["last"].tolist())
         made.last_log.extend(notes["last_log"].tolist())
         made.pairs.extend(tuple(pair) for pair in notes["pairs"])
