@@ -211,9 +211,7 @@ def test_classes_that_come_later_and_any_split(loss):
     last = answers[300:]
     for cuts in ([0, 17, 30, 31, 45, 201, 300, 400], [0, 100, 399, 400]):
         model = make()
-        parts = [
-            model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)
-        ]
+        parts = [model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)]
         state, other = model.state_, whole.state_
         assert state.keys() == other.keys()
         assert all(np.array_equal(state[name], other[name]) for name in state)
