@@ -245,6 +245,12 @@ def test_saved_and_loaded_and_pickled():
             assert all(np.array_equal(other.state_[name], value) for name, value in model.state_.items())
 
 
+def put(model, state):
+    """What loading a file does."""
+    model.state_ = state
+    model._check_state()
+
+
 def test_a_state_that_does_not_fit_is_refused():
     X, y = blobs(300, 3)
     model = Calibrated(FeatureClassifier(random_state=0))
@@ -256,8 +262,7 @@ def test_a_state_that_does_not_fit_is_refused():
     ]:
         other = Calibrated(FeatureClassifier(random_state=0))
         with pytest.raises(ValueError, match=name):
-            other.state_ = model.state_ | {name: value}
-            other._check_state()
+            put(other, model.state_ | {name: value})
 
 
 def test_a_call_that_fails_changes_nothing():

@@ -207,6 +207,7 @@ def calibration(
     path: str | Path | None = None,
     *,
     bins: int = 15,
+    least: int = 1,
     label: str | None = None,
     ax: Axes | None = None,
     title: str | None = None,
@@ -223,6 +224,8 @@ def calibration(
         File to write; its ending decides the format.
     bins : int, default=15
         Of equal width. The expected calibration error, the mean distance from the diagonal over rows, is in the legend.
+    least : int, default=1
+        Bins with fewer rows are not drawn.
     label : str, optional
     ax : matplotlib axes, optional
         Where to draw, several models on the same axes, say; by default a new figure.
@@ -246,7 +249,7 @@ def calibration(
         raise ValueError("y must be 0 or 1 and p a probability, one of each for every row")
     at = np.minimum((p * bins).astype(int), bins - 1)
     count, given, happened = (np.bincount(at, weights, bins) for weights in (None, p, y))
-    some = count > 0
+    some = count >= max(least, 1)
     error = np.abs(given - happened).sum() / len(y)
     if ax is None:
         ax = figure(width=4.8)[1][0]

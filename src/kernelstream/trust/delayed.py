@@ -87,9 +87,8 @@ class Delayed(Wrapper):
             raise ValueError(f"ids like {names[0]!r} do not go with those that wait, like {waiting[0]!r}")
         again = names[np.isin(names, waiting)]
         if len(again) or len(np.unique(names)) < len(names):
-            raise ValueError(
-                f"ids must be different from each other and from those that wait: {(again if len(again) else names)[:3]}"
-            )
+            twice = (again if len(again) else names)[:3]
+            raise ValueError(f"ids must be different from each other and from those that wait: {twice}")
         kept = None if fresh else unpack(ROWS, self._wait)
         if kept is not None and (kept.shape[1] != rows.shape[1] or sp.issparse(kept) != sp.issparse(rows)):
             raise ValueError(f"rows of width {rows.shape[1]} do not go with those that wait, of width {kept.shape[1]}")

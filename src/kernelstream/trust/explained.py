@@ -47,11 +47,11 @@ class Explained(Wrapper):
 
     .. math:: r_j = E\left[\left(s_j\, \partial_j f(x)\right)^2\right]
 
-    is the diagonal of the average gradient outer product of what was learned, each column in units of its deviation s_j,
-    averaged over about the last thousand rows; ``relevance_`` is its share of the sum. After every 256 rows the
-    gradients at eight of them are taken, by formula for linear models of Fourier features, and by differences along eight
-    columns drawn at random otherwise: a few per cent of the time it takes to learn. :meth:`explain` adds up the gradients
-    on the straight way from a baseline to a row (integrated gradients [1]_).
+    is the diagonal of the average gradient outer product of what was learned, each column in units of its deviation
+    s_j, averaged over about the last thousand rows; ``relevance_`` is its share of the sum. After every 256 rows the
+    gradients at eight of them are taken, by formula for linear models of Fourier features, and by differences along
+    eight columns drawn at random otherwise: a few per cent of the time it takes to learn. :meth:`explain` adds up the
+    gradients on the straight way from a baseline to a row (integrated gradients [1]_).
 
     Parameters
     ----------
