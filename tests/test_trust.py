@@ -211,9 +211,7 @@ def test_classes_that_come_later_and_any_split(loss):
     last = answers[300:]
     for cuts in ([0, 17, 30, 31, 45, 201, 300, 400], [0, 100, 399, 400]):
         model = make()
-        parts = [
-            model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)
-        ]
+        parts = [model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)]
         state, other = model.state_, whole.state_
         assert state.keys() == other.keys()
         assert all(np.array_equal(state[name], other[name]) for name in state)
@@ -247,6 +245,12 @@ def test_saved_and_loaded_and_pickled():
             assert all(np.array_equal(other.state_[name], value) for name, value in model.state_.items())
 
 
+def put(model, state):
+    """What loading a file does."""
+    model.state_ = state
+    model._check_state()
+
+
 def test_a_state_that_does_not_fit_is_refused():
     X, y = blobs(300, 3)
     model = Calibrated(FeatureClassifier(random_state=0))
@@ -258,8 +262,7 @@ def test_a_state_that_does_not_fit_is_refused():
     ]:
         other = Calibrated(FeatureClassifier(random_state=0))
         with pytest.raises(ValueError, match=name):
-            other.state_ = model.state_ | {name: value}
-            other._check_state()
+            put(other, model.state_ | {name: value})
 
 
 def test_a_call_that_fails_changes_nothing():

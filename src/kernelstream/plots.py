@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .evaluate import Result
 
-__all__ = ["curves", "figure", "kernel_weights", "relevance", "save"]
+__all__ = ["calibration", "curves", "figure", "kernel_weights", "members", "relevance", "relevance_over_time", "save"]
 
 # colours that stay apart for most colour-blind readers, and in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
@@ -92,12 +92,13 @@ def curves(
 def relevance(
     est: Any, path: str | Path | None = None, *, top: int = 30, ax: Axes | None = None, title: str | None = None
 ) -> Figure:
-    """Draw the learned width of every input, ``est.relevance_``: the longer the bar, the more the input matters.
+    """Draw how much every input matters, ``est.relevance_``: the longer the bar, the more.
 
     Parameters
     ----------
     est : estimator with ``relevance_``
-        Such as :class:`~kernelstream.RRFClassifier`, fitted. A dashed line marks the width all inputs started with.
+        Such as :class:`~kernelstream.RRFClassifier`, fitted, whose widths are drawn, with a dashed line at the one all
+        inputs started with; or a :class:`~kernelstream.trust.Explained`, with the share of each input.
     path : str or Path, optional
         File to write; its ending decides the format.
     top : int, default=30
@@ -130,15 +131,143 @@ def relevance(
     ax.barh(range(len(shown)), [widths[i] for i in shown], color=_COLOURS[0], height=0.7)
     ax.set_yticks(range(len(shown)), [str(names[i]) for i in shown])
     ax.invert_yaxis()
-    ax.axvline(est.state_["inverse_length"], color=_COLOURS[4], linestyle="--", linewidth=1, label="start")
-    ax.legend(frameon=False, loc="lower right")
+    learned = "inverse_length" in est.state_
+    if learned:
+        ax.axvline(est.state_["inverse_length"], color=_COLOURS[4], linestyle="--", linewidth=1, label="start")
+        ax.legend(frameon=False, loc="lower right")
     rest = len(widths) - len(shown)
-    ax.set_xlabel("learned width" + (f" (the other {rest} inputs are below)" if rest else ""))
+    ax.set_xlabel(
+        ("learned width" if learned else "share of the squared gradient")
+        + (f" (the other {rest} inputs are below)" if rest else "")
+    )
     if title:
         ax.set_title(title)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     made: Any = ax.figure
+    if path is not None:
+        save(made, path)
+    return made
+
+
+def relevance_over_time(
+    history: Iterable[tuple[int, Any]],
+    path: str | Path | None = None,
+    *,
+    names: Any = None,
+    top: int = 6,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw how much the inputs mattered as a stream went on.
+
+    Parameters
+    ----------
+    history : iterable of (rows seen, relevance (d,))
+        What ``relevance_`` was now and then.
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    names : sequence of str, optional
+        Of the inputs.
+    top : int, default=6
+        Draw so many inputs, those that mattered most at any time.
+    ax : matplotlib axes, optional
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from kernelstream import plots
+    >>> len(plots.relevance_over_time([(100, [0.9, 0.1]), (200, [0.2, 0.8])]).axes[0].lines)
+    2
+    """
+    rows, shares = zip(*history, strict=True)
+    if ax is None:
+        ax = figure()[1][0]
+    most = [max(share[j] for share in shares) for j in range(len(shares[0]))]
+    for number, j in enumerate(sorted(range(len(most)), key=lambda j: -most[j])[:top]):
+        label = f"x{j}" if names is None else str(names[j])
+        ax.plot(
+            rows, [share[j] for share in shares], label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6
+        )
+    _dress(ax, "share of the squared gradient", None, title)
+    ax.set_ylabel("share of the squared gradient")
+    made: Any = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made
+
+
+def calibration(
+    y: Any,
+    p: Any,
+    path: str | Path | None = None,
+    *,
+    bins: int = 15,
+    least: int = 1,
+    label: str | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw how often events happened against the probabilities they were given: on the diagonal, promises are kept.
+
+    Parameters
+    ----------
+    y : (n,) array
+        Whether the event happened: True or 1 where it did.
+    p : (n,) array
+        The probability it was given. Of several classes, take ``p.max(axis=1)`` and whether that class was right.
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    bins : int, default=15
+        Of equal width. The expected calibration error, the mean distance from the diagonal over rows, is in the legend.
+    least : int, default=1
+        Bins with fewer rows are not drawn.
+    label : str, optional
+    ax : matplotlib axes, optional
+        Where to draw, several models on the same axes, say; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from kernelstream import plots
+    >>> made = plots.calibration([0, 1, 1, 1], [0.2, 0.3, 0.9, 0.9], bins=4)
+    >>> [round(float(x), 2) for x in made.axes[0].lines[1].get_xdata()]
+    [0.2, 0.3, 0.9]
+    """
+    import numpy as np
+
+    y, p = np.asarray(y, np.float64), np.asarray(p, np.float64)
+    if y.shape != p.shape or y.ndim != 1 or not len(y) or ((p < 0) | (p > 1)).any() or not np.isin(y, (0, 1)).all():
+        raise ValueError("y must be 0 or 1 and p a probability, one of each for every row")
+    at = np.minimum((p * bins).astype(int), bins - 1)
+    count, given, happened = (np.bincount(at, weights, bins) for weights in (None, p, y))
+    some = count >= max(least, 1)
+    error = np.abs(given - happened).sum() / len(y)
+    if ax is None:
+        ax = figure(width=4.8)[1][0]
+    if not ax.lines:
+        ax.plot([0, 1], [0, 1], color=_COLOURS[4], linestyle="--", linewidth=1)
+    name = f"{label}: error {error:.3f}" if label else f"error {error:.3f}"
+    colour = _COLOURS[(len(ax.lines) - 1) % len(_COLOURS)]
+    ax.plot(given[some] / count[some], happened[some] / count[some], marker="o", markersize=4, color=colour, label=name)
+    ax.set_xlabel("probability given")
+    ax.set_ylabel("share that happened")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.legend(frameon=False, loc="upper left")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if title:
+        ax.set_title(title)
+    made: Any = ax.get_figure()
     if path is not None:
         save(made, path)
     return made

@@ -1,25 +1,28 @@
 r"""Probabilities and intervals that follow a stream, row by row; cpp/trust.hpp is the compiled twin.
 
 **Calibration of two classes.** A score s, in log-odds, becomes
-:math:`q = a\,\log(1 + e^s) - b\,\log(1 + e^{-s}) + c \tanh s + d`, which is s itself for a = b = 1, c = d = 0 (beta
-calibration [1]_ and a bend in the middle, where the scores of a margin have one). Several such answers, each with a memory of its own, learn
-by online Newton steps on the log-loss with a pull back to the identity,
+
+.. math:: q = a \log(1 + e^s) - b \log(1 + e^{-s}) + c \tanh s + d,
+
+which is s itself for a = b = 1, c = d = 0: beta calibration [1]_ and a bend in the middle, where the scores of a margin
+have one. Several such answers, each with a memory of its own, learn by online Newton steps on the log-loss with a pull
+back to the identity,
 
 .. math:: H \leftarrow \lambda H + (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
           \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
 
-and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed
-share): whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a
-row for every row.
+and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed share).
+Whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row
+for every row.
 
 **Several classes.** :math:`q_c = a_c s_c + b_c` of centred scores, a 2 by 2 curvature for each class, half a step each
 (the whole curvature is at most twice its blocks).
 
 **Intervals.** Trackers with several step sizes follow a quantile of the errors, in units of their running size,
-:math:`q \leftarrow q + \eta ([u > q] - \alpha)` (adaptive conformal inference [2]_), are averaged by their pinball losses
-[3]_, and the average is multiplied by a factor that follows the coverage itself,
-:math:`c \leftarrow c + \gamma ([\text{missed}] - \alpha)`: over n rows the share of misses differs from alpha by exactly
-the change of c, over gamma n.
+:math:`q \leftarrow q + \eta ([u > q] - \alpha)` (adaptive conformal inference [2]_). They are averaged by their
+pinball losses [3]_, and the average is multiplied by a factor that follows the coverage itself,
+:math:`c \leftarrow c + \gamma ([\text{missed}] - \alpha)`: over n rows the share of misses differs from alpha by
+exactly the change of c, over gamma n.
 
 .. [1] Kull, Silva Filho, Flach: Beta calibration, AISTATS 2017.
 .. [2] Gibbs, Candès: Adaptive conformal inference under distribution shift, NeurIPS 2021.
@@ -65,7 +68,7 @@ def calibrate(
     y : (n,) array of the numbers of the classes, or None
     weight : (n,) array or None
     own : bool
-        Whether the scores are log-odds (or logarithms of probabilities, up to a constant); else only their order counts.
+        Whether the scores are log-odds (or logarithms of probabilities, up to a constant); else they have no unit.
     keep : (E,) array
         The lambda of each answer.
     size : (2,) array

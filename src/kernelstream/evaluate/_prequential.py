@@ -107,10 +107,10 @@ def prequential(
     total = n_rows if total is None else total
     watch = None if monitor is None else Watch(monitor, est, task, int(delay))
     with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
-        for X_block, *answered in _late(student, _chain(first, blocks), int(delay)):
+        for X_block, y_block, answer in _late(student, _chain(first, blocks), int(delay)):
             if watch is not None:
-                watch.add(X_block, *answered)
-            if not tally.add(*answered):
+                watch.add(X_block, y_block, answer)
+            if not tally.add(y_block, answer):
                 continue
             if callable(progress):
                 progress(tally.n, total, tally.now)

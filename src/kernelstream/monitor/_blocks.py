@@ -36,7 +36,7 @@ class Detector:
         Returns
         -------
         list of (row, since)
-            For every change: how many rows had been seen when it was found, and the row at which it seems to have begun.
+            For every change: how many rows had been seen when it was found, and the row where it seems to begin.
         """
         values = self._checked(values)
         found, start = [], 0

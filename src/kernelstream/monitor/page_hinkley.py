@@ -16,8 +16,8 @@ class PageHinkley(Detector):
 
     .. math:: g_t = \max\left(0, g_{t-1} + \min\left(\tfrac{l_t - \bar l}{s}, 5\right) - \delta\right) > \lambda
 
-    with the running mean and deviation of the losses [1]_: it is quicker than a window where a change is large, and both
-    are in units of the deviation, so that one threshold serves all losses.
+    with the running mean and deviation of the losses [1]_. It is quicker than a window where a change is large; all is
+    in units of the deviation, so that one threshold serves all losses.
 
     Parameters
     ----------

@@ -9,13 +9,15 @@ Small objects hold what is learned beside a model, in a flat ``state`` of arrays
 :class:`Delayed`              a learner whose rows wait for their truth
 ============================  =====================================================================================
 
-A wrapper is an estimator like the one inside it: it learns, predicts, is saved and loaded, and any split of the rows into
-calls gives the same. They go into each other, ``Delayed(Calibrated(model))``.
+A wrapper is an estimator like the one inside it: it learns, predicts, is saved and loaded, and any split of the rows
+into calls gives the same. They go into each other, ``Delayed(Calibrated(model))``.
 """
 
 from .calibrated import Calibrated
 from .calibration import Calibrator
+from .delayed import Delayed
+from .explained import Explained, Explanation
 from .intervals import IntervalTracker
 from .with_intervals import WithIntervals
 
-__all__ = ["Calibrated", "Calibrator", "IntervalTracker", "WithIntervals"]
+__all__ = ["Calibrated", "Calibrator", "Delayed", "Explained", "Explanation", "IntervalTracker", "WithIntervals"]

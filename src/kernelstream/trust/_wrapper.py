@@ -157,14 +157,18 @@ class Wrapper(BaseEstimator):
     @in_turn
     def state_(self) -> State:
         """Everything learned: the entries of the model inside under names that begin with ``model_``, and our own."""
-        inside = {INSIDE + name: value for name, value in self._of_model("state_").items()}
-        return inside | self._own()
+        if "model_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        learned = getattr(self.model_, "state_", {})
+        return {INSIDE + name: value for name, value in learned.items()} | self._own()
 
     @state_.setter
     @in_turn
     def state_(self, state: State) -> None:
         model = clone(self.model)
-        model.state_ = {name.removeprefix(INSIDE): value for name, value in state.items() if name.startswith(INSIDE)}
+        learned = {name.removeprefix(INSIDE): value for name, value in state.items() if name.startswith(INSIDE)}
+        if learned:  # else rows wait for it that have not been learned
+            model.state_ = learned
         self.model_ = model
         self._begin(model)
         own = {name: value for name, value in state.items() if not name.startswith(INSIDE)}
@@ -175,7 +179,8 @@ class Wrapper(BaseEstimator):
 
     def _check_state(self) -> None:
         self._check_parameters()
-        self.model_._check_state()
+        if hasattr(self.model_, "state_"):
+            self.model_._check_state()
         check(self._own(), self._schema())
 
     def __sklearn_is_fitted__(self) -> bool:

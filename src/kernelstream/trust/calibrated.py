@@ -20,8 +20,8 @@ CALIBRATION, SETS = "calibration_", "sets_"
 class Calibrated(Wrapper):
     """A classifier with probabilities that hold what they promise, and sets of labels with a given coverage.
 
-    A :class:`~kernelstream.trust.Calibrator` follows the scores that the model gave before it learned each row. It works
-    for any classifier with ``learn``: one that has no probabilities of its own (hinge, perceptron, a vote of many)
+    A :class:`~kernelstream.trust.Calibrator` follows the scores that the model gave before it learned each row. It
+    works for any classifier with ``learn``: one that has no probabilities of its own (hinge, perceptron, many votes)
     gets some, and one that has is corrected, at a cost of at most ``log 4 + n / 10000`` in the sum of the log-losses
     of n rows. ``predict`` is that of the model.
 

@@ -83,8 +83,8 @@ class IntervalTracker:
         weight : (n,) array, optional
             A row of weight 0 is answered and skipped; others count alike.
         spread : (n,) array of numbers > 0, optional
-            How uncertain each forecast is by its maker's account (the deviation of a Gaussian process, say): widths are in
-            proportion to it. Give it for all rows or for none.
+            How uncertain each forecast is by its maker's account (the deviation of a Gaussian process, say): widths are
+            in proportion to it. Give it for all rows or for none.
 
         Returns
         -------

@@ -1,0 +1,95 @@
+"""Gradients of what a model has learned, with respect to the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..engine._ranges import scaled
+from ..features.fourier import FourierMapping
+
+STEP = 0.02  # of differences, in deviations of a column
+
+
+def innermost(model: Any) -> Any:
+    """The learner itself, without the wrappers around it."""
+    while hasattr(model, "model_"):
+        model = model.model_
+    return model
+
+
+def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:
+    """Units of the columns, (d,): those that the model scales by, else the fallback."""
+    state = innermost(model).state_
+    if "x_m2" not in state:
+        return fallback
+    return np.sqrt(state["x_m2"] / max(state["x_count"], 1.0))
+
+
+def is_exact(model: Any) -> bool:
+    """Whether gradients have a formula: linear models of Fourier features."""
+    model = innermost(model)
+    state = model.state_
+    known = "w" in state or hasattr(model, "_recursion")
+    if not known or not hasattr(model, "_mapping") or (state["warm_rows"] and not state["warm_count"]):
+        return False
+    return type(model._mapping(state)) is FourierMapping
+
+
+def exact(model: Any, X: np.ndarray) -> np.ndarray:
+    r"""Gradients of a linear model of Fourier features, (n, outputs, d).
+
+    .. math:: \nabla (v'\cos W'x + u'\sin W'x) = W (u \cos W'x - v \sin W'x)
+
+    With scaled columns, in their units.
+    """
+    model = innermost(model)
+    state = model.state_
+    if "x_m2" in state:
+        parts = (state[name] for name in ("x_mean", "x_m2", "x_low", "x_high"))
+        X = scaled(X, state["x_count"], *parts)
+    W = np.asarray(model._mapping(state).W, np.float64)
+    D = W.shape[1]
+    weights = _weights(model, state, 2 * D) / np.sqrt(D)
+    angles = np.asarray(X, np.float64) @ W
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    return (weights[:, D:] * cos - weights[:, :D] * sin) @ W.T
+
+
+def _weights(model: Any, state: Any, width: int) -> np.ndarray:
+    """Weights of the features, (outputs, width)."""
+    if "w" not in state:  # a second-order recursion: what it makes of one feature alone, less of none
+        recursion = model._recursion(state)
+        dtype = np.dtype(state["dtype"])
+        alone = np.asarray(recursion.score(np.eye(width, dtype=dtype), False)[0])
+        none = np.asarray(recursion.score(np.zeros((1, width), dtype), False)[0])
+        return (alone - none).reshape(width, -1).T.astype(np.float64)
+    if "w_mean" in state:
+        return np.asarray(state["w_mean"], np.float64)
+    return np.asarray(state["w"], np.float64) * state["scale"][:, None]
+
+
+def scores(model: Any, X: np.ndarray) -> np.ndarray:
+    """What the learner says of rows, (n, outputs)."""
+    model = innermost(model)
+    answers = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    return answers.reshape(len(X), -1)
+
+
+def by_differences(model: Any, X: np.ndarray, columns: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Gradients along some columns by central differences, (n, outputs, columns), per unit of each column."""
+    n, k = len(X), len(columns)
+    moved = np.repeat(X[None], 2 * k, axis=0)
+    for i, c in enumerate(columns):
+        moved[2 * i, :, c] += STEP * units[c]
+        moved[2 * i + 1, :, c] -= STEP * units[c]
+    found = scores(model, moved.reshape(2 * k * n, -1)).reshape(k, 2, n, -1)
+    return np.moveaxis((found[:, 0] - found[:, 1]) / (2 * STEP), 0, 2)
+
+
+def gradients(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Gradients of the scores, (n, outputs, d), per unit of each column."""
+    if is_exact(model):
+        return exact(model, X) * (1.0 if "x_m2" in innermost(model).state_ else units)
+    return by_differences(model, X, np.arange(X.shape[1]), units)

@@ -1,0 +1,152 @@
+"""Which columns matter: functions whose gradients are known."""
+
+import io
+
+import numpy as np
+import pytest
+
+import kernelstream
+from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge
+from kernelstream.trust import Calibrated, Explained
+from kernelstream.trust.gradients import by_differences, gradients, is_exact
+
+
+def stream(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("make", [FeatureRegressor, OnlineRidge, FeatureClassifier])
+def test_the_formula_is_the_limit_of_differences(make, standardize):
+    X = stream(600, 3) * [1.0, 5.0, 0.2] + [0.0, 3.0, 1.0]
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) if make is FeatureClassifier else np.sin(X[:, 0]) + X[:, 1]
+    model = make(standardize=standardize, random_state=0)
+    model.learn(X, y)
+    assert is_exact(model)
+    units = X.std(axis=0) if not standardize else np.sqrt(model.state_["x_m2"] / model.state_["x_count"])
+    by_formula = gradients(model, X[:5], units)
+    numeric = by_differences(model, X[:5], np.arange(3), units)
+    np.testing.assert_allclose(by_formula, numeric, atol=2e-3 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("make", [FeatureRegressor, OnlineRidge])
+def test_five_of_a_thousand_columns_are_found(make):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(5000, 1000)).astype(np.float32)
+    true = rng.choice(1000, 5, replace=False)
+    a, b, c, d, e = X[:, true].T
+    y = np.sin(a) + b - c + 0.8 * d + np.tanh(2 * e) + 0.1 * rng.normal(size=5000)
+    model = Explained(make(random_state=0))
+    model.learn(X, y)
+    assert len(set(np.argsort(model.relevance_)[-5:]) & set(true)) >= 5 * 0.9
+    assert model.relevance_.sum() == pytest.approx(1)
+
+
+def test_the_shares_are_the_squared_gradients():
+    """f = 2 x0 + x1 / 10 with x1 ten times as wide: gradients in deviations are 2 and 1, squares 4 to 1."""
+    X = stream(4000, 3) * [1.0, 10.0, 1.0]
+    model = Explained(OnlineRidge(standardize=True, random_state=0))
+    model.learn(X, 2 * X[:, 0] + X[:, 1] / 10)
+    np.testing.assert_allclose(model.relevance_, [0.8, 0.2, 0.0], atol=0.03)
+    raw = Explained(FeatureRegressor(random_state=0))
+    raw.learn(X, 2 * X[:, 0] + X[:, 1] / 10)
+    assert raw.relevance_[2] < 0.1
+
+
+def test_columns_swapped_by_a_drift_swap():
+    X = stream(5000, 10)
+    late = np.arange(5000) >= 3000
+    y = np.where(late, 0.3, 2.0) * X[:, 3] + np.where(late, 2.0, 0.3) * X[:, 7]
+    model = Explained(FeatureRegressor(random_state=0))
+    model.learn(X[:3000], y[:3000])
+    assert np.argmax(model.relevance_) == 3
+    model.learn(X[3000:], y[3000:])
+    assert np.argmax(model.relevance_) == 7
+
+
+def test_models_without_a_formula_are_looked_at_by_differences():
+    X = stream(6000, 12)
+    model = Explained(BudgetRegressor(random_state=0))
+    model.learn(X, np.sin(X[:, 5]) + X[:, 2])
+    assert not is_exact(model)
+    assert set(np.argsort(model.relevance_)[-2:]) == {2, 5}
+
+
+@pytest.mark.parametrize(
+    "model", [OnlineRidge(random_state=0), BudgetRegressor(random_state=0)], ids=["formula", "differences"]
+)
+def test_contributions_sum_to_the_difference(model):
+    X = stream(1500, 4)
+    model = Explained(model)
+    model.learn(X, 2 * X[:, 0] - X[:, 1])
+    for baseline in (None, np.full(4, 0.5)):
+        reasons = model.explain(X[:6], baseline)
+        np.testing.assert_allclose(reasons.contributions.sum(axis=1), reasons.score - reasons.base, atol=0.02)
+        np.testing.assert_allclose(reasons.score, model.predict(X[:6]))
+    expected = np.array([2.0, -1.0, 0.0, 0.0]) * (X[:6] - 0.5)  # of a linear function
+    assert np.corrcoef(reasons.contributions.ravel(), expected.ravel())[0, 1] > 0.97
+    with pytest.raises(ValueError, match="columns"):
+        model.explain(X[:, :2])
+
+
+def test_a_classifiers_reasons_are_of_the_class_it_predicts():
+    X = stream(3000, 4)
+    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 2], [-0.5, 0.5])]
+    model = Explained(Calibrated(FeatureClassifier(loss="softmax", random_state=0)))
+    model.learn(X, y)
+    assert np.argmax(model.relevance_) == 2
+    far = X[np.abs(X[:, 2]) > 1][:20]
+    assert (np.abs(model.explain(far).contributions).argmax(axis=1) == 2).mean() > 0.9
+    assert model.model_.predict_proba(X[:2]).shape == (2, 3)
+
+
+def test_reasons_any_split_and_saved():
+    X = stream(1000, 3)
+    y = X[:, 0] + np.sin(X[:, 1])
+    make = lambda: Explained(FeatureRegressor(engine="python", random_state=0))  # noqa: E731
+    whole, parts = make(), make()
+    answers = whole.learn(X, y)
+    cut = []
+    for a, b in ((0, 1), (1, 255), (255, 256), (256, 300), (300, 1000)):
+        cut.append(parts.learn(X[a:b], y[a:b]))
+        file = io.BytesIO()
+        kernelstream.save(parts, file)
+        parts = kernelstream.load(file)
+    assert np.array_equal(np.concatenate(cut), answers)
+    assert np.array_equal(answers, FeatureRegressor(engine="python", random_state=0).learn(X, y))
+    state = parts.state_
+    assert all(np.array_equal(state[name], value) for name, value in whole.state_.items())
+
+
+def test_a_long_call_that_fails_changes_nothing():
+    X = stream(900, 3)
+    bad = X.copy()
+    bad[700, 1] = np.nan  # in the third piece
+    model = Explained(FeatureRegressor(random_state=0))
+    with pytest.raises(ValueError, match="NaN"):
+        model.learn(bad, X[:, 0])
+    assert not hasattr(model, "model_")
+    model.learn(X, X[:, 0])
+    before = {name: np.copy(value) for name, value in model.state_.items()}
+    with pytest.raises(ValueError, match="NaN"):
+        model.learn(bad, X[:, 0])
+    assert all(np.array_equal(value, before[name]) for name, value in model.state_.items())
+
+
+def test_pictures_of_reasons(tmp_path):
+    pytest.importorskip("matplotlib")
+    from kernelstream import plots
+
+    X = stream(600, 3)
+    model = Explained(FeatureRegressor(random_state=0))
+    history = []
+    for a in range(0, 600, 200):
+        model.learn(X[a : a + 200], X[a : a + 200, 1])
+        history.append((a + 200, model.relevance_))
+    assert len(plots.relevance(model, tmp_path / "now.png").axes[0].patches) == 3
+    drawn = plots.relevance_over_time(history, tmp_path / "then.png").axes[0].lines
+    assert drawn[0].get_ydata()[-1] == model.relevance_.max()
+    made = plots.calibration([1, 0, 1], [0.9, 0.2, 0.8], tmp_path / "p.png", bins=5, label="model")
+    assert "0.167" in made.axes[0].get_legend().get_texts()[0].get_text()  # (0.1 + 0.2 + 0.2) / 3
+    with pytest.raises(ValueError, match="probability"):
+        plots.calibration([1, 0], [0.9, 1.2])
