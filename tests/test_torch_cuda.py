@@ -1,5 +1,7 @@
 """The torch engine on a GPU, against the engines of the processor; left out where torch sees none."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -178,7 +180,8 @@ def test_rows_far_from_zero(precision, offset):
     X, y, _ = rows(2000)
     X = (X + offset).astype(np.float32)
     for given in (X, torch.from_numpy(X).cuda()):
-        want, got = (model("squared", NormAdaGrad(), engine, 300) for engine in ("auto", TorchEngine("cuda", precision)))
+        engines = "auto", TorchEngine("cuda", precision)
+        want, got = (model("squared", NormAdaGrad(), engine, 300) for engine in engines)
         expected, scores = want.learn(X.astype(np.float64), y), got.learn(given, y)
         assert np.abs(scores - expected).max() < 0.03
         assert np.abs(got.predict(given) - want.predict(X.astype(np.float64))).max() < 0.03
@@ -202,7 +205,7 @@ def test_small_and_large_calls_in_turn():
     got.engine.ops().is_small = lambda n, width, columns: n <= 20
     cuts = [0, 1, 700, 701, 720, 1500, 1510, 3000]
     try:
-        scores = [got.learn(X[a:b], y[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        scores = [got.learn(X[a:b], y[a:b]) for a, b in pairwise(cuts)]
     finally:
         del got.engine.ops().is_small
     np.testing.assert_allclose(np.concatenate(scores), want.learn(X, y), rtol=1e-8, atol=1e-9)

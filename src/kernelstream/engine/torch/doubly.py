@@ -135,7 +135,7 @@ class Weights:
 
 
 def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, lam: float) -> torch.Tensor:
-    """The direction of ``Descent._conditioned``: divided by the batch's feature covariance plus ``damping`` times its top.
+    """The direction of ``Descent._conditioned``: divided by the batch's feature covariance, damped by its top.
 
     Z (b, width), G and F (b, C).
     """

@@ -47,17 +47,19 @@ class ByProcessor(DeviceMap):
 
 
 class Fourier(DeviceMap):
-    """``[cos XW, sin XW] / sqrt(D)``, as ``cos((X - c) W + c'W)``: rows far from 0 lose all that they differ in when they
-    are rounded to 11 bits, and much of it in float32, so a centre c is taken off them first.
+    """``[cos XW, sin XW] / sqrt(D)``, as ``cos((X - c) W + c'W)``.
+
+    Rows far from 0 lose all that they differ in when they are rounded to 11 bits, and much of it in float32, so a
+    centre c is taken off them first.
 
     Attributes
     ----------
     middle : (d,)
         The centre; 0 until :meth:`look` sees rows for which that is too far away.
     Wt : (D, width)
-        D × d: tensor cores read both factors of a product along the summed index. Behind the d columns are
-        the angles c'W, in parts that tensor cores do not round. On a GPU padded to whole steps of
-        such products, and rounded where they round.
+        D × d: tensor cores read both factors of a product along the summed index. Behind the d columns are the angles
+        c'W, in parts that tensor cores do not round. On a GPU padded to whole steps of such products, and rounded where
+        they round.
     """
 
     def __init__(self, ops: Any, mapping: FourierMapping):

@@ -168,10 +168,10 @@ class DeviceRecursion(RowRecursion):
             self.found = self.w0
             if n:
                 Z = self.sums["window"][:n]
-                self.found = [
-                    w0 + torch.linalg.solve_triangular(R.T, V @ torch.cholesky_solve(self.y - Z @ w0.T, L), upper=True).T
-                    for R, V, w0, L in zip(self.R, self.V, self.w0, self._factors())
-                ]
+                self.found = []
+                for R, V, w0, L in zip(self.R, self.V, self.w0, self._factors()):
+                    x = V @ torch.cholesky_solve(self.y - Z @ w0.T, L)
+                    self.found.append(w0 + torch.linalg.solve_triangular(R.T, x, upper=True).T)
         return self.found
 
     def weights(self) -> np.ndarray:

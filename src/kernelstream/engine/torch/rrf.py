@@ -87,7 +87,7 @@ class Batches:
         return scores
 
     def _angles(self, given: torch.Tensor, inverse: float) -> torch.Tensor:
-        """Of rows (m, d), with frequencies ``inverse W``; rows far from 0 about their mean, see :class:`~.maps.Fourier`."""
+        """Of rows (m, d) and frequencies ``inverse W``; far rows about their mean, see :class:`~.maps.Fourier`."""
         c = far_middle(given, self.middle) if given.dtype == torch.float32 else None
         if c is None:
             return (given * inverse) @ self.W

@@ -1,0 +1,70 @@
+"""Frequencies of a stream whose bandwidth is still being estimated: drawn once, the same to the last bit."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from kernelstream import DoublyStochasticRegressor, FeatureClassifier
+from kernelstream.engine import threads
+from kernelstream.features import RandomFourier, sampling
+from kernelstream.kernels import Cauchy, Gaussian, Laplacian
+from kernelstream.random import generator
+
+LAWS = {
+    Gaussian: lambda rng, gamma: rng.normal(scale=np.sqrt(2 * gamma), size=40),
+    Laplacian: lambda rng, gamma: gamma * rng.standard_cauchy(40),
+    Cauchy: lambda rng, gamma: rng.laplace(scale=gamma, size=40),
+}
+
+
+@pytest.mark.parametrize("many", [1, 1 << 22], ids=["threads", "one thread"])
+@pytest.mark.parametrize("kind", LAWS)
+def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
+    """Row i is drawn from stream i by the law of the kernel, kept or not, in one thread or in several."""
+    monkeypatch.setattr(sampling, "MANY", many)
+    before = threads.get_num_threads()
+    threads.set_num_threads(3)
+    draws = sampling.Draws()
+    try:
+        for gamma in (0.3, 1.7):
+            want = np.stack([LAWS[kind](generator(5, i), gamma) for i in range(6)])
+            for dtype in (np.float64, np.float32):
+                for kept in (None, draws):
+                    got = sampling.frequencies(kind(gamma), 5, 6, 40, "iid", dtype, kept)
+                    assert got.dtype == dtype
+                    np.testing.assert_array_equal(got, want.astype(dtype))
+    finally:
+        threads.set_num_threads(before)
+
+
+def test_drawn_once_for_all_bandwidths(monkeypatch):
+    drawn, draw = [0], sampling._standard
+
+    def counted(*args):
+        drawn[0] += 1
+        return draw(*args)
+
+    monkeypatch.setattr(sampling, "_standard", counted)
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    est = FeatureClassifier(RandomFourier(n_components=20), random_state=0)
+    est.partial_fit(X[:70], X[:70, 0] > 0)
+    assert drawn[0] == 1
+    est.partial_fit(X[70:], X[70:, 0] > 0)
+    assert drawn[0] == 1
+    assert "_draws" not in est.__dict__  # and not kept any longer than they are needed
+
+
+def test_automatic_choices_take_one_blas_thread(monkeypatch):
+    """Trials are made of small products."""
+    seen = []
+    trial = DoublyStochasticRegressor._trial
+
+    def looked_at(*args):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return trial(*args)
+
+    monkeypatch.setattr(DoublyStochasticRegressor, "_trial", looked_at)
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with threads._controller().limit(limits=2, user_api="blas"):
+        DoublyStochasticRegressor(batch_size=16, block_size=8, passes=1, random_state=0).fit(X, X[:, 0])
+    assert set(seen) == {1}
