@@ -273,9 +273,7 @@ def calibration(
     return made
 
 
-def members(
-    est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None
-) -> Figure:
+def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw who was trusted when: the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
 
     Parameters
