@@ -141,7 +141,7 @@ def test_saved_pickled_and_sparse():
 
 
 def test_units_change_nothing():
-    """Columns and targets in other units give forecasts as good: small constants of members show in the fourth digit."""
+    """Other units give forecasts as good: small constants of members show in the fourth digit."""
     other = X * 2.0 ** np.array([40, -40, 3, 0])
     a = KernelRegressor(random_state=0).learn(X, TARGET)
     b = KernelRegressor(random_state=0).learn(other, TARGET * 2.0**40)
