@@ -43,12 +43,13 @@ def parse(
     store: Store,
     cells: Cells,
     start: int,
+    end: int,
     since: dict[str, int],
     most: int | None,
     strict: bool,
     journal: Journal | None,
 ) -> Parsed:
-    """Rows from ``start`` on, up to the first for which a table has no room.
+    """Rows from ``start`` to ``end``, or up to the first for which a table has no room.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def parse(
     journal : Journal, or None
         Where new names are noted; None where the store is a copy of which anything may be changed.
     """
-    n, stop = cells.n - start, cells.n
+    n, stop = end - start, end
     learn = most is not None
     found = Parsed(
         np.full((n, store.moments.shape[1]), np.nan),
@@ -105,7 +106,7 @@ def parse(
     if journal is not None and learn and (found.retired or found.full is not None):
         raise NeedsCopy
     _count(store, [cell for cell in wrong if cell[0] < stop], start, strict, learn, journal)
-    if stop < cells.n:
+    if stop < end:
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
         found.cycles = [(first, rest[:m]) for first, rest in found.cycles]

@@ -344,10 +344,12 @@ class Columns(TransformerMixin, BaseEstimator):
         since = self._grow(store, cells, targets, journal)
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
-        start = 0
+        start, window = 0, cells.n
         while start < cells.n:
-            found = parse(store, cells, start, since, self._limits(), self.strict, journal)
+            end = min(cells.n, start + window)
+            found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal)
             stop = start + len(found.codes)
+            window = max(64, 2 * len(found.codes))  # where tables are full all the time, looking far ahead is in vain
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
@@ -359,9 +361,6 @@ class Columns(TransformerMixin, BaseEstimator):
                 store.forget(found.full)
             start = stop
         return X
-
-    def _limits(self) -> int:
-        return int(self.max_categories)
 
     def _run(
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
@@ -464,7 +463,7 @@ class Columns(TransformerMixin, BaseEstimator):
             return X
         journal = Journal(store)
         try:
-            found = parse(store, cells, 0, {}, None, self.strict, journal)
+            found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()
