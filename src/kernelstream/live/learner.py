@@ -57,7 +57,7 @@ _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
 logger = logging.getLogger("kernelstream.live")
 
 
-class StoreError(RuntimeError):
+class StoreError(OSError):
     """The folder of a learner cannot be used."""
 
 
