@@ -4,7 +4,8 @@
     python benchmarks/trust.py --picture FILE  # the picture of docs/trust.md, on a simulated stream
 
 Calibration: hinge and logistic losses on Fourier features, in the order of the file; log-loss over all rows and
-expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes) after 5,000 rows.
+expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes) after
+5,000 rows.
 Intervals: 90 % around online ridge regression; the least and the largest coverage of a window of 5,000 rows, and the
 largest mean half-width over the best constant half-width of its window.
 """

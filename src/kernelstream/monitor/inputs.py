@@ -26,10 +26,10 @@ class KernelTwoSample(Detector):
     is the kernel two-sample statistic of random features measured in their covariance S (Hotelling's [1]_): under no
     change :math:`T^2 (n + m - k - 1) / (k (n + m - 2))` has an F distribution with k and n + m - k - 1 degrees of
     freedom once the means are normal, whatever the rows are. Columns are in units of their deviation in the first 256
-    rows and the kernel is as wide as the median distance there. The last ``window`` rows are compared with all others since the
-    last change at the end of every block of 32; the statistic may go wrong once in 10^9 rows by that law, which leaves
-    room for tails that are not quite normal. The rows must be independent for that: where they come in runs, as in a
-    sorted file, each run is a change. Rows with more columns than before begin all anew.
+    rows and the kernel is as wide as the median distance there. The last ``window`` rows are compared with all others
+    since the last change at the end of every block of 32; the statistic may go wrong once in 10^9 rows by that law,
+    which leaves room for tails that are not quite normal. The rows must be independent for that: where they come in
+    runs, as in a sorted file, each run is a change. Rows with more columns than before begin all anew.
 
     Parameters
     ----------

@@ -80,6 +80,9 @@ class Explained(Wrapper):
     [4, 1]
     """
 
+    _rows: int  # learned so far
+    _reasons: dict[str, Any]
+
     def __init__(self, model: Any):
         self.model = model
 
@@ -194,7 +197,7 @@ class Explained(Wrapper):
     def _begin(self, model: Any) -> None:
         d = model.n_features_in_
         self._rows = 0
-        self._reasons: dict[str, Any] = {name: np.zeros(d) for name in ("relevance", "mean", "variance", "seen")}
+        self._reasons = {name: np.zeros(d) for name in ("relevance", "mean", "variance", "seen")}
         self._reasons |= {"kept": np.zeros((0, d)), "looks": 0}
 
     def _own(self) -> State:
