@@ -216,3 +216,19 @@ def test_marks_in_pictures(tmp_path):
     at = [line.get_xdata()[0] for line in drawn.axes[0].lines if line.get_linestyle() == ":"]
     assert at == [mark.row for mark in result.marks]
     assert isinstance(result.marks[0], Mark)
+
+
+def test_the_command_line_shows_the_changes(tmp_path, capsys):
+    import json
+
+    from kernelstream.cli import main
+
+    [(X, y)] = drift.generate(8000, block=8000, random_state=0, n_concepts=2)
+    path = tmp_path / "stream.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,y", comments="", fmt="%.5f")
+    call = ["evaluate", str(path), "--target", "y", "--task", "binary", "-a", "fogd", "--monitor", "-q"]
+    main([*call, "--json"])
+    [mark] = json.loads(capsys.readouterr().out)["changes"]
+    assert 4000 < mark["row"] <= 4500
+    main(call)
+    assert f"loss at row {mark['row']:,}" in capsys.readouterr().out

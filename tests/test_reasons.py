@@ -118,6 +118,20 @@ def test_reasons_any_split_and_saved():
     assert all(np.array_equal(state[name], value) for name, value in whole.state_.items())
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+@pytest.mark.parametrize("last", [350, 900])
+def test_classes_that_come_later_are_scored_as_without_reasons(loss, last):
+    X = stream(800, 3)
+    time = np.arange(800)
+    y = np.where(time < 300, "m", np.where((time < last) | (X[:, 0] < 0), "f", "z"))
+    y[300:] = np.where(X[300:, 1] > 0.5, "m", y[300:])
+    plain = FeatureClassifier(loss=loss, engine="python", random_state=0).learn(X, y)
+    model = Explained(FeatureClassifier(loss=loss, engine="python", random_state=0))
+    assert np.array_equal(model.learn(X, y), plain)
+    model.learn(X[:1], np.array(["new"]))  # and still more may come
+    assert "new" in model.classes_
+
+
 def test_a_long_call_that_fails_changes_nothing():
     X = stream(900, 3)
     bad = X.copy()

@@ -59,6 +59,10 @@ class Calibrated(Wrapper):
 
     loss = "logistic"  # what ``learn`` returns are log-odds, or logarithms of probabilities
 
+    calibrator_: Calibrator | None
+    tracker_: IntervalTracker
+    _known: np.ndarray  # classes of the calibrator
+
     def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
         self.model = model
         self.coverage = coverage
@@ -206,7 +210,7 @@ class Calibrated(Wrapper):
 
     # ---------------------------------------------------------------- the state
     def _begin(self, model: Any) -> None:
-        self.calibrator_: Calibrator | None = None
+        self.calibrator_ = None
         self.tracker_ = IntervalTracker(self.coverage, self.engine)
         self._known = np.empty(0)
 

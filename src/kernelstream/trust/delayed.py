@@ -53,6 +53,8 @@ class Delayed(Wrapper):
     (True, [7001])
     """
 
+    _wait: dict[str, Any]  # ids, forecasts, …, and the rows packed
+
     def __init__(self, model: Any, most: int = 10_000, oldest: int | None = None):
         self.model = model
         self.most = most
@@ -192,7 +194,7 @@ class Delayed(Wrapper):
 
     # ---------------------------------------------------------------- the state
     def _begin(self, model: Any) -> None:
-        self._wait: dict[str, Any] = {
+        self._wait = {
             "ids": np.empty(0, np.int64),
             "forecast": np.empty(0),
             "made": np.empty(0, np.int64),

@@ -80,6 +80,9 @@ class Explained(Wrapper):
     [4, 1]
     """
 
+    _rows: int  # learned so far
+    _reasons: dict[str, Any]
+
     def __init__(self, model: Any):
         self.model = model
 
@@ -91,8 +94,6 @@ class Explained(Wrapper):
         y = np.asarray(y)
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), y.shape[:1])
         model, fresh = self._inside()
-        if fresh and classes is None and hasattr(model, "decision_function"):
-            classes = np.unique(y)
         options = {} if classes is None else {"classes": classes}
         if weight is None and not fresh and len(y) <= CHUNK - self._rows % CHUNK:
             pieces = [slice(0, len(y))]  # the usual small call
@@ -102,11 +103,12 @@ class Explained(Wrapper):
             pieces = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
         before = None if fresh or len(pieces) == 1 else (copy.deepcopy(model), self._rows, copy.deepcopy(self._reasons))
         try:
-            parts = []
+            parts: list[tuple[np.ndarray, np.ndarray]] = []
             for piece in pieces:
                 part = {} if weight is None else {"sample_weight": weight[piece]}
                 rows = X.iloc[piece] if hasattr(X, "iloc") else np.asarray(X)[piece]
-                parts.append(model.learn(rows, y[piece], **options, **part))
+                scores = model.learn(rows, y[piece], **options, **part)
+                parts.append((scores, getattr(model, "classes_", np.empty(0))))
                 self._settle(model, fresh and not parts[1:])
                 options = {}
                 self._follow(np.asarray(rows, np.float64))
@@ -116,7 +118,7 @@ class Explained(Wrapper):
             elif fresh:
                 self.__dict__.pop("model_", None)
             raise
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+        return _joined(parts)
 
     @property
     def relevance_(self) -> np.ndarray:
@@ -194,7 +196,7 @@ class Explained(Wrapper):
     def _begin(self, model: Any) -> None:
         d = model.n_features_in_
         self._rows = 0
-        self._reasons: dict[str, Any] = {name: np.zeros(d) for name in ("relevance", "mean", "variance", "seen")}
+        self._reasons = {name: np.zeros(d) for name in ("relevance", "mean", "variance", "seen")}
         self._reasons |= {"kept": np.zeros((0, d)), "looks": 0}
 
     def _own(self) -> State:
@@ -217,3 +219,24 @@ class Explained(Wrapper):
             "reason_looks": Count(),
             "reason_rows": Count(),
         }
+
+
+def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Scores of several calls in the form they have in one call, where all know the classes of the last."""
+    last, classes = parts[-1]
+    if all(len(known) == len(classes) for _, known in parts):
+        return np.concatenate([scores for scores, _ in parts]) if len(parts) > 1 else last
+    full = []
+    for scores, known in parts:
+        if scores.ndim == 1 and last.ndim == 1:
+            if len(known) == 1 and len(classes) == 2:  # a lone class is on the side of its sign until there is another
+                guessed, proved = known[0] not in (0, -1), classes[1] == known[0]
+                scores = scores if guessed == proved else -scores
+            full.append(scores)
+            continue
+        wide = np.full((len(scores), len(classes)), -np.inf)
+        if scores.ndim == 1:
+            scores = np.stack([-0.5 * scores, 0.5 * scores], axis=1) if len(known) == 2 else scores[:, None]
+        wide[:, np.searchsorted(classes, known)] = scores
+        full.append(wide)
+    return np.concatenate(full)

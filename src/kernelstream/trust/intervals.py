@@ -96,8 +96,8 @@ class IntervalTracker:
             raise ValueError(f"there are {len(forecast)} forecasts and {len(y)} targets")
         spread = _spreads(spread, len(y))
         errors = np.abs(y - forecast) / spread
-        counted = slice(None) if weight is None else np.asarray(weight) > 0
-        if weight is None or counted.all():
+        counted = np.ones(len(y), bool) if weight is None else np.asarray(weight) > 0
+        if counted.all():
             half = self._pass(errors)[:, self._at(self.coverage)]
         else:  # a row that is skipped has the interval of the next one that is not
             of_counted = np.append(self._pass(errors[counted])[:, self._at(self.coverage)], 0.0)
