@@ -51,6 +51,7 @@ class MixedRows:
 
     columns: Any
     _encoder: Columns | None = None
+    _hot: Any
 
     @property
     def columns_(self) -> Columns:

@@ -35,6 +35,8 @@ REPEATED = (CellsEstimator, FeatureEstimator, RRFEstimator)  # families that gai
 class StackFit:
     """Mixed into the one learner."""
 
+    _turns: Any
+
     @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int | str = "auto"
