@@ -310,3 +310,28 @@ def test_ragged_and_broken_lines():
     assert rows.rows == [{"a": 2}, {}] and y.tolist() == [1, 2.5] and lines.skipped == 3
     with pytest.raises(streams.BadRowError, match="line 2"):
         JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y", on_error="raise").read()
+
+
+def test_plain_and_odd_lines_are_read_alike():
+    """Plain lines are taken many at once, others one by one: rows, lines and positions are the same."""
+    rng = np.random.default_rng(0)
+    lines = ["a,b,y"]
+    for i in range(400):
+        odd = rng.random() < 0.1
+        kind = rng.integers(6) if odd else -1
+        plain = f"{rng.integers(9)}, w{rng.integers(5)} ,{i}"
+        lines.append(
+            {0: f'"q,{i}",x,{i}', 1: f"1,2,{i},4", 2: "", 3: "1,2,", 4: plain + "\r", 5: "1,2,word"}.get(kind, plain)
+        )
+    text = ("\n".join(lines) + "\n").encode()
+
+    class ByLine(CellsCSV):
+        def _plain_rows(self, n):
+            return []
+
+    for block in (7, 64, 1000):
+        quick, slow = (kind(io.BytesIO(text), "y", block) for kind in (CellsCSV, ByLine))
+        for a, b in zip(quick, slow, strict=True):
+            assert a[0].columns == b[0].columns and a[1].tolist() == b[1].tolist()
+            assert quick.lines == slow.lines and quick.position == slow.position
+        assert quick.skipped == slow.skipped > 0 and quick.ragged == slow.ragged > 0

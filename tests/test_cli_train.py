@@ -322,8 +322,8 @@ def test_bad_rows(tmp_path, capsys):
     )
     assert run("predict", tmp_path / "m.ks", tmp_path / "bad.svm", "--on-error", "skip") == 0
     got = capsys.readouterr()
-    assert len(got.out.split()) == 2
-    assert "2 bad rows left out" in got.err
+    assert got.out == "1\n\n-1\n\n"  # a line for every row, empty for those that cannot be read
+    assert "2 bad rows have no prediction" in got.err
 
 
 # ---------------------------------------------------------------------- options from the registry

@@ -48,7 +48,8 @@ class LabelScores:
         right, rows, columns = np.trace(N) / self.n, N.sum(axis=1), N.sum(axis=0)
         chance = float(rows @ columns) / self.n**2
         f1 = 2 * np.diag(N) / np.maximum(rows + columns, 1)
-        out = {"mistake_rate": float(1 - right), "accuracy": float(right)}
+        wrong = int(N.sum() - np.trace(N)) / self.n
+        out = {"mistake_rate": wrong, "accuracy": 1 - wrong}
         if self.truth:
             out["log_loss"] = self.log / self.n
             out |= {"auc": self._auc(labels)} if len(labels) == 2 else {}

@@ -82,6 +82,9 @@ class CellsCSV(CSV):
             self.labels = not self._first_target_is_number()
         rows: list[list[str]] = []
         self.lines = []
+        while not self.eager and len(rows) < n and (plain := self._plain_rows(n - len(rows))):
+            self.lines += range(self.text.line - len(plain) + 1, self.text.line + 1)
+            rows += plain
         reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
         while len(rows) < n and not (self.eager and rows and not self.text.has_line):
             line = self.text.line + 1
@@ -111,6 +114,32 @@ class CellsCSV(CSV):
             return cells, None
         texts = [text.strip() for text in columns[target]]
         return cells, np.array(texts, dtype=str) if self.labels else np.array(list(map(float, texts)))
+
+    def _plain_rows(self, n: int) -> list[list[str]]:
+        """Up to n rows of the buffer, if there is nothing odd about any of them; none otherwise.
+
+        What is left to the loop over lines: quotes, carriage returns, rows of another length, targets of no use.
+        """
+        text, target = self.text, self.columns.target
+        if not text.fill():
+            return []
+        *lines, _ = text.buffer[text.start : text.buffer.rfind(b"\n") + 1].split(b"\n", n)
+        piece = b"\n".join(lines)
+        if b'"' in piece or b"\r" in piece:
+            return []
+        rows = list(
+            csv.reader(piece.decode("utf-8", "replace").split("\n"), delimiter=self.delimiter, skipinitialspace=True)
+        )
+        if set(map(len, rows)) != {len(self.columns.names)}:
+            return []
+        if target is not None:
+            fields = {row[target] for row in rows}
+            if self.labels and any(map(is_missing, fields)):
+                return []
+            if not self.labels and not all(is_number(f.strip()) and number(f) is not None for f in fields):
+                return []
+        text.use(len(piece) + 1, len(lines))
+        return rows
 
     def _has_target(self, field: str, line: int) -> bool:
         """Whether a row has a target that can be used; it is a bad row otherwise."""
