@@ -33,13 +33,10 @@ exclude_patterns = ["_build", "gallery/*.py", "gallery/*.ipynb", "api/backrefere
 root_doc = "index"
 nitpicky = True
 
+
 # -------------------------------------------------------------------- pages
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = [
-    "toc.empty_glob",  # a page of the guide that this version does not have
-    "config.cache",  # the gallery's order is a function
-]
 
 # -------------------------------------------------------------------- the reference
 autosummary_generate = True
@@ -49,6 +46,7 @@ autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False  # autodoc lists them
 numpydoc_class_members_toctree = False
 
+nitpick_ignore = [("py:obj", "finish")]  # a field of a dataclass: its class describes it
 # Names of other projects: their inventories would have to be fetched.
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|scipy|sklearn|river|dask|torch|matplotlib|onnx|pandas|pyarrow)\..*"),
@@ -105,6 +103,15 @@ def _outside(app, docname, source):
     source[0] = re.sub(r"(?P<text>!?\[[^\]]*\])\(\.\./(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)", moved, source[0])
 
 
+def _pages(app, docname, source):
+    """Pages of the guide that end in a star are listed where they exist."""
+    if docname == "guide":
+        there = {path.stem for path in Path(app.srcdir).glob("*.md")}
+        source[0] = re.sub(
+            r"^(\w+)\*\n", lambda line: f"{line[1]}\n" if line[1] in there else "", source[0], flags=re.M
+        )
+
+
 def _skipped(app, what, name, obj, skip, options):
     """What scikit-learn gives every estimator is described there."""
     if name.startswith("set_") and name.endswith("_request"):
@@ -115,4 +122,5 @@ def _skipped(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("source-read", _outside)
+    app.connect("source-read", _pages)
     app.connect("autodoc-skip-member", _skipped)

@@ -29,6 +29,7 @@ NEEDED = {  # packages that a page is about
     "from_river.md": ["river"],
     "learned_kernels.md": ["matplotlib"],
     "multiple_kernels.md": ["matplotlib"],
+    "start.md": ["river"],
 }
 
 
@@ -64,6 +65,7 @@ FILES = {
     "big_csv.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
     "resume.md": [(rows, "big.svm")],
+    "start.md": [(flats, "flats.csv", False), (flats, "new.csv", False)],
 }  # fmt: skip
 
 

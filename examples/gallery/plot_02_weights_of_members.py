@@ -21,8 +21,8 @@ scores = model.learn(X, y)
 wrong = (scores.ravel() > 0) != y
 
 # %%
-# The weights multiply log-odds, so they need not sum to one. Members share what they know: after the jump those with a
-# short memory gain.
+# The weights multiply log-odds, so they may be negative and need not sum to one. The cells with a long memory lose
+# most of theirs within a few hundred rows of the jump.
 
 rows, weights = model.weights_history_
 names = [member["name"] for member in model.members_]

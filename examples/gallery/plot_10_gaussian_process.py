@@ -18,7 +18,7 @@ X = np.concatenate([rng.uniform(-4, -0.5, 250), rng.uniform(1.5, 4, 150)])[:, No
 y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=400)
 asked = np.linspace(-5.5, 5.5, 200)[:, None]
 
-ours = DoublyStochasticGP(gamma=1.0, noise=0.09, random_state=0).fit(X, y)
+ours = DoublyStochasticGP(gamma=1.0, noise=0.09, variance_features=128, random_state=0).fit(X, y)
 exact = GaussianProcessRegressor(RBF(np.sqrt(0.5)), alpha=0.09, optimizer=None).fit(X, y)
 
 # %%

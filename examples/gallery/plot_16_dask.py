@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (8000, 2))
 y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=8000)
 
-alone = OnlineRidge(random_state=0).fit(X, y)
+alone = OnlineRidge(random_state=0).fit(X, y, shuffle=False)
 with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
     rows, targets = da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000)
     together = distributed.fit(OnlineRidge(random_state=0), rows, targets, client=client)

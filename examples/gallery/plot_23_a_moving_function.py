@@ -21,7 +21,7 @@ rows = np.arange(100, n + 1, 100)
 for name, model in {
     "ridge, all rows alike": OnlineRidge(lam=0.1, random_state=0),
     "ridge, forgetting 0.99": OnlineRidge(lam=0.1, forgetting=0.99, random_state=0),
-    "window": WindowRegressor(),
+    "the last 150 rows": WindowRegressor(rows=150),
     "the one learner": KernelRegressor(size="small", random_state=0),
 }.items():
     error = (y - model.learn(X, y).ravel()) ** 2
