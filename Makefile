@@ -1,4 +1,4 @@
-# make demo | test | lint | build | purecheck | reproduce | clean, on a fresh clone with Python, pip and make.
+# make demo | test | lint | build | docs | purecheck | reproduce | clean, on a fresh clone with Python, pip and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,6 +11,7 @@ MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f
 DEPS := $(VENV)/.deps
 RUN := $(VENV)/.run-$(MODULES)
 NATIVE := $(VENV)/.native-$(MODULES)
+DOCS := $(VENV)/.docs
 
 # With a compiler at hand, an extension that does not compile is an error, not a quiet fall back to pure Python.
 COMPILER := $(shell command -v c++ || command -v g++ || command -v clang++)
@@ -24,7 +25,7 @@ LOCK := $(if $(shell command -v flock),flock $(VENV)/.lock)
 # Tests run in this many processes, each with one BLAS thread.
 JOBS ?= 2
 
-.PHONY: demo test lint build purecheck reproduce clean
+.PHONY: demo test lint build docs purecheck reproduce clean
 
 demo: $(RUN)
 	$(BIN)/kernelstream demo
@@ -44,6 +45,11 @@ lint: $(DEPS)
 build: $(DEPS)
 	@$(MAKE) --no-print-directory $(NATIVE)
 
+# The site, in docs/_build/html; the gallery is run, a warning is an error, nothing is fetched.
+docs: build $(DOCS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W -n --keep-going -q $(DOCS_ARGS) docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 purecheck:
 	PYTHON="$(PYTHON)" bash tools/pure_python_check.sh
 
@@ -52,7 +58,8 @@ reproduce: build
 	$(BIN)/kernelstream reproduce --all $(REPRODUCE_ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-pure build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pure build dist docs/_build docs/api/generated docs/api/backreferences docs/gallery \
+	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +76,11 @@ $(DEPS): pyproject.toml | $(BIN)/python
 	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
 	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
 	@rm -f $(VENV)/.native-* $(VENV)/.run-* && touch $@ $(NATIVE) $(RUN)
+
+$(DOCS): pyproject.toml | $(DEPS)
+	@echo "installing what the site is built with"
+	@$(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[docs]'
+	@touch $@
 
 $(NATIVE): $(SOURCES)
 	@echo "building kernelstream"

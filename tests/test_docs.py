@@ -30,6 +30,7 @@ NEEDED = {  # packages that a page is about
     "from_river.md": ["river"],
     "learned_kernels.md": ["matplotlib"],
     "multiple_kernels.md": ["matplotlib"],
+    "start.md": ["river"],
 }
 
 
@@ -67,6 +68,7 @@ FILES = {
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
     "live.md": [(flats, "flats.csv", False)],
     "resume.md": [(rows, "big.svm")],
+    "start.md": [(flats, "flats.csv", False), (flats, "new.csv", False)],
 }  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def save(est: Any, target: Source, notes: dict[str, Any] | None = None) -> None:
         A path is replaced in one step: whatever happens, and however many write it at once, it holds one complete file.
         An existing file keeps its permissions, a symbolic link stays one, pipes and devices are written to.
     notes : dict, optional
-        Anything else worth keeping (numbers, strings, lists, dicts, arrays); :func:`read` gives it back.
+        Anything else worth keeping (numbers, strings, lists, dicts, arrays);
+        :func:`~kernelstream.model_io.read` gives it back.
 
     Examples
     --------

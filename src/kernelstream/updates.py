@@ -75,7 +75,7 @@ def flag(name: str, value: Any) -> None:
 
 
 class Update(BaseEstimator):
-    """Base of all updates: immutable parameters, one method :meth:`step`."""
+    """Base of all updates: immutable parameters, one method ``step``."""
 
     name: ClassVar[str] = ""
     n_memory: ClassVar[int] = 0  # rows of `memory`
@@ -420,7 +420,7 @@ class AdaGrad(Update):
     r"""AdaGrad, a step size per weight: ``G_i <- mu G_i + (g z_i)^2``, ``w_i -= eta g z_i / sqrt(G_i)`` (Duchi, Hazan,
     Singer 2011).
 
-    Diagonal: :meth:`step` gives ``(eta_t, g)`` and the pass moves every weight by itself.
+    Diagonal: ``step`` gives ``(eta_t, g)`` and the pass moves every weight by itself.
 
     Parameters
     ----------

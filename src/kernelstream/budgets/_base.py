@@ -150,7 +150,7 @@ class SupportSet:
 
 
 class Budget(BaseEstimator):
-    """Base of all strategies: immutable parameters and one method, :meth:`absorb`.
+    """Base of all strategies: immutable parameters and one method, ``absorb``.
 
     Attributes
     ----------

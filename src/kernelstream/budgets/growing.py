@@ -11,7 +11,7 @@ from ._base import Budget, register
 
 
 class Growing(Budget):
-    """Base: :meth:`admit` says with which coefficient a row joins; once a budget is full nothing changes any more."""
+    """Base: ``admit`` says with which coefficient a row joins; once a budget is full nothing changes any more."""
 
     grows = True
     warn_at: int | None = 20_000  # size of the support set at which a warning is given

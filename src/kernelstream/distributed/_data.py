@@ -178,7 +178,7 @@ class Data:
     ----------
     names : list of str
     pieces : list
-        For each partition a :class:`Piece`, or something delayed that becomes one on a worker.
+        For each partition a ``Piece``, or something delayed that becomes one on a worker.
     feature_names : list of str or None
     """
 

@@ -45,7 +45,7 @@ def fit(
     of ``est.fit``, up to rounding; the rows are held in the workers' memory.
 
     :class:`~kernelstream.FeatureClassifier` and :class:`~kernelstream.FeatureRegressor`: an approximation of one pass,
-    by iterative parameter mixing; see :mod:`kernelstream.distributed.mixing`.
+    by iterative parameter mixing; see ``kernelstream.distributed.mixing``.
 
     Parameters
     ----------

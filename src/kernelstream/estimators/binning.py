@@ -68,7 +68,7 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
     References
     ----------
     .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-    2016.
+       2016.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
     References
     ----------
     .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-    2016.
+       2016.
 
     Examples
     --------

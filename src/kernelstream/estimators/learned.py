@@ -170,7 +170,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         and "scale" are estimated on the first rows.
     spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
-        of the input to few dimensions (``LowRank(rank=8)``). Objects are in :mod:`kernelstream.features.spectra`.
+        of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="hinge"
         As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
         ``predict_proba``.

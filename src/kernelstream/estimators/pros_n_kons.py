@@ -241,7 +241,7 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
     state_ : dict
     n_restarts_ : int
         How often the dictionary has changed.
-    dictionary_ : (n_restarts_, d) array
+    dictionary_ : (n_points, d) array
 
     References
     ----------
@@ -303,7 +303,7 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     state_ : dict
     classes_ : array
     n_restarts_ : int
-    dictionary_ : (n_restarts_, d) array
+    dictionary_ : (n_points, d) array
 
     Examples
     --------

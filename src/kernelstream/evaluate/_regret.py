@@ -100,7 +100,7 @@ def effective_dimension(X: Any, kernel: Any, lam: float = 1.0) -> float:
 
 
 def regret_bound(X: Any, kernel: Any, lam: float = 1.0, bound: float = 1.0) -> np.ndarray:
-    """``B² log det(I + K/lam)`` after every row, (n,): the most that Kernel-AWV can regret with targets |y| <= B.
+    """``B² log det(I + K/lam)`` after every row, (n,): the most that Kernel-AWV can regret with ``|y| <= B``.
 
     Parameters
     ----------

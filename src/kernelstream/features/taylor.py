@@ -114,7 +114,7 @@ class TaylorFeatures(KernelMap):
     kernel : str or kernel object, default "gaussian"
         Gaussian; or polynomial, dot_product, linear, whose finite expansions are exact from their own degree on.
     degree : int or "auto", default 2
-        M. "auto" follows theorem 4.1 of [1]_ for the rows at hand (:func:`taylor_degree`, with lambda 1), as far as
+        M. "auto" follows theorem 4.1 of [1]_ for the rows at hand (``taylor_degree``, with lambda 1), as far as
         ``max_features`` allows; an :class:`~kernelstream.OnlineRidge` lets it grow with the stream.
     gamma : float, "scale", "median" or None, default None
         Bandwidth of a kernel given by name; None means "median". With a kernel object it must be None.

@@ -41,7 +41,7 @@ class Squared(Loss):
 
 @register
 class Absolute(Loss):
-    """|f - y|; derivative 0 where f = y."""
+    """``|f - y|``; derivative 0 where f = y."""
 
     name = "absolute"
     piecewise_linear = True
@@ -58,7 +58,7 @@ class Absolute(Loss):
 
 @register
 class EpsilonInsensitive(Loss):
-    """max(0, |f - y| - epsilon); derivative 0 where \\|f - y\\| <= epsilon.
+    """``max(0, |f - y| - epsilon)``; derivative 0 where ``|f - y| <= epsilon``.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class EpsilonInsensitive(Loss):
 
 @register
 class Huber(Loss):
-    """(f - y)²/2 up to delta, then straight: delta (|f - y| - delta/2).
+    """(f - y)²/2 up to delta, then straight: ``delta (|f - y| - delta/2)``.
 
     Parameters
     ----------

@@ -1,0 +1,28 @@
+"""
+Many kernels that vote
+======================
+
+Nobody knows the right width beforehand, and it may change: ``MultiKernelClassifier`` runs a learner per width and
+weighs their votes by what they earn. With ``share`` a kernel that was bad for long can be back soon.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from kernelstream import MultiKernelClassifier, plots
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, (8000, 2))
+wide = X[:, 0] + X[:, 1] > 0
+narrow = np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1]) > 0
+y = np.where(np.arange(8000) < 4000, wide, narrow).astype(int)
+
+model = MultiKernelClassifier(share=1e-3, random_state=0)
+wrong = (model.learn(X, y).ravel() > 0) != y
+print(f"mistakes: {wrong[:4000].mean():.1%}, then {wrong[4000:].mean():.1%}")
+
+# %%
+fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+plots.kernel_weights(model, ax=ax)
+ax.axvline(4000, color="black", ls=":")
+plt.show()

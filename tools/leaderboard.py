@@ -1,0 +1,77 @@
+"""Write docs/leaderboard.md from the runs in results/: peers, machine, versions, date, and the command for each.
+
+python tools/leaderboard.py            # after an experiment of EXPERIMENTS was run
+python tools/leaderboard.py --check    # exit code 1 when the page is stale
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from kernelstream import reproduce
+from kernelstream.reproduce._arena_table import arena_tables
+from kernelstream.reproduce.report import markdown_table
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "leaderboard.md"
+EXPERIMENTS = ("streams-arena", "peers-online", "peers-row", "peers-batch")
+TOP = """# Leaderboard
+
+The tools people use today, on the same rows, in the same run. A figure that does not favour this library stays: no method
+is the best one everywhere. Every table says which machine and which versions it is of, and the command that makes it
+again; what has been run is kept, so a command that was stopped goes on. This page is written by `tools/leaderboard.py`.
+"""
+
+
+def environments(path: Path) -> list[str]:
+    """Machines and versions of an experiment's runs, the most frequent ones first."""
+    counts: dict[str, int] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        found = json.loads(line).get("environment")
+        if found:
+            text = json.dumps(found, sort_keys=True)
+            counts[text] = counts.get(text, 0) + 1
+    shown = []
+    for text in sorted(counts, key=lambda text: (-counts[text], text))[:2]:
+        found = json.loads(text)
+        versions = ", ".join(f"{name} {version}" for name, version in found.get("versions", {}).items())
+        processor = found.get("processor") or found.get("machine")
+        shown.append(f"{processor}, {found.get('cores')} cores, Python {found.get('python')}; {versions}")
+    return shown
+
+
+def date(path: Path) -> str:
+    """Day of the last commit of the runs."""
+    made = subprocess.run(
+        ["git", "log", "-1", "--format=%cs", "--", str(path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return made.stdout.strip() or "not yet committed"
+
+
+def page() -> str:
+    lines = [TOP]
+    for name in EXPERIMENTS:
+        path = ROOT / "results" / f"{name}.jsonl"
+        if not path.exists():
+            continue
+        experiment = reproduce.load(name)
+        cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
+        lines += [f"## {experiment.title}", "", f"Of {date(path)}.", ""]
+        if experiment.kind == "arena":
+            rest = arena_tables(experiment, cells)[2:]
+        else:
+            rest = [" ".join(experiment.text.split()), "", *markdown_table(experiment, cells)[2:]]
+        lines += rest
+        lines += [f"*Machine:* {text}." for text in environments(path)]
+        lines += ["", "<!-- not run: hours -->", "```sh", f"kernelstream reproduce {name}", "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    new = page()
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if PAGE.read_text() == new else "docs/leaderboard.md is stale: run python tools/leaderboard.py")
+    PAGE.write_text(new)
