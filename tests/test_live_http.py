@@ -92,6 +92,24 @@ def test_predict(client, served):
     assert client.post("/models/flats/predict", {"rows": []}) == (200, {"predictions": [], "version": 1})
 
 
+def test_intervals_are_pairs():
+    """A model that tells low and high of all rows: the answer has a pair for each row."""
+    from types import SimpleNamespace
+
+    from kernelstream.live.app import Predict, _predicted
+
+    class Sure:
+        def predict(self, X):
+            return np.zeros(len(X))
+
+        def predict_interval(self, X):
+            return np.full(len(X), -1.0), np.full(len(X), 2.0)
+
+    learner = SimpleNamespace(view=SimpleNamespace(model=Sure(), columns=None, version=1))
+    answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
+    assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
+
+
 def test_learn(fresh):
     """One row, many, arrays, objects, ids: the model is the one that learned the same calls."""
     server, client = fresh({"flats": logistic()}, COLUMNS)

@@ -497,9 +497,11 @@ def _predicted(learner: DurableLearner, asked: Predict) -> dict[str, Any]:
         answer: dict[str, Any] = {"predictions": view.model.predict(X)}
     except NotFittedError:
         raise Problem(409, "the model has not learned a row yet") from None
-    for name, method in (("probabilities", "predict_proba"), ("intervals", "predict_interval")):
-        if hasattr(view.model, method):
-            answer[name] = np.asarray(getattr(view.model, method)(X))
+    if hasattr(view.model, "predict_proba"):
+        answer["probabilities"] = np.asarray(view.model.predict_proba(X))
+    if hasattr(view.model, "predict_interval"):
+        bounds = view.model.predict_interval(X)  # low (n,), high (n,)
+        answer["intervals"] = np.column_stack(bounds)
     if asked.ids is not None:
         learner.remember(asked.ids, X)
     return answer | {"version": view.version}
