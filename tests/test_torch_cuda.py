@@ -65,7 +65,12 @@ def test_equals_the_row_by_row_loop(loss, update):
     got.learn(X[:20], y[:20], sample_weight=weight[:20])
     rest = got.learn(X[20:], y[20:], sample_weight=weight[20:])
     np.testing.assert_allclose(rest, expected[20:], rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(got.state_["w"], want.state_["w"] * want.state_["scale"][:, None], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        got.state_["w"] * got.state_["scale"][:, None],
+        want.state_["w"] * want.state_["scale"][:, None],
+        rtol=1e-8,
+        atol=1e-9,
+    )
     np.testing.assert_allclose(got.state_["memory"], want.state_["memory"], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(got.decision_function(X) if hasattr(got, "classes_") else got.predict(X),
                                want.decision_function(X) if hasattr(want, "classes_") else want.predict(X),
