@@ -20,9 +20,10 @@ PAGE = ROOT / "docs" / "leaderboard.md"
 EXPERIMENTS = ("streams-arena", "peers-online", "peers-row", "peers-batch")
 TOP = """# Leaderboard
 
-The tools people use today, on the same rows, in the same run. A figure that does not favour this library stays: no method
-is the best one everywhere. Every table says which machine and which versions it is of, and the command that makes it
-again; what has been run is kept, so a command that was stopped goes on. This page is written by `tools/leaderboard.py`.
+The tools people use today, on the same rows, in the same run. A figure that does not favour this library stays:
+no method is the best one everywhere. Every table says which machine and which versions it is of, and the
+command that makes it again; what has been run is kept, so a command that was stopped goes on.
+`tools/leaderboard.py` writes this page.
 """
 
 

@@ -1,0 +1,89 @@
+"""What is released: the source archive, the version, the site's reference and gallery, the workflow."""
+
+import ast
+import importlib
+import re
+import runpy
+import tomllib
+
+import pytest
+from pages import ROOT
+
+import kernelstream
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+MODULES = (
+    "budgets", "datasets", "distributed", "evaluate", "features", "kernels", "losses", "plots", "solvers", "streams",
+    "testing", "zoo",
+)  # fmt: skip
+
+
+def reference():
+    """Names of the API reference: ``{module: names}``."""
+    found = {}
+    for page in (ROOT / "docs" / "api").glob("*.rst"):
+        module = None
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if match := re.match(r"\.\. (?:current)?module:: (\S+)$", line):
+                module = match[1]
+            elif module and re.match(r"   \w+$", line):
+                found.setdefault(module, set()).add(line.strip())
+    return found
+
+
+def test_the_source_archive_is_small_and_whole(tmp_path, monkeypatch):
+    build = pytest.importorskip("scikit_build_core.build")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("KERNELSTREAM_REQUIRE_NATIVE", raising=False)
+    name = build.build_sdist(str(tmp_path))
+    assert name == f"kernelstream-{kernelstream.__version__}.tar.gz"
+    check = runpy.run_path(str(ROOT / "tools" / "sdist_check.py"))
+    assert check["problems"](tmp_path / name) == []
+    check["problems"].__globals__["MOST"] = 1000
+    assert len(check["problems"](tmp_path / name)) == 1
+
+
+def test_the_version_has_one_source():
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert "version" not in PROJECT["project"]
+    assert kernelstream.__version__ not in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_every_extra_that_the_site_needs_exists():
+    extras = PROJECT["project"]["optional-dependencies"]
+    everything = " ".join(part for parts in extras.values() for part in parts)
+    for wanted in re.findall(r"kernelstream\[([\w,]+)\]", everything):
+        assert set(wanted.split(",")) <= set(extras)
+
+
+def test_the_reference_has_every_public_name():
+    found = reference()
+    assert set(kernelstream._NAMES) <= found["kernelstream"]
+    for name in MODULES:
+        module = importlib.import_module(f"kernelstream.{name}")
+        public = {part for part in module.__all__ if not part.isupper() or callable(getattr(module, part))}
+        missing = public - found[f"kernelstream.{name}"]
+        assert not missing, f"docs/api lacks {', '.join(sorted(missing))} of kernelstream.{name}"
+
+
+def test_the_reference_has_no_name_that_is_gone():
+    for name, parts in reference().items():
+        if name == "kernelstream.river":
+            pytest.importorskip("river")
+        module = importlib.import_module(name)
+        for part in parts:
+            assert hasattr(module, part), f"docs/api: {name} has no {part}"
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_has_a_title_and_a_picture(script):
+    text = script.read_text(encoding="utf-8")
+    title, line, *rest = (ast.get_docstring(ast.parse(text)) or "").splitlines()
+    assert line == "=" * len(title)
+    assert "".join(rest).strip()
+    assert "plt.show()" in text
+
+
+def test_the_gallery_is_not_small():
+    assert len(GALLERY) >= 20
