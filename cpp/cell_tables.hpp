@@ -34,10 +34,10 @@ struct Model {
     double* use;       // (R): how much each grid has lowered the loss, to first order
 };
 
-inline double deviation(const double* target) { return target[0] > 1 ? std::sqrt(target[2] / target[0]) : 1.0; }
+KS_INLINE double deviation(const double* target) { return target[0] > 1 ? std::sqrt(target[2] / target[0]) : 1.0; }
 
 // Mean and deviation of the target, which one wild number does not move far.
-inline void follow(double* target, double y) {
+KS_INLINE void follow(double* target, double y) {
     if (target[0] >= known) {
         const double most = outside * deviation(target);
         if (most > 0 && std::abs(y - target[1]) > most) y = target[1] + std::copysign(most, y - target[1]);
@@ -49,7 +49,7 @@ inline void follow(double* target, double y) {
 }
 
 // Derivative of the loss by the scores: squared with limited residuals, logistic (y = -1, 1), or softmax (y a class).
-inline void gradient(const Rule& rule, std::size_t C, const double* f, double y, const double* target, double* g) {
+KS_INLINE void gradient(const Rule& rule, std::size_t C, const double* f, double y, const double* target, double* g) {
     if (rule.regression) {
         const double most = target[0] > settled ? reach * deviation(target) : INFINITY;
         g[0] = std::min(std::max(f[0] - y, -most), most);

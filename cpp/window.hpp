@@ -27,7 +27,7 @@ struct Model {
 constexpr double doubt = 0.3;  // weight that each of two labels has beforehand
 
 // Squared distances of x to the first m places, and h^2.
-inline double distances(const Model& M, std::size_t m, std::size_t k, const double* x, double* far, double* nearest) {
+KS_INLINE double distances(const Model& M, std::size_t m, std::size_t k, const double* x, double* far, double* nearest) {
     std::fill_n(far, m, 0.0);
     std::size_t j = 0;
     for (; j + 4 <= M.d; j += 4) {  // four columns at once: the sums are read and written less often
@@ -57,7 +57,7 @@ inline double distances(const Model& M, std::size_t m, std::size_t k, const doub
     return nearest[0] + 1e-12;
 }
 
-inline void forecast(const Rule& rule, const Model& M, std::size_t m, const double* x, std::vector<double>& work, double* out) {
+KS_INLINE void forecast(const Rule& rule, const Model& M, std::size_t m, const double* x, std::vector<double>& work, double* out) {
     const std::size_t C = M.C;
     if (!m) {
         std::fill_n(out, C, 0.0);

@@ -38,8 +38,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     ----------
     members : "auto" or list of classifiers of this library
     size : {"small", "medium", "large"}, default="medium"
-        Trades time and memory for accuracy, for "auto": four members (about 2 MB for two classes), eight (about 8 MB),
-        or eight large ones (about 15 MB). "small" is about three times as fast as "medium", and "large" half as fast.
+        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
+        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
         ``predict`` takes the first row it is given for the next row of the stream. After ``fit`` there is no next row.
