@@ -52,7 +52,8 @@ def test_the_version_has_one_source():
 
 def test_every_extra_that_the_site_needs_exists():
     extras = PROJECT["project"]["optional-dependencies"]
-    for wanted in re.findall(r"kernelstream\[([\w,]+)\]", " ".join(part for parts in extras.values() for part in parts)):
+    needs = [need for needs in extras.values() for need in needs]
+    for wanted in re.findall(r"kernelstream\[([\w,]+)\]", " ".join(needs)):
         assert set(wanted.split(",")) <= set(extras)
 
 
