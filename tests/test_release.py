@@ -82,7 +82,10 @@ def test_a_script_of_the_gallery_has_a_title_and_a_picture(script):
     title, line, *rest = (ast.get_docstring(ast.parse(text)) or "").splitlines()
     assert line == "=" * len(title)
     assert "".join(rest).strip()
-    assert "plt.show()" in text
+    last = text.split("\n# %%\n")[-1]  # a picture is kept at the end of a part: one that goes on in the next is empty
+    assert "plt.subplots(" in last
+    assert last.endswith("plt.show()\n")
+    assert text.count("plt.subplots(") == 1
 
 
 def test_the_gallery_is_not_small():
