@@ -103,15 +103,6 @@ def _outside(app, docname, source):
     source[0] = re.sub(r"(?P<text>!?\[[^\]]*\])\(\.\./(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)", moved, source[0])
 
 
-def _pages(app, docname, source):
-    """Pages of the guide that end in a star are listed where they exist."""
-    if docname == "guide":
-        there = {path.stem for path in Path(app.srcdir).glob("*.md")}
-        source[0] = re.sub(
-            r"^(\w+)\*\n", lambda line: f"{line[1]}\n" if line[1] in there else "", source[0], flags=re.M
-        )
-
-
 def _skipped(app, what, name, obj, skip, options):
     """What scikit-learn gives every estimator is described there."""
     if name.startswith("set_") and name.endswith("_request"):
@@ -122,5 +113,4 @@ def _skipped(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("source-read", _outside)
-    app.connect("source-read", _pages)
     app.connect("autodoc-skip-member", _skipped)

@@ -13,20 +13,18 @@ from kernelstream.features import RandomBinning
 
 side = np.linspace(-2, 2, 100)
 plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
 
 # %%
-# Above: three single grids. Cells have colours; widths follow the kernel's spectrum, so some are wide, some narrow.
+# Above: three single grids. Cells have colours; widths are drawn at random too, so some are wide, some narrow. Below:
+# how often the cell is that of the cross, over 10 and over 500 grids, and the kernel itself.
 
+fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
 for seed, ax in enumerate(axes[0]):
     cells = RandomBinning("laplacian", gamma=1.0, n_components=1, random_state=seed).fit(plane).transform(plane)
     names = np.asarray(cells.argmax(axis=1)).reshape(100, 100)
     colours = np.random.default_rng(1).permutation(names.max() + 1)[names]
     ax.imshow(colours, extent=(-2, 2, -2, 2), origin="lower", cmap="tab20", interpolation="nearest")
     ax.set_title(f"grid {seed + 1}: {len(np.unique(names))} cells")
-
-# %%
-# Below: how often the cell is that of the cross, over 10 and over 500 grids, and the kernel itself.
 
 rows = np.vstack([[[0.5, 0.3]], plane])
 for n, ax in zip((10, 500), axes[1]):

@@ -265,7 +265,7 @@ class DurableLearner:
             Names of the rows. A row whose name is among the last ones learned is left out: a call can be repeated when
             its answer was lost.
         positions : dict, optional
-            How far the sources of the rows have been read, by name; :attr:`positions` is brought up to date together
+            How far the sources of the rows have been read, by name; ``positions`` is brought up to date together
             with the model, in one step, so that a reader can go on exactly there.
 
         Raises

@@ -21,7 +21,7 @@ class Calibrator:
     for two classes and a softmax of :math:`a_{ec} s_c + b_{ec}` for several: beta calibration and vector scaling with
     three memories (500 rows, 5000, all), learned by online Newton steps from the identity and mixed with the raw scores
     by likelihood with a fixed share. The sum of the log-losses of n rows is at most that of the raw scores plus
-    ``log 4 + n / 10000`` (:mod:`kernelstream.engine._trust_python` has the formulas and the references).
+    ``log 4 + n / 10000`` (``kernelstream.engine._trust_python`` has the formulas and the references).
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class IntervalTracker:
     u is the running size of the errors, q an average of quantiles followed with three step sizes (adaptive conformal
     inference, averaged by pinball loss), and c the factor that keeps the coverage: over n rows the share of misses
     differs from :math:`\alpha` by the change of c divided by :math:`\gamma n`, with :math:`\gamma = 0.005`. No
-    assumption about the rows is made (:mod:`kernelstream.engine._trust_python` has the formulas and the references).
+    assumption about the rows is made (``kernelstream.engine._trust_python`` has the formulas and the references).
 
     Parameters
     ----------
