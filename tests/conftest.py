@@ -42,3 +42,12 @@ def files(tmp_path_factory):
         lines = [",".join(map(repr, [*X[j].tolist(), float(Y[j])])) for j in rows]
         (folder / f"part-{i}.csv").write_text("\n".join(["a,b,c,d,y", *lines]) + "\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def plain_default():
+    """The command line with FOGD as its default: for tests of the command line, which is quicker to learn with."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("kernelstream.cli._algorithms.DEFAULT", "fogd")
+    yield
+    patch.undo()

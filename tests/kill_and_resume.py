@@ -47,7 +47,19 @@ def main(folder, kills, seed):
 
     rng = random.Random(seed)
     home = Path(folder)
-    train = ["train", str(home / "data.svm"), "--block", "256", "--n-components", "40", "--on-error", "skip", "--quiet"]
+    train = [
+        "train",
+        str(home / "data.svm"),
+        "--block",
+        "256",
+        "-a",
+        "fogd",
+        "--n-components",
+        "40",
+        "--on-error",
+        "skip",
+        "--quiet",
+    ]
     plain = home / "plain.ks"
     started = time.monotonic()
     assert wait(child([*train, "--model", str(plain)])) == 0

@@ -21,6 +21,8 @@ from kernelstream.columns import CellsCSV, Columns, JSONLines, make_stream, open
 from kernelstream.columns.guess import all_numbers, guess
 from kernelstream.testing.streaming import assert_same_state
 
+pytestmark = pytest.mark.usefixtures("plain_default")
+
 
 def flights(n, seed=0):
     rng = np.random.default_rng(seed)

@@ -21,6 +21,8 @@ from kernelstream.cli._values import parameter, value
 from kernelstream.kernels import Polynomial
 from kernelstream.losses import Huber
 
+pytestmark = pytest.mark.usefixtures("plain_default")
+
 rng = np.random.default_rng(0)
 N = 3000
 SIZE, ROOMS = rng.uniform(20, 150, N), rng.integers(1, 6, N)
@@ -428,7 +430,7 @@ def test_interrupted_and_resumed(home, tmp_path):
     big = tmp_path / "big.svm"
     big.write_bytes((home / "flats.svm").read_bytes() * 60)
     plain, model, folder = tmp_path / "plain.ks", tmp_path / "m.ks", tmp_path / "run"
-    options = ["--every", "10_000", "--block", "500"]
+    options = ["-a", "fogd", "--every", "10_000", "--block", "500"]
     assert run("train", big, "-m", plain, "-q", *options) == 0
     command = [*COMMAND, "train", str(big), "-m", str(model), "--checkpoint", str(folder), *options, "--resume"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -18,7 +18,10 @@ from sklearn.datasets import dump_svmlight_file
 from kernelstream import load, streams
 from kernelstream.testing.streaming import assert_same_state
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes"),
+    pytest.mark.usefixtures("plain_default"),
+]
 
 N = 2000
 X = np.random.default_rng(0).normal(size=(N, 3)).round(4)

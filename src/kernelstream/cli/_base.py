@@ -90,3 +90,10 @@ def size_text(n: float) -> str:
             break
         n /= 1000
     return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"
+
+
+def answers_a_file(est: Any) -> None:
+    """Rows of a file are not the next rows of the stream: nothing that came just before says anything about them."""
+    model = getattr(est, "model_", est)
+    if hasattr(model, "recent"):
+        model.recent = False

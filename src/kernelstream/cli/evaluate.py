@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
+from ._base import Run, UsageError, answers_a_file, command, positive, print_json, print_table, size_text, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._scores import LabelScores, NumberScores, of_truth
@@ -58,6 +58,7 @@ def _held_out(args: argparse.Namespace) -> None:
     if args.monitor:
         raise UsageError("--monitor is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
+    answers_a_file(est)
     novelty = is_outlier_detector(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
     labels = is_classifier(est)

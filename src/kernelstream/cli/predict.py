@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Run, UsageError, command
+from ._base import Run, UsageError, answers_a_file, command
 from ._reading import DATASET, add_reading, inner, open_data, reading
 
 EXAMPLES = """examples:
@@ -51,6 +51,7 @@ def _run(args: argparse.Namespace) -> None:
             raise UsageError("predict needs a model file and data ('-' for a pipe): kernelstream predict MODEL DATA")
         args.model = args.data.pop(0)
     est, notes = model_io.read(args.model)
+    answers_a_file(est)
     stream = open_model_data(args, notes, needs_target=False, est=est)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
         hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""

@@ -223,6 +223,11 @@ class Columns(TransformerMixin, BaseEstimator):
             kept = {key: value for key, value in super().__getstate__().items() if key != "_turns"}
             return {key: value.copy() if key == "_store" else value for key, value in kept.items()}
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        if "_store" in self.__dict__:
+            self._store = self._store.copy()  # arrays of a mapped file cannot be written to
+
     def _learned(self) -> Store:
         store = self.__dict__.get("_store")
         if store is None:

@@ -337,10 +337,11 @@ class StackEstimator(MixedRows, StackFit, CompositeEstimator):
         X = squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self._examples())
-        recent = bool(self.recent) and bool(state["recent_on"])
+        # a row asked alone is the next of the stream; of a table that is not known
+        recent = bool(self.recent) and bool(state["recent_on"]) and X.shape[0] == 1
         for rows in threads.cuts(X.shape[0], ROWS):
             F = self._forecasts(state, np.ascontiguousarray(X[rows]), None, None)
-            spec = (self._regression, recent and rows.start == 0)  # the first row is the next of the stream
+            spec = (self._regression, recent)
             for o, part in enumerate(self._combinations(state)):
                 found = self._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
                 if self._outputs(state) == 1:

@@ -42,7 +42,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
-        ``predict`` takes the first row it is given for the next row of the stream. After ``fit`` there is no next row.
+        ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
     columns : "auto" or dict of name: kind
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of

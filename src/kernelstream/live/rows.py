@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..estimators._base import StreamEstimator
+from ..estimators._mixed import MixedRows
 
 
 class RowError(ValueError):
@@ -31,7 +32,11 @@ class RowError(ValueError):
 
 def takes_dictionaries(model: Any) -> bool:
     """Whether a model takes rows with words and gaps by itself: one with an encoder of columns in it."""
-    return not isinstance(model, StreamEstimator) or getattr(model, "columns", None) is not None
+    if not isinstance(model, StreamEstimator):
+        return True
+    if not isinstance(model, MixedRows):
+        return False
+    return model._encoder is not None or not model.__sklearn_is_fitted__()
 
 
 def columns_of(model: Any) -> list[str] | None:
