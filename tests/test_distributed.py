@@ -426,7 +426,19 @@ def test_workers_import_parts_of_ones_own(client, files, tmp_path, monkeypatch, 
     """``--import``: a loss that is known by name here is known there."""
     own_parts.written(tmp_path)
     monkeypatch.chdir(tmp_path)
-    words = ["--target", "y", "--dask", client.scheduler.address, "--loss", "log_cosh", "--model", "model.ks", "-q"]
+    words = [
+        "--target",
+        "y",
+        "--dask",
+        client.scheduler.address,
+        "-a",
+        "fogd",
+        "--loss",
+        "log_cosh",
+        "-m",
+        "model.ks",
+        "-q",
+    ]
     with own_parts.undone():
         assert cli.main(["train", f"{files}/part-*.csv", "--import", own_parts.NAME, *words]) == 0, (
             capsys.readouterr().err

@@ -254,7 +254,8 @@ def test_predict_knows_the_next_row_only():
     model = KernelClassifier(size="small", random_state=0).partial_fit(X, LABELS)
     table, alone = model.decision_function(X[:5]), model.decision_function(X[:1])
     coming = model.learn(X[:1], LABELS[:1])
-    assert alone == coming != table[0]
+    assert alone == pytest.approx(coming, rel=1e-3)  # which scales by moments that the row is in
+    assert alone[0] != table[0]
     model = KernelClassifier(size="small", random_state=0, recent=False).partial_fit(X, LABELS)
     assert model.decision_function(X[:1])[0] == model.decision_function(X[:5])[0]
 

@@ -178,6 +178,6 @@ def test_workers_refuse_pipes(tmp_path, capsys):
 
 def test_process_substitution(texts, trained, tmp_path):
     (tmp_path / "rows.svm").write_bytes(texts[".svm"])
-    command = f"{sys.executable} -m kernelstream.cli train <(cat rows.svm) -q --model model.ks"
+    command = f"{sys.executable} -m kernelstream.cli train <(cat rows.svm) -a fogd -q --model model.ks"
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, timeout=120)
     assert_same_state(load(trained[".svm"]).state_, load(tmp_path / "model.ks").state_, 0.0, "file and <(cat file)")
