@@ -36,7 +36,7 @@ def takes_dictionaries(model: Any) -> bool:
         return True
     if not isinstance(model, MixedRows):
         return False
-    return model._encoder is not None or not model.__sklearn_is_fitted__()
+    return model._encoder is not None or model.__dict__.get("_state") is None
 
 
 def columns_of(model: Any) -> list[str] | None:
