@@ -495,6 +495,13 @@ def test_many_threads(tmp_path):
     again.close()
 
 
+def test_the_first_rows_are_there_at_once(tmp_path):
+    """Whoever has taught the first rows may ask at once, however seldom readers get a copy."""
+    with DurableLearner(tmp_path, logistic(), swap_ms=60_000) as learner:
+        learner.learn(*moons(5))
+        assert len(learner.predict(moons(3)[0])) == 3
+
+
 def test_readers_follow(tmp_path):
     with taught(tmp_path, CALLS, swap_ms=1) as learner:
         learner.learn(*moons(5))

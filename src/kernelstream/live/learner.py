@@ -559,7 +559,8 @@ class DurableLearner:
             if call.after is not None:
                 with contextlib.suppress(Exception):  # a snapshot that fails is said in `problems`
                     call.after()
-        if time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group):
+        due = time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group)
+        if due or (self.total and not self._view.rows):  # whoever taught the first rows may ask at once
             self._publish()
         for call, answer, failure in answers:
             if failure is None:
