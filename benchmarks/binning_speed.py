@@ -137,7 +137,7 @@ def products(n: int, R: int, threads: int) -> None:
     """Z'(Z v) of conjugate gradients against the copy of its index traffic (the index is read twice)."""
     say("\n| rows | order | n | R | columns | Z v, s | Z'u, s | copy of the index, s | share of the copy bandwidth |")
     say("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    from kernelstream.estimators.binning.models.fit import make_features
+    from kernelstream.estimators.binning.fit import make_features
 
     for kind, gamma in (("uniform", 0.2), ("covtype", 8.0)):
         X = rows_of(kind, n)
@@ -175,7 +175,7 @@ def coordinate_descent(threads: int, rows: int) -> None:
     say("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     ops = engine.get("native")
     grids = _grids.draw(kernels.Laplacian(8.0), 0, 54, 60, np.float32)
-    from kernelstream.estimators.binning.models.fit import make_features
+    from kernelstream.estimators.binning.fit import make_features
 
     made = make_features(X, grids, ops, threads)
     sorted_y = y[made.order] if made.order is not None else y

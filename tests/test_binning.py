@@ -313,7 +313,7 @@ def test_warm_start_carries_weights_over():
     common = {"gamma": 1.0, "lam": 0.5, "random_state": 0, "warm_start": True}
     rough = BinningRegressor(**common, n_components=10, solver=ConjugateGradient(tol=1e-9)).fit(X2, target)
     more = copy.deepcopy(rough).set_params(n_components=40)
-    from kernelstream.estimators.binning.models.fit import carry_over
+    from kernelstream.estimators.binning.fit import carry_over
 
     fresh = RandomBinning(gamma=1.0, n_components=40, random_state=0).fit(X2)
     W = carry_over(rough.state_, fresh.cells_, fresh.starts_)

@@ -15,7 +15,7 @@ from kernelstream import (
 from kernelstream import engine as engines
 from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
-from kernelstream.estimators.ensemble.models.choice import STREAM
+from kernelstream.estimators.ensemble.choice import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.random import uniforms

@@ -9,8 +9,8 @@ from sklearn.datasets import make_moons
 
 from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
-from kernelstream.estimators.budget.models.base import STREAM as REMOVALS
-from kernelstream.estimators.ensemble.models.choice import STREAM as LOTS
+from kernelstream.estimators.budget.base import STREAM as REMOVALS
+from kernelstream.estimators.ensemble.choice import STREAM as LOTS
 from kernelstream.kernels import Gaussian, Laplacian
 from kernelstream.random import uniforms
 
