@@ -250,7 +250,7 @@ def test_rows_in_any_container_and_order():
 
 
 def test_many_rows_are_reordered_without_effect(monkeypatch):
-    from kernelstream.estimators.binning.models import fit as _binning_fit
+    from kernelstream.estimators.binning import fit as _binning_fit
 
     common = {"n_components": 20, "gamma": 2.0, "lam": 0.1, "solver": TIGHT, "random_state": 0}
     plain = BinningClassifier(**common).fit(X2, y2, sample_weight=np.linspace(0.1, 1, 400))
