@@ -534,7 +534,8 @@ def test_installed_packages_bring_parts(tmp_path):
         import sys, warnings
         import numpy as np
         import kernelstream as ks
-        from kernelstream import losses, _plugins
+        from kernelstream import losses
+        from kernelstream.registry import plugins
         from kernelstream.cli import main
 
         assert losses.get("hinge") and "my_parts" not in sys.modules
@@ -549,7 +550,7 @@ def test_installed_packages_bring_parts(tmp_path):
         np.savetxt("rows.csv", np.c_[X, X[:, 0]], delimiter=",", header="a,b,y", comments="")
         losses._base._REGISTRY.pop("log_cosh")
         del sys.modules["my_parts"]
-        _plugins._asked = False
+        plugins._asked = False
         try:
             ks.load("model.ks")
         except ValueError as error:
