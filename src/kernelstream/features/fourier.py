@@ -109,6 +109,7 @@ class RandomFourier(KernelMap):
         return seeded(self.kernel_schema())
 
     def width(self, entries: Entries, d: int) -> int:
+        sampling.check(self.sampling)
         return 2 * whole("n_components", self.n_components)
 
     def build(self, entries: Entries, d: int, dtype: Any, draws: sampling.Draws | None = None) -> FourierMapping:
