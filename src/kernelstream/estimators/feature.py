@@ -302,8 +302,8 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
-        a row, which needs no step size and follows changes; with the torch
-        engine :class:`~kernelstream.updates.NormAdaGrad`.
+        a row: it needs no step size and follows changes. With the torch engine
+        :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None
