@@ -26,6 +26,7 @@ from ..passes.expansion.native import Expansion, Rule, budget_pass, expansion_pa
 from ..passes.learned.native import rrf_pass
 from ..passes.learned.python import rrf_finish  # once in a while, and as fast as it needs to be
 from ..passes.linear.native import linear_pass, spec
+from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
 from ..passes.trust.native import calibrate, track
 from ..passes.window.native import window_pass

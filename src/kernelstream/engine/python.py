@@ -17,6 +17,7 @@ from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass,
 from ..passes.expansion.python import Expansion, Rule, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear.python import linear_pass, spec
+from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
 from ..passes.trust.python import calibrate, track
 from ..passes.window.python import window_pass

@@ -61,6 +61,10 @@ class Hooks:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
+    def _row_learner(self, state: State) -> Any:
+        """A compiled learner of single rows that goes on with the state's own arrays; None where there is none."""
+        return None
+
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Replace the outputs by others, which come from them as the change says."""
         raise NotImplementedError

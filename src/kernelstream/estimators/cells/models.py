@@ -144,12 +144,26 @@ class CellsEstimator(StreamEstimator):
             scores[start : start + len(part)] = self._ops.cells_score(self._index(state, part), state, self._regression)
         return np.ldexp(scores, state["unit"])
 
+    def _row_learner(self, state: State) -> Any:
+        spec = (self._regression, self._rate(), float(self.forgetting))
+        make = self._ops.row_learner
+        if self.grids == "hashed":
+            grids = self._cached("hashed", lambda: self._hashed(state))
+            return make("hashed_cells", self, state, spec, *grids, BITS)
+        if not len(state["columns"]):
+            return None
+        drawn = (state["seed"], SLOT, 8 * SAMPLE)
+        return make("column_cells", self, state, spec, self._maps(state), CELLS, *drawn, FIRST, PERIOD)
+
+    def _maps(self, state: State) -> np.ndarray:
+        return self._cached("maps", lambda: maps_of(state, state["levels"], state["n_levels"]))
+
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
         if self.grids == "hashed":
             return self._ops.by_hashing(X, *self._cached("hashed", lambda: self._hashed(state)), BITS)
-        maps = self._cached("maps", lambda: maps_of(state, state["levels"], state["n_levels"]))
-        return self._ops.by_levels(X, state["levels"], state["n_levels"], state["columns"], maps, CELLS)
+        levels, count = state["levels"], state["n_levels"]
+        return self._ops.by_levels(X, levels, count, state["columns"], self._maps(state), CELLS)
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
