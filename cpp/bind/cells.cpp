@@ -13,8 +13,7 @@ cells::Model model_of(nb::handle state, const Index& index, bool writes) {
     const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
     const std::size_t R = index.shape(1), size = tables.shape(0), C = tables.shape(2);
     require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
-    for (std::size_t i = 0; i < index.size(); ++i)
-        require(index.data()[i] >= 0 && std::size_t(index.data()[i]) < size, "a cell lies outside the table");
+    require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
     return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
             numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }

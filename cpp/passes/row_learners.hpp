@@ -60,11 +60,7 @@ struct Cells : Learner<T> {
 
     virtual void find(const double* x) = 0;
 
-    bool inside() const {
-        for (const std::int32_t cell : index)
-            if (cell < 0 || std::size_t(cell) >= size) return false;
-        return true;
-    }
+    bool inside() const { return cells::inside(index.size(), index.data(), size); }
 
     // The unit of the target is not known before one that is not 0.
     bool open(std::int64_t) const override {
