@@ -1,4 +1,6 @@
 // Four numbers side by side: small recursions that differ only in a few constants run as one.
+//
+// They are two pairs, which every processor has registers for; the two chains of operations hardly wait for each other.
 #pragma once
 
 #include <cmath>
@@ -8,50 +10,58 @@
 namespace ks {
 
 #if defined(__GNUC__)
-typedef double Four __attribute__((vector_size(32)));
+typedef double Two __attribute__((vector_size(16)));
 #else
-struct Four {
-    double at[4];
-    double operator[](int l) const { return at[l]; }
-    double& operator[](int l) { return at[l]; }
+struct Two {
+    double at[2];
 };
-#define KS_FOUR(op)                                                                    \
-    inline Four operator op(const Four& a, const Four& b) {                            \
-        return {{a.at[0] op b.at[0], a.at[1] op b.at[1], a.at[2] op b.at[2], a.at[3] op b.at[3]}}; \
-    }                                                                                  \
-    inline Four& operator op##=(Four& a, const Four& b) { return a = a op b; }
-KS_FOUR(+)
-KS_FOUR(-)
-KS_FOUR(*)
-KS_FOUR(/)
-#undef KS_FOUR
+inline Two operator+(const Two& a, const Two& b) { return {{a.at[0] + b.at[0], a.at[1] + b.at[1]}}; }
+inline Two operator-(const Two& a, const Two& b) { return {{a.at[0] - b.at[0], a.at[1] - b.at[1]}}; }
+inline Two operator*(const Two& a, const Two& b) { return {{a.at[0] * b.at[0], a.at[1] * b.at[1]}}; }
+inline Two operator/(const Two& a, const Two& b) { return {{a.at[0] / b.at[0], a.at[1] / b.at[1]}}; }
 #endif
 
+struct Four {
+    Two low, high;
+};
+
+KS_INLINE Four operator+(const Four& a, const Four& b) { return {a.low + b.low, a.high + b.high}; }
+KS_INLINE Four operator-(const Four& a, const Four& b) { return {a.low - b.low, a.high - b.high}; }
+KS_INLINE Four operator*(const Four& a, const Four& b) { return {a.low * b.low, a.high * b.high}; }
+KS_INLINE Four operator/(const Four& a, const Four& b) { return {a.low / b.low, a.high / b.high}; }
+
 KS_INLINE Four four(double x) {
-    Four all;
-    for (int l = 0; l < 4; ++l) all[l] = x;
-    return all;
+    const Two both{x, x};
+    return {both, both};
 }
 
 KS_INLINE Four load_four(const double* from) {
     Four x;
-    std::memcpy(&x, from, sizeof x);
+    std::memcpy(&x.low, from, sizeof x.low);
+    std::memcpy(&x.high, from + 2, sizeof x.high);
     return x;
 }
 
-KS_INLINE void store_four(double* to, const Four& x) { std::memcpy(to, &x, sizeof x); }
+KS_INLINE void store_four(double* to, const Four& x) {
+    std::memcpy(to, &x.low, sizeof x.low);
+    std::memcpy(to + 2, &x.high, sizeof x.high);
+}
 
-KS_INLINE Four sqrt_four(Four x) {
-    for (int l = 0; l < 4; ++l) x[l] = std::sqrt(x[l]);
-    return x;
+// 1 / sqrt(x)
+KS_INLINE Four inverse_root(const Four& x) {
+    double at[4];
+    store_four(at, x);
+    KS_UNROLL
+    for (int l = 0; l < 4; ++l) at[l] = 1.0 / std::sqrt(at[l]);
+    return load_four(at);
 }
 
 // 1 / (1 + e^-f)
-KS_INLINE Four sigmoid_four(const Four& f) {
+KS_INLINE Four sigmoid(const Four& f) {
     double e[4];
-    store_four(e, four(0.0) - f);
-#pragma omp simd
-    for (int l = 0; l < 4; ++l) e[l] = exp(e[l]);
+    store_four(e, f);
+    KS_UNROLL
+    for (int l = 0; l < 4; ++l) e[l] = exp(-e[l]);
     return four(1.0) / (four(1.0) + load_four(e));
 }
 

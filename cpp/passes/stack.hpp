@@ -59,22 +59,23 @@ class Curvature {
     // x = (A + diag(ridge))^-1 b for all memories, b (N, 4), by Cholesky; `fine` says which have such an inverse.
     KS_INLINE const double* solve(const double* ridge, const double* b, bool* fine) {
         for (int k = 0; k < 4; ++k) fine[k] = true;
-        const Four one = four(1.0);
         std::size_t row = 0;  // of the triangle L, whose diagonal holds inverses
         for (std::size_t i = 0; i < N_; row += 4 * ++i) {
             double *Li = &L_[row], *other = L_.data();
             Four y = load_four(b + 4 * i), pivot = load_four(&A_[row + 4 * i]) + four(ridge[i]);
             for (std::size_t j = 0; j < i; other += 4 * ++j) {
                 Four s = load_four(&A_[row + 4 * j]);
-                for (std::size_t k = 0; k < j; ++k) s -= load_four(Li + 4 * k) * load_four(other + 4 * k);
-                s *= load_four(other + 4 * j);
+                for (std::size_t k = 0; k < j; ++k) s = s - load_four(Li + 4 * k) * load_four(other + 4 * k);
+                s = s * load_four(other + 4 * j);
                 store_four(Li + 4 * j, s);
-                pivot -= s * s;
-                y -= s * load_four(&x_[4 * j]);
+                pivot = pivot - s * s;
+                y = y - s * load_four(&x_[4 * j]);
             }
+            double pivots[4];
+            store_four(pivots, pivot);
             for (int k = 0; k < 4; ++k)
-                if (!(pivot[k] > 0.0)) fine[k] = false, pivot[k] = 1.0;
-            const Four inverse = one / sqrt_four(pivot);
+                if (!(pivots[k] > 0.0)) fine[k] = false, pivots[k] = 1.0;
+            const Four inverse = inverse_root(load_four(pivots));
             store_four(Li + 4 * i, inverse);
             store_four(&x_[4 * i], y * inverse);
         }
@@ -192,16 +193,15 @@ struct LabelLevel {
     // z (N, C); out (C), the probabilities; of two classes that of the second.
     KS_INLINE void forecast(const double* z, double* out) {
         earned.parts(label_share, share);
-        const Four parts = load_four(share);
         for (std::size_t c = 0; c < C; ++c) {
             Four f = four(0.0);
-            for (std::size_t i = 0; i < N; ++i) f += load_four(&weights[4 * i]) * four(z[i * C + c]);
-            store_four(&p[4 * c], C == 1 ? sigmoid_four(f) : f);
+            for (std::size_t i = 0; i < N; ++i) f = f + load_four(&weights[4 * i]) * four(z[i * C + c]);
+            store_four(&p[4 * c], C == 1 ? sigmoid(f) : f);
         }
         if (C > 1) softmax();
         for (std::size_t c = 0; c < C; ++c) {
-            const Four mixed = parts * load_four(&p[4 * c]);
-            out[c] = mixed[0] + mixed[1] + mixed[2];
+            const double* own = &p[4 * c];
+            out[c] = share[0] * own[0] + share[1] * own[1] + share[2] * own[2];
         }
     }
 
@@ -217,20 +217,18 @@ struct LabelLevel {
         } else {
             for (std::size_t i = 0; i < N; ++i) {
                 Four middle = four(0.0);
-                for (std::size_t c = 0; c < C; ++c) middle += load_four(&p[4 * c]) * four(z[i * C + c]);
+                for (std::size_t c = 0; c < C; ++c) middle = middle + load_four(&p[4 * c]) * four(z[i * C + c]);
                 store_four(mean + 4 * i, middle);
                 store_four(b + 4 * i, weight * (middle - four(z[i * C + std::size_t(y)])));
             }
             for (std::size_t c = 0; c < C; ++c) {
-                Four h = weight * load_four(&p[4 * c]);
+                double h[4] = {};
                 bool any = false;
-                for (std::size_t k = 0; k < 4; ++k) {
-                    if (k < G && p[4 * c + k] > 1e-4) any = true;
-                    else h[int(k)] = 0.0;
-                }
+                for (std::size_t k = 0; k < G; ++k)
+                    if (p[4 * c + k] > 1e-4) any = true, h[k] = importance * p[4 * c + k];
                 if (!any) continue;
                 for (std::size_t i = 0; i < N; ++i) store_four(v + 4 * i, four(z[i * C + c]) - load_four(mean + 4 * i));
-                curvature.add_lanes(h, v);
+                curvature.add_lanes(load_four(h), v);
             }
         }
         bool fine[4];
@@ -431,11 +429,12 @@ struct NumberLevel {
             return base;
         }
         shares(G, logs, number_share, share);
-        Four a = four(0.0);
-        for (std::size_t i = 0; i <= N; ++i) a += load_four(&weights[4 * i]) * four(z[i]);
-        double mixed = 0.0;
+        Four inner = four(0.0);
+        for (std::size_t i = 0; i <= N; ++i) inner = inner + load_four(&weights[4 * i]) * four(z[i]);
+        double mixed = 0.0, a[4];
+        store_four(a, inner);
         for (std::size_t k = 0; k < G; ++k) {
-            own[k] = std::min(std::max(base + s * a[int(k)], low - 2 * s), high + 2 * s);
+            own[k] = std::min(std::max(base + s * a[k], low - 2 * s), high + 2 * s);
             mixed += share[k] * own[k];
         }
         return mixed;
@@ -446,12 +445,13 @@ struct NumberLevel {
         const double target = (y - base) / s;
         double miss = std::abs(y - base);
         if (numbers[0] >= few) {
-            Four h = four(0.0);
+            double heft[4] = {};
             for (std::size_t k = 0; k < G; ++k) {
                 const double e = target - (own[k] - base) / s;
-                h[int(k)] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
+                heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
                 logs[k] = quick * std::log(share[k]) - 0.5 * importance * std::min(e * e, huber * huber);
             }
+            const Four h = load_four(heft);
             curvature.fade();
             curvature.add(h, z.data());
             const Four fade = load_four(memory), pull = h * four(target);
