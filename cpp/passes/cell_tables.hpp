@@ -187,6 +187,27 @@ KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regre
     }
 }
 
+// What each code of a column adds to the number of a grid's cell: maps (R, K, L + 1), zero beforehand, from edges (R, K, E) of which
+// the first n_edges (R, K) count, and levels (d, L).
+inline void grid_maps(std::size_t R, std::size_t K, std::size_t E, std::size_t L, const std::int32_t* columns, const double* edges,
+                      const std::int32_t* n_edges, const double* levels, const std::int32_t* n_levels, std::int32_t* maps) {
+    for (std::size_t r = 0; r < R; ++r) {
+        std::int32_t stride = 1;
+        for (std::size_t k = 0; k < K; ++k) {
+            const std::size_t at = r * K + k, j = std::size_t(columns[at]);
+            const std::int32_t size = n_edges[at];
+            if (!size) continue;
+            const double *edge = edges + at * E, *level = levels + j * L;
+            std::int32_t bin = 0;
+            for (std::int32_t l = 0; l < n_levels[j]; ++l) {
+                while (bin < size && edge[bin] <= level[l]) ++bin;
+                maps[at * (L + 1) + std::size_t(l) + 1] = bin * stride;
+            }
+            stride *= size + 1;
+        }
+    }
+}
+
 // The cuts of grids over few columns, without those that cut nothing, and small enough to stay in the first-level cache: a grid has
 // at most 256 cells, so what a code adds to the number of one is a byte. Grids with as many cuts stand side by side.
 class Cuts {

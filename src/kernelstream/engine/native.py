@@ -18,7 +18,7 @@ from ..core.arrays_native import (
 )
 from ..core.philox_native import normals
 from ..passes.binning import native as binning
-from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score
+from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.native import fourier_scores
 from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
