@@ -280,17 +280,19 @@ KS_CLONES inline void by_levels(std::size_t n, std::size_t d, const double* X, s
     Cuts cuts;
     const bool small = n >= 64 && cuts.take(R, K, L, columns, maps);
     for (std::size_t t = 0; t < n; ++t) {
-        for (std::size_t j = 0; j < d; ++j) {
-            const double x = X[t * d + j];
-            if (!many) {
+        const double* x = X + t * d;
+        if (!many) {
+            for (std::size_t j = 0; j < d; ++j) {
                 const double* first = levels + j * L;
-                code[j] = std::int32_t(std::upper_bound(first, first + n_levels[j], x) - first);
-                continue;
+                code[j] = std::int32_t(std::upper_bound(first, first + n_levels[j], x[j]) - first);
             }
-            const double* at = padded.data() + j * width;
-            std::size_t place = 0;
-            for (std::size_t step = half; step > 0; step /= 2) place += at[place + step - 1] <= x ? step : 0;
-            code[j] = std::int32_t(place);
+        } else {
+            std::fill(code.begin(), code.end(), 0);
+            // all columns take a step before one takes the next: they do not wait for each other
+            for (std::size_t step = half; step > 0; step /= 2) {
+                const double* at = padded.data() + step - 1;
+                for (std::size_t j = 0; j < d; ++j, at += width) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
+            }
         }
         if (small) {
             cuts.find(code.data(), std::int32_t(cells), out + t * R);

@@ -36,6 +36,9 @@ KS_INLINE void distances_at(const Model& M, std::size_t place, const double* KS_
     double acc[Q][P] = {};
     for (std::size_t j = 0; j < M.d; ++j) {
         const double* KS_RESTRICT row = M.rows + j * M.W + place;
+#if defined(__GNUC__)
+        __builtin_prefetch(row + 2 * P);  // more runs side by side than processors follow by themselves
+#endif
         KS_UNROLL
         for (std::size_t q = 0; q < Q; ++q) {
             const double x = X[q * M.d + j];

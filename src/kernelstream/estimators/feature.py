@@ -95,8 +95,11 @@ class FeatureEstimator(StreamEstimator):
         return self._cached("mapping", build)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._map.restricted):
+        if self._choosy():
             self._map.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._map.restricted)
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)

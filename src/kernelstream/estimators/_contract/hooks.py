@@ -89,6 +89,10 @@ class Hooks:
     def _check_rows(self, X: Rows) -> None:
         """Raise ValueError for finite rows that the kernel cannot take."""
 
+    def _choosy(self) -> bool:
+        """Whether there are finite rows that :meth:`_check_rows` may not let in."""
+        return type(self)._check_rows is not Hooks._check_rows
+
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
         """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""

@@ -133,7 +133,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
 
     def _begin(self, state: State) -> None:
         state["first_width"] = state["n_features"]
-        self._cache.pop("examples", None)
+        self._forget_examples()
         super()._begin(state)
 
     def _widen(self, state: State, d: int) -> None:
@@ -156,7 +156,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         state |= _members.flatten(own, states)
 
     def _check_parameters(self) -> None:
-        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        self._forget_examples()
         if self.size not in SIZES:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, got {self.size!r}")
         self._check_columns()
@@ -310,7 +310,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
             F[i] = self._member_learns(state, i, member, X, target, weight, C)
 
         if self._ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(work, range(len(members)))
+            threads.each(work, range(len(members))[::-1])  # the last ones take longest
         else:
             for i in range(len(members)):
                 work(i)
