@@ -76,6 +76,7 @@ struct Bound {
         learner->t = t.read();
         if (!head.is_valid()) return true;
         learner->waiting = nb::cast<std::int64_t>(state["n_window"]);
+        learner->mass = nb::cast<double>(state["mass"]);
         return learner->waiting >= 0 && nb::cast<std::int64_t>(head.attr("n")) == learner->waiting;
     }
     void settle() {
@@ -83,6 +84,7 @@ struct Bound {
         if (!head.is_valid()) return;
         const nb::int_ waiting(learner->waiting);
         state["n_window"] = waiting;
+        state["mass"] = nb::float_(learner->mass);
         head.attr("n") = waiting;
     }
     // `others` (dict, name): what must stay the same besides the arrays.
@@ -240,9 +242,9 @@ Made<T> window_of(nb::dict state, nb::list others, int kind, std::size_t neighbo
 
 // The head's arrays as second_order_learn takes them.
 template <class T>
-Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, nb::object head,
-                      Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
-                      Matrix<double> tau, Matrix<const double> q) {
+Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
+                      nb::object head, Matrix<double> R, Matrix<double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
+                      Matrix<double> tau, Matrix<double> q) {
     auto made = begin<T>(state, others);
     auto map = features_of(*made, W);
     const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
@@ -253,11 +255,13 @@ Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W,
             "M, kappa and tau do not fit the window");
     made->held.keep(R, D, V, M, kappa, tau, q);
     const second::Head pointers{r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
+    const auto number = [&](const char* name, std::size_t size) { return made->template numbers<double>(name, size); };
+    const second::Statistics sums{number("gram", r * r), number("b", k * r), number("yy", k), number("zsum", r), 0.0,
+                                  number("window", m * r), number("window_c", m), number("window_b", m * k)};
+    const double ridge = number("ridge", 1)[0];
     made->head = head;
-    made->learner = std::make_unique<LeastSquares<T>>(std::move(map), intercept, labels, pointers,
-                                                      made->template numbers<double>("window", m * r),
-                                                      made->template numbers<double>("window_c", m),
-                                                      made->template numbers<double>("window_b", m * k));
+    made->learner = std::make_unique<LeastSquares<T>>(std::move(map), intercept, labels, pointers, R.data(), D.data(), q.data(), sums,
+                                                      ridge, blas);
     return made;
 }
 
@@ -274,6 +278,7 @@ class Whole {
     std::vector<nb::object> objects_;
     std::vector<Bound<T>*> members_;
     Stack<T> stack_;
+    std::int64_t places_ = 0;  // of the history
 
     template <class N> N* numbers(const char* name, std::size_t size) {
         N* found = numbers_of<N>(state_, name, size, true);
@@ -357,6 +362,10 @@ class Whole {
         const std::size_t d = stack_.d;
         stack_.columns = {numbers<double>("x_mean", d), numbers<double>("x_m2", d), numbers<double>("x_low", d),
                           numbers<double>("x_high", d), numbers<double>("x_doubt", d)};
+        const auto history = entry<Matrix<const float>>(state, "history");
+        require(history.shape(1) == members_.size(), "the history does not fit the learners");
+        places_ = std::int64_t(history.shape(0));
+        stack_.history = numbers<float>("history", history.size());
         take_combination(regression);
         if (regression) take_tracker(*levels, *steps);
         stack_.prepare();
@@ -368,12 +377,12 @@ class Whole {
         require(X.shape(1) == stack_.d && y.shape(0) == n && scores.shape(0) == n && scores.shape(1) == C, "rows do not fit");
         if (const Answer answer = begin()) return answer;
         const std::int64_t t = t_.read(), stride = stride_.read();
-        if (stride < 1 || t / stride != (t + std::int64_t(n)) / stride) return LATER;
+        if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return LATER;  // the history is full
         for (const Bound<T>* member : members_)
             if (!member->learner->open(std::int64_t(n))) return LATER;
         for (std::size_t i = 0; i < n && C > 1; ++i)
             if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
-        if (!stack_.learn(n, X.data(), y.data(), recent, scores.data())) return LATER;
+        if (!stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data())) return LATER;
         for (Bound<T>* member : members_) member->settle();
         state_[x_count_] = nb::float_(stack_.count);
         t_.write(t + std::int64_t(n));
@@ -403,8 +412,8 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value(), value(),
           value(), value());
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
-    m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), plain(), plain(),
-          plain(), plain(), plain(), plain(), plain());
+    m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value(), plain(),
+          plain(), plain(), plain(), plain(), plain(), plain());
     nb::class_<Whole<T>>(m, whole, "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Maybe<Vector<const double>>, Maybe<Vector<const double>>>(), value(), value(),
              value(), value(), maybe(), maybe())

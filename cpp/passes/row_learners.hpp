@@ -31,6 +31,7 @@ template <class T>
 struct Learner {
     std::int64_t t = 0;         // rows learned so far
     std::int64_t waiting = 0;   // of these, rows that wait in a window, where there is one
+    double mass = 0.0;          // and the weights of those that do not any more
     virtual ~Learner() = default;
     // Whether n more rows can be learned one by one; if not, something else is due among them.
     virtual bool open(std::int64_t) const { return true; }
@@ -283,20 +284,22 @@ struct Window : Learner<T> {
 
 // ---- Least squares -----------------------------------------------------------------------------------------------------------
 
-// Nothing needs to be kept: rows that do not count as waiting are not there.
+// Rows in the window need not be kept: those that do not count as waiting are not there.
 template <class T>
 struct LeastSquares : Learner<T> {
     Features<T> features;
     bool intercept, labels;  // whether a constant comes first; whether targets are -1 and 1, one against the rest
     second::Head head;
-    double *window, *window_c, *window_b;  // (m, r), (m), (m, k)
+    double *R, *D, *q;       // of the head, to begin anew
+    second::Statistics sums;
+    double ridge;
+    const Blas& blas;
     second::LeastSquares rule;
     std::vector<double> z, y, beta, work;
-    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* rows, double* c, double* b)
-        : features(std::move(map)), intercept(constant), labels(coded), head(h), window(rows), window_c(c), window_b(b), z(h.r),
-          y(h.k), beta(h.k) {}
-
-    bool open(std::int64_t n) const override { return this->waiting + n < std::int64_t(head.m); }
+    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
+                 const second::Statistics& s, double lam, const Blas& products)
+        : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
+          blas(products), z(h.r), y(h.k), beta(h.k) {}
 
     void map(const Row<T>& row) {
         const T* from = features(row.x);
@@ -304,20 +307,35 @@ struct LeastSquares : Learner<T> {
         for (std::size_t i = 0; i < features.size(); ++i) z[i + intercept] = double(from[i]);
     }
 
-    bool learn(const Row<T>& row, double* f, Journal&) override {
-        const std::size_t j = std::size_t(this->waiting), r = head.r, k = head.k;
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t j = std::size_t(this->waiting), k = head.k;
         map(row);
         for (std::size_t o = 0; o < k; ++o) y[o] = !labels || k == 1 ? row.y : double(o) == row.y ? 1.0 : -1.0;
         const double one = 1.0;
         double s = 0.0, c = 0.0;
         const std::size_t end = second::learn_block(head, j, 1, z.data(), y.data(), &one, rule, f, &s, &c, beta.data(), work);
         if (end != j + 1) return false;
-        std::copy_n(z.data(), r, window + j * r);
-        window_c[j] = c;
-        std::copy_n(beta.data(), k, window_b + j * k);
+        if (!(all_finite(k, f) && all_finite(1, &s) && all_finite(1, head.kappa + j) && all_finite(k, head.tau + j * k))) return false;
+        second::enter(head, j, 1, z.data(), &c, beta.data(), sums);
         ++this->t;
-        ++this->waiting;
-        return all_finite(k, f) && all_finite(1, &s) && all_finite(1, head.kappa + j) && all_finite(k, head.tau + j * k);
+        return std::size_t(++this->waiting) < head.m || begin_anew(journal);
+    }
+
+    // The window is full.
+    bool begin_anew(Journal& journal) {
+        const std::size_t r = head.r, k = head.k;
+        journal.keep(sums.gram, r * r);
+        journal.keep(sums.b, k * r);
+        journal.keep(sums.yy, k);
+        journal.keep(sums.zsum, r);
+        journal.keep(R, r * r);
+        journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
+        journal.keep(q, k * r);
+        this->waiting = 0;
+        sums.mass = this->mass;
+        const bool fine = second::flush(blas, head, sums, work);
+        this->mass = sums.mass;
+        return fine && second::restart(blas, head, sums, ridge, R, D, q, work);
     }
 
     bool score(const Row<T>& row, double* f) override {

@@ -38,6 +38,7 @@ struct Stack {
     std::unique_ptr<Tracker> tracker;         // of numbers
     double* seen = nullptr;                   // of numbers: (5) the range of the targets
     std::vector<Changing> changing;           // arrays that every row changes
+    float* history;                           // (places, learners): their weights after every so many rows
 
     void prepare() {
         for (double* column : {columns.mean, columns.m2, columns.low, columns.high, columns.doubt}) changing.push_back({column, d});
@@ -46,16 +47,19 @@ struct Stack {
         F_.resize(learners.size() * C);
     }
 
-    // Scores (n, C) before each row; false, and all is as it was, when a row needs more than this.
-    bool learn(std::size_t n, const T* X, const double* y, bool recent, double* scores) {
+    // Scores (n, C) before each row, of which there were t; false, and all is as it was, when a row needs more than this. The weights
+    // after every `stride` rows are entered into the history.
+    bool learn(std::size_t n, const T* X, const double* y, bool recent, std::int64_t t, std::int64_t stride, double* scores) {
         journal_.clear();
         const double before = count;
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             if (!learn_one(X + i * d, y[i], recent, scores + i * C)) {
                 journal_.restore();
                 count = before;
                 return false;
             }
+            if (++t % stride == 0) note_weights(history + std::size_t(t / stride - 1) * learners.size());
+        }
         return true;
     }
 
@@ -91,6 +95,15 @@ struct Stack {
             wide_[j] = double(x_[j]);
         }
         return {x_.data(), wide_.data(), y};
+    }
+
+    void note_weights(float* to) {
+        const std::size_t N = learners.size();
+        journal_.keep(to, N);
+        std::vector<double> w(N);
+        if (labels) labels->first.mean_weights(w.data());
+        else numbers->first.mean_weights(w.data());
+        for (std::size_t i = 0; i < N; ++i) to[i] = float(w[i]);
     }
 
     void combine(const double* y, bool recent, double* scores) {

@@ -190,6 +190,13 @@ struct LabelLevel {
         earned.store();
     }
 
+    // Weights (N - 1) of the inputs but the last, a constant, over the memories; from the state.
+    void mean_weights(double* out) const {
+        double part[G];
+        shares(G, earned.logs, label_share, part);
+        for (std::size_t i = 0; i + 1 < N; ++i) out[i] = part[0] * w[i] + part[1] * w[N + i] + part[2] * w[2 * N + i];
+    }
+
     // z (N, C); out (C), the probabilities; of two classes that of the second.
     KS_INLINE void forecast(const double* z, double* out) {
         earned.parts(label_share, share);
@@ -406,6 +413,19 @@ struct NumberLevel {
         curvature.store(A);
         store_lanes(N + 1, sums.data(), b);
         store_lanes(N + 1, weights.data(), w);
+    }
+
+    // Weights (N) of the inputs over the memories, with those that the base gives them; from the state.
+    void mean_weights(double* out) const {
+        double parts[G], sum = 0.0, total = 0.0, best = INFINITY;
+        shares(G, logs, number_share, parts);
+        for (std::size_t i = 0; i < N; ++i) {
+            sum += out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
+            best = std::min(best, loss[i]);
+        }
+        const auto of_base = [&](std::size_t i) { return best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0; };
+        for (std::size_t i = 0; i < N; ++i) total += of_base(i);
+        for (std::size_t i = 0; i < N; ++i) out[i] += of_base(i) / total * (1.0 - sum);
     }
 
     KS_INLINE double forecast(const double* p) {

@@ -63,6 +63,8 @@ class Head:
 class BlockRecursion(RowRecursion):
     """See :class:`.rows.RowRecursion`; the state and the results are the same."""
 
+    BLAS = BLAS
+
     def _restart(self) -> None:
         state = self.state
         m, n = len(state["window"]), state["n_window"]

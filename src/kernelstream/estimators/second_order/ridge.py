@@ -88,7 +88,7 @@ class RidgeEstimator(SecondOrderEstimator):
             return None
         head = recursion.head[0]
         how = (bool(self.intercept), "classes" in state)
-        return self._ops.row_learner("least_squares", self, state, W, *how, head, *head.arrays)
+        return self._ops.row_learner("least_squares", self, state, W, *how, recursion.BLAS, head, *head.arrays)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

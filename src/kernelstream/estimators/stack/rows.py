@@ -45,13 +45,20 @@ class RowByRow:
         if held is None and engine is self.engine and state["t"] < until:
             return None
         held = None
-        if not self.__dict__.get("_fitting") and self._outputs(state) == 1:
+        if self._may_change(state):
             learners = [_row_learner(member) for member in self._learners]
             if all(learner is not None for learner in learners):
                 intervals = (self._tracker(state, 0).levels, STEPS) if self._regression else None
                 held = self._ops.RowStack(state, learners, SQUASH, intervals)
         self._cache["rows"] = (held, state["t"] + AGAIN, self.engine)
         return held
+
+    def _may_change(self: Any, state: dict[str, Any]) -> bool:
+        """Whether single rows are learned into these states, which those of a mapped file cannot be."""
+        if self.__dict__.get("_fitting") or self._outputs(state) != 1:
+            return False
+        arrays = (value for part in (state, *self._states) for value in part.values() if isinstance(value, np.ndarray))
+        return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
 
 
 def _row_learner(member: Any) -> Any:
