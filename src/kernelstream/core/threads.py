@@ -1,7 +1,6 @@
 """Threads: how many may be used, a block of work prepared while the one before is consumed, and work side by side.
 
-The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else the cores this process may use;
-:func:`set_num_threads` overrides both.
+The number is a setting of the library (:mod:`kernelstream.settings`).
 """
 
 from __future__ import annotations
@@ -16,32 +15,18 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-MOST = 256  # threads of one loop
+from .. import settings
+from ..settings import threads as get_num_threads
 
-_count: int | None = None
 _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
-def get_num_threads() -> int:
-    """Threads a learner may use."""
-    if _count is not None:
-        return _count
-    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def set_num_threads(count: int | None) -> None:
     """Limit the threads of all learners of this process; None returns to the default."""
-    global _count
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise ValueError(f"the number of threads must be an integer >= 1 or None, got {count!r}")
-    _count = count
+    settings.change(threads=count)
 
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:

@@ -42,6 +42,10 @@ def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
     state |= {MAP + key: value for key, value in entries.items()}
 
 
+# AdaGrad's sums of squares fade by this factor a row, so that steps never die out (docs/default_update.md).
+FORGETTING = 0.9997
+
+
 class FeatureEstimator(StreamEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
@@ -68,8 +72,8 @@ class FeatureEstimator(StreamEstimator):
         """
         state = self.__dict__.get("_state")
         if state is not None and "w" in state:
-            return AdaGrad() if "G" in state else NormAdaGrad()
-        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad()
+            return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
+        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad(forgetting=FORGETTING)
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
@@ -309,8 +313,9 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size; with the torch
-        engine :class:`~kernelstream.updates.NormAdaGrad`.
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
+        a row: it needs no step size and follows changes. With the torch engine
+        :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None

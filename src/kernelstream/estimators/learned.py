@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
+from .._checks import positive, whole
 from ..core import threads
 from ..features import spectra
-from ..features._base import positive_int
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
 from ..rows import Rows, host
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
-from ..updates import AdaGrad, positive
+from ..updates import AdaGrad
 from ._contract.base import WARM_UP, State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import StreamRegressor
@@ -67,11 +67,11 @@ class RRFEstimator(StreamEstimator):
         return self._cached("E", lambda: make(state["seed"], state["n_features"], self.n_components, state["dtype"]))
 
     def _check_parameters(self) -> None:
-        n_components = positive_int("n_components", self.n_components)
+        n_components = whole("n_components", self.n_components)
         kernels.get("gaussian", self.gamma)
         self._spectrum.check(n_components)
         positive("eta_g", self.eta_g, zero=True)
-        positive_int("batch_size", self.batch_size)
+        whole("batch_size", self.batch_size)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..features._base import positive_int
+from .._checks import whole
 from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
@@ -26,8 +26,8 @@ class WindowEstimator(StreamEstimator):
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
-            positive_int("rows", self.rows)
-        positive_int("neighbours", self.neighbours)
+            whole("rows", self.rows)
+        whole("neighbours", self.neighbours)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 

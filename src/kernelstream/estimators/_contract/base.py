@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ... import engine as engines
+from ..._checks import is_whole
 from ...core.overflow import SCORING
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
@@ -119,7 +120,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """
         before = self.state_
         d = before["n_features"]
-        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < d:
+        if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
             if hasattr(self, "feature_names_in_"):

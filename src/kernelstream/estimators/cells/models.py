@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...features._base import positive_int
+from ..._checks import is_flag, is_number, whole
 from ...random import generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
@@ -75,17 +75,16 @@ class CellsEstimator(StreamEstimator):
         return 0.7
 
     def _check_parameters(self) -> None:
-        positive_int("n_grids", self.n_grids)
+        whole("n_grids", self.n_grids)
         if self.grids not in GRIDS:
             raise ValueError(f"grids must be one of {', '.join(GRIDS)}, got {self.grids!r}")
         for name, most in (("eta", math.inf), ("forgetting", 1.0)):
             value = getattr(self, name)
             if name == "eta" and isinstance(value, str) and value == "auto":
                 continue
-            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-            if not number or not 0 < value <= most or not np.isfinite(value):
+            if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
                 raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
-        if not isinstance(self.standardize, (bool, np.bool_)):
+        if not is_flag(self.standardize):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
     # ---------------------------------------------------------------- hooks
