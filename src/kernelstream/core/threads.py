@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -71,7 +72,10 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
 
 
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
-    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used."""
+    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
+
+    Those that take long had better come first.
+    """
     global _crew
     count = min(get_num_threads(), len(items))
     if count < 2:
@@ -79,10 +83,16 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
             work(item)
         return
 
-    def run(first: int) -> None:
+    waiting = deque(items)  # who is done takes the next one
+
+    def run() -> None:
         _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
         try:
-            for item in items[first::count]:
+            while waiting:
+                try:
+                    item = waiting.popleft()
+                except IndexError:  # somebody was quicker
+                    return
                 work(item)
         finally:
             _inside.each = False
@@ -92,9 +102,9 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     others: list[Future] = []
     with one_blas_thread():
         try:
-            for first in range(1, count):
-                others.append(_crew.submit(run, first))
-            run(0)
+            for _ in range(1, count):
+                others.append(_crew.submit(run))
+            run()
         finally:
             for other in others:  # nobody may go on working for a caller who has given up
                 other.exception()

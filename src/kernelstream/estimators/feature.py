@@ -16,6 +16,7 @@ from ..core import threads
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
+from ..features.raw import RawMapping
 from ..features.sampling import Draws
 from ..rows import Rows, host
 from ..state.change import Change
@@ -98,8 +99,11 @@ class FeatureEstimator(StreamEstimator):
         return self._cached("mapping", build)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._map.restricted):
+        if self._choosy():
             self._map.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._map.restricted)
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)
@@ -185,6 +189,14 @@ class FeatureEstimator(StreamEstimator):
             part = None if weight is None else weight[rows]
             scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, W is not None)
         return scores
+
+    def _row_learner(self, state: State) -> Any:
+        ops, mapping, spec = self._plan(state)
+        W = mapping.W if isinstance(mapping, FourierMapping) else None
+        known = W is not None or isinstance(mapping, RawMapping)
+        if not known or ops.NAME != "native" or spec.twins is None or engines.is_torch(self.engine):
+            return None
+        return ops.row_learner("linear", self, state, W, mapping.unit, spec.average, *spec.twins)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         n, average = X.shape[0], "w_mean" in state

@@ -60,6 +60,9 @@ class WindowEstimator(StreamEstimator):
             scores[start : start + len(part)] = self._ops.window_pass(part, None, None, state, spec, scores.shape[1])
         return scores
 
+    def _row_learner(self, state: State) -> Any:
+        return self._ops.row_learner("window", self, state, self._kind(state), self.neighbours)
+
     def _widen(self, state: State, d: int) -> None:
         state["window_rows"] = np.pad(state["window_rows"], ((0, d - state["n_features"]), (0, 0)))
 

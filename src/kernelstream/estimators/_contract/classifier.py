@@ -107,6 +107,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
+        return self._proba(X)
+
+    def _proba(self, X: Any) -> np.ndarray:
         scores = self._scores(X)
         classes = self._state["classes"]
         if not len(classes):

@@ -344,7 +344,7 @@ class MultiKernelEstimator(CompositeEstimator):
 
     # ---------------------------------------------------------------- checks
     def _check_parameters(self) -> None:
-        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        self._forget_examples()
         learners = self.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
