@@ -1,0 +1,178 @@
+"""Kernel values between many rows and some centres, made block by block: the n × m matrix never exists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.utils.extmath import row_norms
+
+from ..kernels import Gaussian, Kernel
+from ..rows import Rows, dense
+from . import threads
+
+ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
+KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again
+SLOTS = 8  # partial sums, added up in their order, so that the number of threads changes nothing
+#: Error of a Gaussian that the rounding of ``|x|^2 - 2 x's + |s|^2`` may cause; with more the kernel takes care itself.
+ERROR = {"float32": 1e-5, "float64": 1e-11}
+
+
+class KernelBlocks:
+    """Products with ``K = k(X, S)``, (n, m), in the type of the rows; sums over rows are float64.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth.
+    X : (n, d) array or CSR
+        Rows.
+    S : (m, d) array or CSR
+        Centres.
+    ops : module
+        An engine, for the exponentials.
+    keep : bool
+        Whether products will be asked for again and again, so that a few blocks are worth keeping.
+    """
+
+    def __init__(self, kernel: Kernel, X: Rows, S: Rows, ops: Any, keep: bool = False):
+        self.kernel, self.X, self.S, self.ops = kernel, X, S, ops
+        self.dtype = np.dtype(X.dtype)
+        self.shape = (X.shape[0], S.shape[0])
+        self.cuts = threads.cuts(X.shape[0], max(1, ELEMENTS // S.shape[0]))
+        room = KEPT // (self.cuts[0].stop * S.shape[0] * self.dtype.itemsize) if keep else 0
+        self.kept: list[np.ndarray | None] = [None] * min(len(self.cuts), room)
+        if type(kernel) is Gaussian:
+            self._prepare(S, kernel.gamma)
+
+    def _prepare(self, S: Rows, gamma: float) -> None:
+        """What of ``|x - s|^2 = |x|^2 - 2 x's + |s|^2`` depends on the centres alone; dense rows about their mean."""
+        self.gamma = float(gamma)
+        self.middle = None if sp.issparse(S) else S.mean(axis=0, dtype=np.float64).astype(S.dtype)
+        S = dense(S) if self.middle is None else S - self.middle
+        norms = row_norms(S, squared=True)
+        self.far = ERROR[self.dtype.name] / (self.gamma * np.finfo(self.dtype).eps) - float(norms.max())
+        # the squared norms are two more columns: one product gives the distances
+        self.right = np.ascontiguousarray(np.concatenate([-2 * S, np.ones((len(S), 1), S.dtype), norms[:, None]], 1).T)
+
+    def block(self, X: Rows) -> np.ndarray:
+        """``k(X, S)`` of some rows, (rows, m)."""
+        if type(self.kernel) is not Gaussian:
+            return self.kernel.pairwise(X, self.S)
+        if self.middle is None:
+            norms = row_norms(X, squared=True)
+            D = np.ascontiguousarray(X @ self.right[:-2])
+            D += norms[:, None]
+            D += self.right[-1]
+        else:
+            left = np.empty((X.shape[0], X.shape[1] + 2), self.dtype)
+            np.subtract(dense(X), self.middle, out=left[:, :-2])
+            norms = left[:, -2] = np.einsum("ij,ij->i", left[:, :-2], left[:, :-2])
+            left[:, -1] = 1
+            D = left @ self.right
+        if not norms.max(initial=0.0) <= self.far:
+            return self.kernel.pairwise(X, self.S)
+        return self.ops.exp_scaled(D, self.gamma)
+
+    def _each(self, work: Callable[[int, slice, np.ndarray], None]) -> None:
+        """``work(slot, rows, K)`` for all blocks of rows."""
+
+        def run(slot: int) -> None:
+            for i in range(slot, len(self.cuts), SLOTS):
+                rows = self.cuts[i]
+                K = self.kept[i] if i < len(self.kept) else None
+                if K is None:
+                    K = self.block(self.X[rows])
+                    if i < len(self.kept):
+                        self.kept[i] = K
+                work(slot, rows, K)
+
+        threads.each(run, range(min(SLOTS, len(self.cuts))))
+
+    def dot(self, V: np.ndarray) -> np.ndarray:
+        """``K V``, (m, C) -> (n, C) float64."""
+        V, out = V.astype(self.dtype, copy=False), np.empty((self.shape[0], V.shape[1]))
+
+        def work(slot: int, rows: slice, K: np.ndarray) -> None:
+            out[rows] = K @ V
+
+        self._each(work)
+        return out
+
+    def tdot(self, U: np.ndarray) -> np.ndarray:
+        """``K'U``, (n, C) -> (m, C) float64."""
+        sums = np.zeros((SLOTS, self.shape[1], U.shape[1]))
+
+        def work(slot: int, rows: slice, K: np.ndarray) -> None:
+            sums[slot] += K.T @ U[rows].astype(self.dtype, copy=False)
+
+        self._each(work)
+        return sums.sum(axis=0)
+
+    def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
+        V, sums = V.astype(self.dtype, copy=False), np.zeros((SLOTS, *V.shape))
+
+        def work(slot: int, rows: slice, K: np.ndarray) -> None:
+            sums[slot] += K.T @ (A[rows] * (K @ V)).astype(self.dtype, copy=False)
+
+        self._each(work)
+        return sums.sum(axis=0)
+
+    def gram(self) -> np.ndarray:
+        """``k(S, S)``, (m, m) float64."""
+        S = self.S.astype(np.float64)
+        return self.kernel.pairwise(S, S)
+
+
+class Factor:
+    """``T'T = K + e I`` with a triangular T, e as little as arithmetic allows.
+
+    Parameters
+    ----------
+    K : (m, m) float64 array
+        A Gram matrix; it is overwritten.
+    precision : float
+        Relative error of the kernel values that will be divided by T: e is that share of the trace, or more.
+    """
+
+    def __init__(self, K: np.ndarray, precision: float):
+        more = precision * max(float(np.trace(K)), np.finfo(float).tiny)
+        K = 0.5 * (K + K.T)
+        diagonal = np.diag(K).copy()
+        while True:
+            np.fill_diagonal(K, diagonal + more)
+            try:
+                self.T = cholesky(K, check_finite=False)
+                return
+            except np.linalg.LinAlgError:
+                more *= 10
+
+    def weigh(self, D: np.ndarray, lam: float) -> None:
+        """``A'A = T diag(D) T' + lam I``, D (m,) >= 0: :meth:`precondition` is divided by it from now on."""
+        M = self.T * np.sqrt(D)
+        M = M @ M.T
+        diagonal, more = np.diag(M).copy(), lam
+        while True:
+            np.fill_diagonal(M, diagonal + more)
+            try:
+                self.A = cholesky(M, check_finite=False)
+                return
+            except np.linalg.LinAlgError:  # lam is below the rounding: a worse preconditioner, the same solution
+                more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
+
+    def solve(self, V: np.ndarray) -> np.ndarray:
+        """``T^-1 V``, (m, C)."""
+        return solve_triangular(self.T, V, check_finite=False)
+
+    def tsolve(self, V: np.ndarray) -> np.ndarray:
+        """``T'^-1 V``, (m, C)."""
+        return solve_triangular(self.T, V, trans=1, check_finite=False)
+
+    def precondition(self, R: np.ndarray) -> np.ndarray:
+        """``(A'A)^-1 R``, (m, C)."""
+        half = solve_triangular(self.A, R, trans=1, check_finite=False)
+        return solve_triangular(self.A, half, check_finite=False)
