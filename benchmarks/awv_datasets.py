@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from kernelstream import datasets, zoo
-from kernelstream.engine.threads import set_num_threads
+from kernelstream.core.threads import set_num_threads
 
 BLOCK = 500
 KEPT = 8000  # rows of the learner that keeps them all: a Gram matrix of half a gigabyte

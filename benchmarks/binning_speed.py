@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.preprocessing import KBinsDiscretizer
 
 from kernelstream import datasets, engine, kernels, losses
-from kernelstream.features import RandomBinning, RandomFourier, _grids
-from kernelstream.features._cell_matrix import CellMatrix
-from kernelstream.features._cells_native import (
+from kernelstream.core import grids as _grids
+from kernelstream.core.cell_matrix import CellMatrix
+from kernelstream.core.cells_native import (
     bucket_cells,
     cell_table,
     cells_times,
@@ -31,6 +31,7 @@ from kernelstream.features._cells_native import (
     find_cells,
     number_cells,
 )
+from kernelstream.features import RandomBinning, RandomFourier
 from kernelstream.solvers import CoordinateDescent, DenseMatrix, Problem
 
 lines: list[str] = []
@@ -136,7 +137,7 @@ def products(n: int, R: int, threads: int) -> None:
     """Z'(Z v) of conjugate gradients against the copy of its index traffic (the index is read twice)."""
     say("\n| rows | order | n | R | columns | Z v, s | Z'u, s | copy of the index, s | share of the copy bandwidth |")
     say("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    from kernelstream.estimators._binning_fit import make_features
+    from kernelstream.estimators.binning.fit import make_features
 
     for kind, gamma in (("uniform", 0.2), ("covtype", 8.0)):
         X = rows_of(kind, n)
@@ -174,7 +175,7 @@ def coordinate_descent(threads: int, rows: int) -> None:
     say("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     ops = engine.get("native")
     grids = _grids.draw(kernels.Laplacian(8.0), 0, 54, 60, np.float32)
-    from kernelstream.estimators._binning_fit import make_features
+    from kernelstream.estimators.binning.fit import make_features
 
     made = make_features(X, grids, ops, threads)
     sorted_y = y[made.order] if made.order is not None else y

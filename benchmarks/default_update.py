@@ -28,16 +28,7 @@ from scipy.stats import rankdata
 
 from kernelstream import datasets, drift, zoo
 from kernelstream.kernels.bandwidth import gaussian_gamma
-from kernelstream.updates import (
-    NORMA,
-    OGD,
-    AdaGrad,
-    Averaged,
-    CoinBetting,
-    NormAdaGrad,
-    PassiveAggressive,
-    Pegasos,
-)
+from kernelstream.updates import NORMA, OGD, AdaGrad, Averaged, CoinBetting, NormAdaGrad, PassiveAggressive, Pegasos
 
 BINARY = ["german", "spambase", "svmguide3", "a9a", "w7a", "ijcnn1", "cod-rna", "elec2", "susy_11k", "madelon"]
 MULTICLASS = ["dna", "satimage", "usps", "letter", "poker", "mnist", "covtype"]

@@ -20,8 +20,9 @@ import time  # noqa: E402
 import numpy as np  # noqa: E402
 
 from kernelstream import DoublyStochasticClassifier  # noqa: E402
-from kernelstream.engine import get, philox  # noqa: E402
-from kernelstream.engine.threads import set_num_threads  # noqa: E402
+from kernelstream.core import philox  # noqa: E402
+from kernelstream.core.threads import set_num_threads  # noqa: E402
+from kernelstream.engine import get  # noqa: E402
 from kernelstream.estimators import DoublyStep  # noqa: E402
 
 

@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, datasets, kernels
-from kernelstream.engine.threads import get_num_threads
+from kernelstream.core.threads import get_num_threads
 from kernelstream.estimators import DoublyStep
 
 

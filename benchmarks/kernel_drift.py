@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import FeatureClassifier, MultiKernelClassifier, plots, updates
-from kernelstream.estimators.ensemble import WIDTHS, gaussian_maps
+from kernelstream.estimators.ensemble.models import WIDTHS, gaussian_maps
 
 RESULTS = Path(__file__).parent / "results"
 SEGMENTS = 4

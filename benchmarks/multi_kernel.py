@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import datasets, zoo
-from kernelstream.engine import threads
+from kernelstream.core import threads
 from kernelstream.kernels import Gaussian
 
 RESULTS = Path(__file__).parent / "results"

@@ -21,7 +21,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-from kernelstream import FeatureClassifier, KernelClassifier, _cores
+from kernelstream import FeatureClassifier, KernelClassifier
+from kernelstream.core import cores as _cores
 
 HERE = Path(__file__).parent
 

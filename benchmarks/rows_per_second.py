@@ -28,7 +28,7 @@ from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
 
 from kernelstream import datasets, zoo
-from kernelstream.engine.threads import set_num_threads
+from kernelstream.core.threads import set_num_threads
 
 D = 1000
 GAMMA = 0.1

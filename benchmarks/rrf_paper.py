@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream import datasets, plots, zoo
-from kernelstream.engine import _rrf_native
 from kernelstream.evaluate import prequential
 from kernelstream.losses import EpsilonInsensitive
+from kernelstream.passes.learned import native as _rrf_native
 
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs" / "learned_kernels.md"

@@ -22,7 +22,7 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 
 from kernelstream import OnlineRidge, datasets  # noqa: E402
-from kernelstream.engine.threads import set_num_threads  # noqa: E402
+from kernelstream.core.threads import set_num_threads  # noqa: E402
 from kernelstream.features import TaylorFeatures  # noqa: E402
 
 

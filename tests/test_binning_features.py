@@ -10,12 +10,14 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import engine, features, kernels
-from kernelstream.features import RandomBinning, _cells_python, _grids
+from kernelstream.core import cells_python as _cells_python
+from kernelstream.core import grids as _grids
+from kernelstream.features import RandomBinning
 from kernelstream.testing import check_kernel
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 2, (300, 5))
-native = pytest.importorskip("kernelstream.features._cells_native") if engine.has_native() else None
+native = pytest.importorskip("kernelstream.core.cells_native") if engine.has_native() else None
 both = pytest.mark.parametrize(
     "ops", [_cells_python, native] if native else [_cells_python], ids=lambda m: m.__name__[-6:]
 )
