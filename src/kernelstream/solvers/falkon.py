@@ -7,8 +7,8 @@ With ``K_SS = T'T`` and ``w = T alpha`` this is a linear model on the features `
 ``lam/2 ||w||^2``. Where the centres are a random part of the rows, ``Z'A Z`` is near to ``(sum a / sum a_S) T A_S T'``:
 divided by that, the conjugate gradients need few passes over the rows, whatever the kernel.
 
-Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017. Marteau-Ferey, Bach, Rudi: Globally
-convergent Newton methods for ill-conditioned generalized self-concordant losses, NeurIPS 2019.
+Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017. Marteau-Ferey, Bach, Rudi:
+Globally convergent Newton methods for ill-conditioned generalized self-concordant losses, NeurIPS 2019.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine._kernel_blocks import Factor, KernelBlocks
 from ..kernels import Kernel
 from ..losses import Loss
 from ..rows import Rows
 from ._problem import Problem, Solution
 from .cg import ConjugateGradient
+from .kernel_blocks import Centers, Factor, KernelBlocks, least_addition
 from .newton_cg import NewtonCG
 
 
@@ -43,11 +43,11 @@ class CenterMatrix:
     """
 
     def __init__(self, kernel: Kernel, X: Rows, centers: np.ndarray, ops: Any):
-        on_device = ops.NAME == "torch"
-        make, factor = (ops.kernel_blocks, ops.kernel_factor) if on_device else (KernelBlocks, Factor)
         self.centers = centers
-        self.K = make(kernel, X, X[centers], ops, keep=True)
-        self.factor = factor(self.K.gram(), float(np.finfo(self.K.dtype).eps))
+        self.K = kernel_blocks(kernel, X, X[centers], ops, keep=True)
+        factor = ops.kernel_factor if ops.NAME == "torch" else Factor
+        K = self.K.values.gram()
+        self.factor = factor(K, least_addition(K, self.K.dtype))
         self.shape = self.K.shape
 
     def dot(self, V: np.ndarray) -> np.ndarray:
@@ -103,6 +103,13 @@ class CenterMatrix:
         D = rows[self.centers]
         D = D if D.any() else np.ones(len(D))
         self.factor.weigh(D * (rows.sum() / D.sum()), lam)
+
+
+def kernel_blocks(kernel: Kernel, X: Rows, S: Rows, ops: Any, keep: bool = False) -> Any:
+    """Products with ``k(X, S)`` by an engine; see :class:`~kernelstream.solvers.kernel_blocks.KernelBlocks`."""
+    if ops.NAME == "torch":
+        return ops.kernel_blocks(kernel, X, S, keep)
+    return KernelBlocks(Centers(kernel, S, ops), X, keep)
 
 
 def falkon(

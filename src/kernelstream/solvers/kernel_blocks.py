@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.utils.extmath import row_norms
 
+from ..core import threads
 from ..kernels import Gaussian, Kernel
 from ..rows import Rows, dense
-from . import threads
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
 KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again
@@ -21,61 +21,78 @@ SLOTS = 8  # partial sums, added up in their order, so that the number of thread
 ERROR = {"float32": 1e-5, "float64": 1e-11}
 
 
-class KernelBlocks:
-    """Products with ``K = k(X, S)``, (n, m), in the type of the rows; sums over rows are float64.
+class Centers:
+    """``k(., S)`` for centres S (m, d), dense or CSR; what depends on them alone is worked out beforehand.
 
     Parameters
     ----------
     kernel : Kernel
         With a numeric bandwidth.
-    X : (n, d) array or CSR
-        Rows.
     S : (m, d) array or CSR
-        Centres.
     ops : module
         An engine, for the exponentials.
-    keep : bool
-        Whether products will be asked for again and again, so that a few blocks are worth keeping.
     """
 
-    def __init__(self, kernel: Kernel, X: Rows, S: Rows, ops: Any, keep: bool = False):
-        self.kernel, self.X, self.S, self.ops = kernel, X, S, ops
-        self.dtype = np.dtype(X.dtype)
-        self.shape = (X.shape[0], S.shape[0])
-        self.cuts = threads.cuts(X.shape[0], max(1, ELEMENTS // S.shape[0]))
-        room = KEPT // (self.cuts[0].stop * S.shape[0] * self.dtype.itemsize) if keep else 0
-        self.kept: list[np.ndarray | None] = [None] * min(len(self.cuts), room)
-        if type(kernel) is Gaussian:
-            self._prepare(S, kernel.gamma)
-
-    def _prepare(self, S: Rows, gamma: float) -> None:
-        """What of ``|x - s|^2 = |x|^2 - 2 x's + |s|^2`` depends on the centres alone; dense rows about their mean."""
-        self.gamma = float(gamma)
+    def __init__(self, kernel: Kernel, S: Rows, ops: Any):
+        self.kernel, self.S, self.ops = kernel, S, ops
+        self.dtype = np.dtype(S.dtype)
+        self.gaussian = type(kernel) is Gaussian
+        if not self.gaussian:
+            return
+        # |x - s|^2 = |x|^2 - 2 x's + |s|^2, of dense rows about the mean of the centres, where it cancels less
         self.middle = None if sp.issparse(S) else S.mean(axis=0, dtype=np.float64).astype(S.dtype)
         S = dense(S) if self.middle is None else S - self.middle
         norms = row_norms(S, squared=True)
-        self.far = ERROR[self.dtype.name] / (self.gamma * np.finfo(self.dtype).eps) - float(norms.max())
+        self.far = ERROR[self.dtype.name] / (kernel.gamma * np.finfo(self.dtype).eps) - float(norms.max())
         # the squared norms are two more columns: one product gives the distances
         self.right = np.ascontiguousarray(np.concatenate([-2 * S, np.ones((len(S), 1), S.dtype), norms[:, None]], 1).T)
 
-    def block(self, X: Rows) -> np.ndarray:
-        """``k(X, S)`` of some rows, (rows, m)."""
-        if type(self.kernel) is not Gaussian:
+    def __call__(self, X: Rows) -> np.ndarray:
+        """``k(X, S)`` of rows X (n, d), (n, m)."""
+        if not self.gaussian:
             return self.kernel.pairwise(X, self.S)
-        if self.middle is None:
+        if self.middle is None or sp.issparse(X):
+            if self.middle is not None:
+                X = dense(X) - self.middle
             norms = row_norms(X, squared=True)
             D = np.ascontiguousarray(X @ self.right[:-2])
             D += norms[:, None]
             D += self.right[-1]
         else:
             left = np.empty((X.shape[0], X.shape[1] + 2), self.dtype)
-            np.subtract(dense(X), self.middle, out=left[:, :-2])
+            np.subtract(X, self.middle, out=left[:, :-2])
             norms = left[:, -2] = np.einsum("ij,ij->i", left[:, :-2], left[:, :-2])
             left[:, -1] = 1
             D = left @ self.right
         if not norms.max(initial=0.0) <= self.far:
             return self.kernel.pairwise(X, self.S)
-        return self.ops.exp_scaled(D, self.gamma)
+        return self.ops.exp_scaled(D, float(self.kernel.gamma))
+
+    def gram(self) -> np.ndarray:
+        """``k(S, S)``, (m, m) float64."""
+        S = self.S.astype(np.float64)
+        return self.kernel.pairwise(S, S)
+
+
+class KernelBlocks:
+    """Products with ``K = k(X, S)``, (n, m), in the type of the rows; sums over rows are float64.
+
+    Parameters
+    ----------
+    values : Centers
+        The function ``k(., S)``.
+    X : (n, d) array or CSR
+        Rows.
+    keep : bool
+        Whether products will be asked for again and again, so that a few blocks are worth keeping.
+    """
+
+    def __init__(self, values: Centers, X: Rows, keep: bool = False):
+        self.values, self.X, self.dtype = values, X, values.dtype
+        n, m = self.shape = (X.shape[0], values.S.shape[0])
+        self.cuts = threads.cuts(n, max(1, ELEMENTS // m))
+        room = KEPT // (max(1, ELEMENTS // m) * m * self.dtype.itemsize) if keep else 0
+        self.kept: list[np.ndarray | None] = [None] * min(len(self.cuts), room)
 
     def _each(self, work: Callable[[int, slice, np.ndarray], None]) -> None:
         """``work(slot, rows, K)`` for all blocks of rows."""
@@ -85,7 +102,7 @@ class KernelBlocks:
                 rows = self.cuts[i]
                 K = self.kept[i] if i < len(self.kept) else None
                 if K is None:
-                    K = self.block(self.X[rows])
+                    K = self.values(self.X[rows])
                     if i < len(self.kept):
                         self.kept[i] = K
                 work(slot, rows, K)
@@ -122,10 +139,15 @@ class KernelBlocks:
         self._each(work)
         return sums.sum(axis=0)
 
-    def gram(self) -> np.ndarray:
-        """``k(S, S)``, (m, m) float64."""
-        S = self.S.astype(np.float64)
-        return self.kernel.pairwise(S, S)
+
+def least_addition(K: Any, dtype: Any) -> float:
+    """What to add to the diagonal of a Gram matrix K (m, m) for its factor to be of use.
+
+    Kernel values of rows of a ``dtype`` have no say in directions where the kernel is smaller than their errors.
+    """
+    trace = float(K.trace())
+    error = float(np.finfo(dtype).eps) * trace / len(K)
+    return max(float(np.finfo(float).eps) * trace, error, float(np.finfo(float).tiny))
 
 
 class Factor:
@@ -134,13 +156,12 @@ class Factor:
     Parameters
     ----------
     K : (m, m) float64 array
-        A Gram matrix; it is overwritten.
-    precision : float
-        Relative error of the kernel values that will be divided by T: e is that share of the trace, or more.
+        A Gram matrix.
+    more : float
+        The least e to try; see :func:`least_addition`.
     """
 
-    def __init__(self, K: np.ndarray, precision: float):
-        more = precision * max(float(np.trace(K)), np.finfo(float).tiny)
+    def __init__(self, K: np.ndarray, more: float):
         K = 0.5 * (K + K.T)
         diagonal = np.diag(K).copy()
         while True:
