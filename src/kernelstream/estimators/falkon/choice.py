@@ -121,7 +121,8 @@ class Search:
     def _error(self, X: Rows, kernel: Kernel, rows: int, centers: int) -> float:
         """Least squared error over the penalties."""
         m = min(centers, self.n_centers)
-        return float(sum(self._path(X, kernel, train, test, m) for train, test in self._cuts(rows)).min())
+        parts = [self._path(X, kernel, train, test, m) for train, test in self._cuts(rows)]
+        return float(np.sum(parts, axis=0).min())
 
     def _path(self, X: Rows, kernel: Kernel, train: np.ndarray, test: np.ndarray, m: int) -> np.ndarray:
         """Squared error on the test rows for every penalty: all of them from one factorisation.
