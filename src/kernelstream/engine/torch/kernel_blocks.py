@@ -85,6 +85,9 @@ class DeviceBlocks:
     def _here(self, V: np.ndarray) -> torch.Tensor:
         return from_array(V).to(self.ops.device, torch.float32 if self.dtype == np.float32 else torch.float64)
 
+    def _nothing(self, outputs: int) -> torch.Tensor:
+        return torch.zeros((self.shape[1], outputs), dtype=torch.float64, device=self.ops.device)
+
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``K V``, (m, C) -> (n, C) float64."""
         A, out = self._here(V), np.empty((self.shape[0], V.shape[1]))
@@ -95,19 +98,19 @@ class DeviceBlocks:
 
     def tdot(self, U: np.ndarray) -> np.ndarray:
         """``K'U``, (n, C) -> (m, C) float64."""
-        A, total = self._here(U), 0.0
+        A, total = self._here(U), self._nothing(U.shape[1])
         with self.ops.full():
             for rows, K in self._blocks():
-                total = total + (K.T @ A[rows]).double()
-        return total.cpu().numpy()  # type: ignore[attr-defined]
+                total += K.T @ A[rows]
+        return total.cpu().numpy()
 
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
-        weight, V, total = self._here(A), self._here(V), 0.0
+        weight, right, total = self._here(A), self._here(V), self._nothing(V.shape[1])
         with self.ops.full():
             for rows, K in self._blocks():
-                total = total + (K.T @ (weight[rows] * (K @ V))).double()
-        return total.cpu().numpy()  # type: ignore[attr-defined]
+                total += K.T @ (weight[rows] * (K @ right))
+        return total.cpu().numpy()
 
 
 class DeviceFactor:
