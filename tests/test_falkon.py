@@ -109,6 +109,7 @@ def test_blocks_never_hold_the_whole_matrix(monkeypatch):
     truth = model.fit(X, TARGET).predict(NEW)
     monkeypatch.setattr(kernel_blocks, "ELEMENTS", 300)
     monkeypatch.setattr(kernel_blocks, "KEPT", 0)
+    monkeypatch.setattr(kernel_blocks, "TALL", 10)
     sizes = []
     whole = kernel_blocks.Centers.__call__
 
@@ -231,7 +232,7 @@ def test_says_when_it_has_not_converged():
 def test_solver_alone_begins_where_it_is_told():
     """Without an estimator: a start at the solution ends at once."""
     ops = engine.get("python")
-    Z = CenterMatrix(kernels.Gaussian(0.4), X, np.arange(0, 250, 5), ops)
+    Z = CenterMatrix(kernels.Gaussian(0.4), X, np.arange(0, 250, 25), ops)
     loss = losses.get("squared", task="regression")
     found = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-10)
     again = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-9, start=found.W)

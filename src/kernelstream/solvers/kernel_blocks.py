@@ -16,6 +16,7 @@ from ..rows import Rows, dense
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
 KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again
+TALL = 2048  # rows of a block whose product with itself is wanted
 SLOTS = 8  # partial sums, added up in their order, so that the number of threads changes nothing
 #: Error of a Gaussian that the rounding of ``|x|^2 - 2 x's + |s|^2`` may cause; with more the kernel takes care itself.
 ERROR = {"float32": 1e-5, "float64": 1e-11}
@@ -75,7 +76,10 @@ class Centers:
 
 
 class KernelBlocks:
-    """Products with ``K = k(X, S)``, (n, m), in the type of the rows; sums over rows are float64.
+    """Products with ``K = k(X, S)``, (n, m): values in the type of the rows, products in float64.
+
+    Coefficients of kernel functions that are nearly dependent are large and cancel: products in float32 would leave
+    conjugate gradients with more noise than they can bear.
 
     Parameters
     ----------
@@ -105,13 +109,13 @@ class KernelBlocks:
                     K = self.values(self.X[rows])
                     if i < len(self.kept):
                         self.kept[i] = K
-                work(slot, rows, K)
+                work(slot, rows, K.astype(np.float64, copy=False))
 
         threads.each(run, range(min(SLOTS, len(self.cuts))))
 
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``K V``, (m, C) -> (n, C) float64."""
-        V, out = V.astype(self.dtype, copy=False), np.empty((self.shape[0], V.shape[1]))
+        out = np.empty((self.shape[0], V.shape[1]))
 
         def work(slot: int, rows: slice, K: np.ndarray) -> None:
             out[rows] = K @ V
@@ -124,20 +128,28 @@ class KernelBlocks:
         sums = np.zeros((SLOTS, self.shape[1], U.shape[1]))
 
         def work(slot: int, rows: slice, K: np.ndarray) -> None:
-            sums[slot] += K.T @ U[rows].astype(self.dtype, copy=False)
+            sums[slot] += K.T @ U[rows]
 
         self._each(work)
         return sums.sum(axis=0)
 
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
-        V, sums = V.astype(self.dtype, copy=False), np.zeros((SLOTS, *V.shape))
+        sums = np.zeros((SLOTS, *V.shape))
 
         def work(slot: int, rows: slice, K: np.ndarray) -> None:
-            sums[slot] += K.T @ (A[rows] * (K @ V)).astype(self.dtype, copy=False)
+            sums[slot] += K.T @ (A[rows] * (K @ V))
 
         self._each(work)
         return sums.sum(axis=0)
+
+    def moment(self, rows: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64; BLAS has threads of its own."""
+        total, root = np.zeros((self.shape[1],) * 2), np.sqrt(a)[:, None]
+        for part in threads.cuts(len(rows), TALL):
+            K = self.values(self.X[rows[part]]) * root[part]
+            total += K.T @ K
+        return total
 
 
 def least_addition(K: Any, dtype: Any) -> float:
@@ -172,10 +184,10 @@ class Factor:
             except np.linalg.LinAlgError:
                 more *= 10
 
-    def weigh(self, D: np.ndarray, lam: float) -> None:
-        """``A'A = T diag(D) T' + lam I``, D (m,) >= 0: :meth:`precondition` is divided by it from now on."""
-        M = self.T * np.sqrt(D)
-        M = M @ M.T
+    def weigh(self, M: np.ndarray, lam: float) -> None:
+        """``A'A = T'^-1 M T^-1 + lam I``, M (m, m): :meth:`precondition` divides by it from now on."""
+        M = self.tsolve(self.tsolve(M).T)
+        M = 0.5 * (M + M.T)
         diagonal, more = np.diag(M).copy(), lam
         while True:
             np.fill_diagonal(M, diagonal + more)

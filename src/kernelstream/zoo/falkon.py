@@ -17,7 +17,7 @@ def falkon(
     lam: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel ridge regression over all rows: Nyström centres, and conjugate gradients that they precondition.
+    """Kernel ridge regression over all rows: Nyström centres and preconditioned conjugate gradients.
 
     Scale of the columns, bandwidth and penalty are searched for on held-out rows unless they are given.
     """

@@ -13,7 +13,7 @@ import torch
 
 from ...core.threads import cuts
 from ...kernels import Gaussian, Kernel
-from ...rows import Rows, dense, host
+from ...rows import Rows, dense, host, take
 from . import from_array
 
 ELEMENTS = 1 << 26  # of a block
@@ -80,10 +80,10 @@ class DeviceBlocks:
                 K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X)))
                 if i < self.room:
                     self.kept[i] = K
-            yield rows, K
+            yield rows, K.double()
 
     def _here(self, V: np.ndarray) -> torch.Tensor:
-        return from_array(V).to(self.ops.device, torch.float32 if self.dtype == np.float32 else torch.float64)
+        return from_array(V).to(self.ops.device, torch.float64)
 
     def _nothing(self, outputs: int) -> torch.Tensor:
         return torch.zeros((self.shape[1], outputs), dtype=torch.float64, device=self.ops.device)
@@ -91,26 +91,33 @@ class DeviceBlocks:
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``K V``, (m, C) -> (n, C) float64."""
         A, out = self._here(V), np.empty((self.shape[0], V.shape[1]))
-        with self.ops.full():
-            for rows, K in self._blocks():
-                out[rows] = (K @ A).cpu().numpy()
+        for rows, K in self._blocks():
+            out[rows] = (K @ A).cpu().numpy()
         return out
 
     def tdot(self, U: np.ndarray) -> np.ndarray:
         """``K'U``, (n, C) -> (m, C) float64."""
         A, total = self._here(U), self._nothing(U.shape[1])
-        with self.ops.full():
-            for rows, K in self._blocks():
-                total += K.T @ A[rows]
+        for rows, K in self._blocks():
+            total += K.T @ A[rows]
         return total.cpu().numpy()
 
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
         weight, right, total = self._here(A), self._here(V), self._nothing(V.shape[1])
-        with self.ops.full():
-            for rows, K in self._blocks():
-                total += K.T @ (weight[rows] * (K @ right))
+        for rows, K in self._blocks():
+            total += K.T @ (weight[rows] * (K @ right))
         return total.cpu().numpy()
+
+    def moment(self, rows: np.ndarray, a: np.ndarray) -> torch.Tensor:
+        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64 on the device."""
+        m = self.shape[1]
+        total, root = self._nothing(m), self._here(np.sqrt(a)[:, None])
+        for part in cuts(len(rows), max(1, ELEMENTS // m)):
+            X = take(self.X, rows[part])
+            K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X))).double() * root[part]
+            total += K.T @ K
+        return total
 
 
 class DeviceFactor:
@@ -120,10 +127,10 @@ class DeviceFactor:
         self.ops = ops
         self.T = _factor(0.5 * (K + K.T), more)
 
-    def weigh(self, D: np.ndarray, lam: float) -> None:
-        """``A'A = T diag(D) T' + lam I``."""
-        M = self.T * self.ops.tensor(np.sqrt(D))
-        self.A = _factor(M @ M.T, lam)
+    def weigh(self, M: torch.Tensor, lam: float) -> None:
+        """``A'A = T'^-1 M T^-1 + lam I``."""
+        M = self._divide(self.T, self._divide(self.T, M, True).T, True)
+        self.A = _factor(0.5 * (M + M.T), lam)
 
     def _divide(self, U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
         return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from ...core.threads import cuts
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import generator
@@ -133,17 +132,9 @@ class Search:
         offset = np.average(Y, axis=0, weights=weight)
         values = Centers(kernel, X[train[:m]], self.ops)
         blocks = KernelBlocks(values, X[train])
-        root = None if weight is None else np.sqrt(weight)[:, None].astype(X.dtype)
-        Y = (Y - offset).astype(X.dtype)
+        a = np.ones(len(train)) if weight is None else weight
         m = blocks.shape[1]
-        G, B = np.zeros((m, m)), np.zeros((m, Y.shape[1]))
-        for part in cuts(len(train), 2048):
-            K, target = values(X[train[part]]), Y[part]
-            if root is not None:
-                K *= root[part]
-                target = target * root[part]
-            G += K.T @ K
-            B += K.T @ target
+        G, B = blocks.moment(np.arange(len(train)), a), blocks.tdot(a[:, None] * (Y - offset))
         K = values.gram()
         factor = Factor(K, least_addition(K, X.dtype))
         G = factor.tsolve(factor.tsolve(G).T)

@@ -84,7 +84,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         if X.shape[0] > self.n_centers:
             centers = np.sort(generator(seed).choice(X.shape[0], self.n_centers, replace=False))
         offset = best_constant(Y, weight, loss)
-        Z = CenterMatrix(kernel, X, centers, self._ops)
+        Z = CenterMatrix(kernel, X, centers, self._ops, seed)
         with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
             found = falkon(
                 Z, Y, loss, lam, self._ops,
@@ -182,11 +182,11 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
     .. math:: \min_\alpha \sum_i a_i\, l\Bigl(y_i, b + \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)
               + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
 
-    The centres s are a random part of the rows, and precondition conjugate gradients [1]_ (Newton steps for losses
-    other than the squared one [2]_). Blocks of the kernel matrix are made when they are needed: n × m numbers never
-    exist at once. With all rows as centres this is kernel ridge regression on -1 and +1, kernel logistic regression
-    or a support vector machine with squared hinge. Several classes one against the rest; b is the constant score of
-    least loss.
+    The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_
+    (Newton steps for losses other than the squared one [2]_). Blocks of the kernel matrix are made when they are
+    needed: n × m numbers never exist at once. With all rows as centres this is kernel ridge regression on -1 and +1,
+    kernel logistic regression or a support vector machine with squared hinge. Several classes one against the rest; b
+    is the constant score of least loss.
 
     Parameters
     ----------
