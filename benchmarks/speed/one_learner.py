@@ -26,7 +26,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
 from kernelstream import FeatureClassifier, KernelClassifier
-from kernelstream.core import cores as _cores
+from kernelstream.core import threads as _cores
 
 HERE = Path(__file__).parents[1] / "results"
 

@@ -59,7 +59,7 @@ except ImportError:  # installed without the compiled core
 State = dict[str, Any]
 
 # Entries that no learner changes in place, by the beginning of their names: feature maps, kernels, rows that are kept.
-REPLACED = ("map_", "kernel_", "warm_", "wait_", "classes")
+REPLACED = ("map_", "kernel_", "warm_", "wait_", "classes", "batch_")
 
 _journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the arrays that are written to by rows
 

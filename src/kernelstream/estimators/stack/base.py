@@ -18,6 +18,7 @@ from .._contract.base import State
 from .._contract.composite import CompositeEstimator
 from .._contract.mixed import MixedRows
 from ..ensemble import members as _members
+from . import batch
 from .fit import StackFit
 from .members import SIZES
 from .rows import SQUASH, RowByRow
@@ -224,21 +225,21 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         self._begin_trust(state, k)
 
     def _outputs_changed(self) -> None:
-        self._cache.pop("targets", None)
-        self._cache.pop("rows", None)
+        for name in ("targets", "rows", "batch"):
+            self._cache.pop(name, None)
+        batch.drop(self._state)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
         X = squashed(dense(X))
-        n = X.shape[0]
-        if n <= ROWS:
-            return self._learn_block(state, X, y, weight, recent)
+        n, t = X.shape[0], state["t"]
         scores = np.empty((n, state["n_outputs"]))
         for rows in threads.cuts(n, ROWS):
             own = None if weight is None else weight[rows]
             scores[rows] = self._learn_block(state, X[rows], y[rows], own, recent)
-        return scores
+        counted = np.ones(n) if weight is None else np.asarray(weight) > 0
+        return batch.blended(self, state, X, scores, (t + np.cumsum(counted) - counted)[:, None])
 
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
         F = self._forecasts(state, X, y, weight)
@@ -336,6 +337,10 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         X = squashed(dense(X))
+        return batch.blended(self, state, X, self._members_score(state, X), state["t"])
+
+    def _members_score(self, state: State, X: np.ndarray) -> np.ndarray:
+        """Scores of the members' combination for rows as they see them."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self._examples())
         # a row asked alone is the next of the stream; of a table that is not known
@@ -367,4 +372,8 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         for o in range(k):
             for name, value in start_stack(N, outputs, self._regression).items():
                 schema[f"o{o}_{name}"] = Array(value.shape)
-        return schema
+        return schema | batch.schema(state)
+
+    def _check_state(self, trained: bool | None = None) -> None:
+        super()._check_state(trained)
+        batch.verify(self, self._state)

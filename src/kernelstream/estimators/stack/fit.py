@@ -2,13 +2,15 @@
 
 Rows are taken in random order. A tenth of them is held out. After the first pass, which is the stream's, members that
 take small steps go over the rows again as long as their loss on the held-out rows falls; then the members are weighed
-on the held-out rows, whose forecasts none of them has seen, and learn those rows as well.
+on the held-out rows, whose forecasts none of them has seen, and learn those rows as well. Learners of all rows at once
+join them where the held-out rows gain by it (:mod:`.batch`).
 """
 
 from __future__ import annotations
 
 import copy
 import numbers
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ..cells.models import CellsEstimator
 from ..ensemble import members as _members
 from ..feature import FeatureEstimator
 from ..learned import RRFEstimator
+from . import batch
 
 MOST = 8  # passes, where they are chosen automatically; and
 WORK = 4_000_000  # rows in all of them together
@@ -126,7 +129,10 @@ class StackFit:
                 self._states[i].update(kept)
                 self._learners[i]._forget()
         self._weigh(state, XH, yH, wH)
+        S = self._members_score(state, XH) if self._outputs(state) == 1 else None
         self._members_learn(list(range(len(self._learners))), state, XH, yH, wH)
+        if S is not None and isinstance(self.members, str) and self.size != "small":
+            batch.learn(self, partial(self._prepared, state, rows, target, weight), train, (XH, yH, wH), S)
 
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
         """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""

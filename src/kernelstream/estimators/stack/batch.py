@@ -1,0 +1,193 @@
+r"""Learners of all rows at once, beside the members of the stream: what only ``fit`` can have.
+
+.. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
+
+s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
+(Falkon), learned on n rows; a and b >= 0 make the loss on held-out rows small. Rows that come after ``fit`` teach the
+members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old. For several
+classes s are log-probabilities, and so is f once it is normalised.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+from scipy.special import logsumexp
+
+from ...random import generator
+from ...state.schema import Array, Count, Schema, anything, check
+from .._contract.base import State
+from ..binning.models import BinningClassifier, BinningRegressor
+from ..falkon.models import FalkonClassifier, FalkonRegressor
+
+PREFIX = "batch_"
+FEWEST = 2000  # rows: with fewer the members alone do as well
+MOST = 200_000  # rows that they learn from
+ORDER = 7  # stream of the seed that chooses those rows
+GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
+TRACE = 0.02  # weights below it count for nothing
+MAKERS: dict[str, Any] = {
+    "binning": (BinningClassifier, BinningRegressor, {"n_components": 128}),
+    "falkon": (FalkonClassifier, FalkonRegressor, {"n_centers": 1000}),
+}
+
+
+def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.ndarray, Any], S: np.ndarray) -> None:
+    """Learn rows ``train``; where held-out rows gain by it, enter the learners and their weights into the state.
+
+    Parameters
+    ----------
+    est : StackEstimator
+    prepare : callable
+        Row numbers -> rows (n, d) as members see them, encoded targets, weights.
+    train : (n,) ints
+    held : rows, encoded targets, weights
+    S : (len(held), C)
+        Scores of the members' combination for the held-out rows, which no member had learned.
+    """
+    state = est._state
+    if len(train) < FEWEST:
+        return
+    if len(train) > MOST:
+        train = np.sort(generator(state["seed"], ORDER).permutation(train)[:MOST])
+    X, y, weight = prepare(train)
+    XH, yH, wH = held
+    found, G = {}, []
+    for kind in MAKERS:
+        learner = _make(kind, est)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
+            learner.fit(X, y, sample_weight=weight)
+        found[kind] = learner
+        G.append(_scores(learner, XH, S.shape[1]))
+    before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
+    if not after < GAIN * before:
+        return
+    kept = [i for i, b in enumerate(blend[1:]) if b > TRACE]
+    kinds = [list(found)[i] for i in kept]
+    state |= {f"{PREFIX}kinds": ",".join(kinds), f"{PREFIX}blend": blend[[0, *(i + 1 for i in kept)]]}
+    state[f"{PREFIX}rows"] = int(state["t"])
+    for kind in kinds:
+        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind].state_.items()}
+    est._cache.pop("batch", None)
+
+
+def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: Any) -> np.ndarray:
+    """Scores S (m, C) of the members with the batch learners' part; before them ``t`` rows were learned, or (m, 1)."""
+    if f"{PREFIX}blend" not in state:
+        return S
+    blend, n = state[f"{PREFIX}blend"], state[f"{PREFIX}rows"]
+    learners = est._cached("batch", lambda: _attached(est, state))
+    F = blend[0] * S
+    for b, learner in zip(blend[1:], learners, strict=True):
+        F += b * _scores(learner, X[:, : learner.n_features_in_], S.shape[1])
+    share = n / np.maximum(t, n)
+    F = share * F + (1.0 - share) * S
+    return F - logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
+
+
+def drop(state: State) -> None:
+    """Forget the batch learners: a class has appeared that they do not know."""
+    for name in [name for name in state if name.startswith(PREFIX)]:
+        del state[name]
+
+
+def schema(state: State) -> Schema:
+    """The entries, of which :func:`verify` looks at the learners' own."""
+    names = [name for name in state if name.startswith(PREFIX)]
+    if not names:
+        return {}
+    kinds = _kinds(state)
+    own: Schema = {f"{PREFIX}blend": Array((1 + len(kinds),), low=0.0), f"{PREFIX}rows": Count(1, max(state["t"], 1))}
+    return anything(name for name in names if name not in own) | own
+
+
+def verify(est: Any, state: State) -> None:
+    """ValueError for learners that do not fit the state."""
+    if not any(name.startswith(PREFIX) for name in state):
+        return
+    check({name: state.get(name) for name in (f"{PREFIX}blend", f"{PREFIX}rows")}, {
+        name: entry for name, entry in schema(state).items() if name in (f"{PREFIX}blend", f"{PREFIX}rows")
+    })  # fmt: skip
+    known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows")}
+    C = state["n_outputs"]
+    for kind, learner in zip(_kinds(state), _attached(est, state), strict=True):
+        known |= {f"{PREFIX}{kind}_{name}" for name in learner._state}
+        learner._check_state(True)
+        if learner.n_features_in_ > state["n_features"]:
+            raise ValueError(f"the batch learner {kind!r} has {learner.n_features_in_} columns, more than the model")
+        if est._regression:
+            ok = learner._state["n_outputs"] == 1
+        else:
+            codes = (-1, 1) if C == 1 else range(C)
+            ok = set(np.asarray(learner.classes_).tolist()) <= set(codes)
+        if not ok:
+            raise ValueError(f"the batch learner {kind!r} knows other targets than the model")
+    odd = sorted(name for name in state if name.startswith(PREFIX) and name not in known)
+    if odd:
+        raise ValueError(f"state_ has entries of no learner: {', '.join(odd)}")
+
+
+def _kinds(state: State) -> list[str]:
+    kinds = state.get(f"{PREFIX}kinds")
+    found = kinds.split(",") if isinstance(kinds, str) and kinds else []
+    if not found or len(set(found)) != len(found) or any(kind not in MAKERS for kind in found):
+        raise ValueError(f"state_[{PREFIX + 'kinds'!r}] must name some of {', '.join(MAKERS)}, got {kinds!r}")
+    return found
+
+
+def _make(kind: str, est: Any) -> Any:
+    labels, numbers, params = MAKERS[kind]
+    return (numbers if est._regression else labels)(**params, engine=est.engine, random_state=int(est._state["seed"]))
+
+
+def _attached(est: Any, state: State) -> list[Any]:
+    """The learners of a state."""
+    learners = []
+    for kind in _kinds(state):
+        learner, start = _make(kind, est), f"{PREFIX}{kind}_"
+        learner._turns = est._turns
+        learner.state_ = {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
+        learners.append(learner)
+    return learners
+
+
+def _scores(learner: Any, X: np.ndarray, C: int) -> np.ndarray:
+    """Scores of a batch learner, (n, C): forecasts, margins, or one margin for each class."""
+    if not hasattr(learner, "classes_"):
+        return learner.predict(X).reshape(-1, 1)
+    F = learner.decision_function(X)
+    if C == 1:
+        return F.reshape(-1, 1)
+    codes = np.asarray(learner.classes_, int)
+    full = np.full((len(X), C), -1.0)  # a class that it has not seen
+    full[:, codes] = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+    return full
+
+
+def _weights(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> tuple[float, np.ndarray, float]:
+    """Loss of the first of F (k, n, C), weights (k,) >= 0 of all, and the loss with these."""
+    share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
+    if regression:
+        root = np.sqrt(share)
+        w, _ = nnls((F[:, :, 0] * root).T, y * root)
+
+        def loss(w: np.ndarray) -> float:
+            return float(share @ (np.tensordot(w, F[:, :, 0], 1) - y) ** 2)
+
+    else:
+        one = F.shape[2] == 1
+        codes = None if one else y.astype(int)
+
+        def loss(w: np.ndarray) -> float:
+            f = np.tensordot(w, F, 1)
+            if one:
+                return float(share @ np.logaddexp(0.0, -y * f[:, 0]))
+            return float(share @ (logsumexp(f, axis=1) - f[np.arange(len(y)), codes]))
+
+        start = np.eye(len(F))[0]
+        w = minimize(loss, start, bounds=[(0.0, 10.0)] * len(F)).x
+    return loss(np.eye(len(F))[0]), w, loss(w)
