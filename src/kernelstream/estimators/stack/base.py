@@ -20,21 +20,12 @@ from .._contract.mixed import MixedRows
 from ..ensemble import members as _members
 from .fit import StackFit
 from .members import SIZES
-from .rows import SQUASH, RowByRow
+from .rows import RowByRow
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
-
-
-def squashed(X: np.ndarray) -> np.ndarray:
-    """Scaled rows whose far values are drawn in: ``sign(z) (3 + log(1 + |z| - 3))`` beyond 3 deviations."""
-    far = np.abs(X)
-    if far.max(initial=0.0) <= SQUASH:
-        return X
-    drawn = np.copysign(SQUASH + np.log1p(np.maximum(far - SQUASH, 0.0)), X)
-    return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
 class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
@@ -230,7 +221,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = squashed(dense(X))
+        X = self._ops.squashed(dense(X))
         n = X.shape[0]
         if n <= ROWS:
             return self._learn_block(state, X, y, weight, recent)
@@ -335,7 +326,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         return _members.scores(part, C)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        X = squashed(dense(X))
+        X = self._ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self._examples())
         # a row asked alone is the next of the stream; of a table that is not known
