@@ -27,6 +27,7 @@ from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens,
 from .first_rows import odd_cells
 from .hooks import Hooks, State
 from .order import Order, check_order
+from .parts import unfolded
 from .state import COLUMNS, check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
 
@@ -514,8 +515,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
-        """Set parameters, nested ones as ``component__name``; see scikit-learn."""
-        super().set_params(**params)
+        """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
+        super().set_params(**unfolded(self, params))
         self._forget()
         return self
 
