@@ -1,5 +1,6 @@
-"""Calls of few rows: all members in one call of the compiled core, and what the compiled loops do is what is written."""
+"""Calls of few rows: all members in one call of the compiled core; and the compiled loops against the written ones."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -48,6 +49,12 @@ def uses_the_short_path(model):
     return model._cache.get("rows", (None,))[0] is not None
 
 
+@pytest.fixture
+def long_way(monkeypatch):
+    """Called, it turns the short path off."""
+    return lambda: monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_one_by_one_is_the_python_engine(task):
     cls, y = TASKS[task]
@@ -80,27 +87,27 @@ def test_one_by_one_is_one_call(task, dtype):
         assert_same(whole, single, 1e-7)
 
 
-def test_single_answers_are_those_of_the_long_way(monkeypatch):
+def test_single_answers_are_those_of_the_long_way(monkeypatch, long_way):
     for cls, y in TASKS.values():
         model = cls(random_state=0).partial_fit(X[:400], y[:400])
         ask = model.predict if cls is KernelRegressor else model.predict_proba
         quick = [ask(X[i : i + 1]) for i in range(400, 410)]
         assert uses_the_short_path(model)
-        monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+        long_way()
         np.testing.assert_allclose(quick, [ask(X[i : i + 1]) for i in range(400, 410)], rtol=1e-9)
         monkeypatch.undo()
 
 
 @pytest.mark.parametrize("member", range(8))
 @pytest.mark.parametrize("task", ["two", "numbers"])
-def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypatch):
+def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypatch, long_way):
     """Members before it have learned the row already; then the long way is gone, where that member begins anew."""
     cls, y = TASKS[task]
     n = 191 + 64  # the windows will be full after this row
     models = [cls(random_state=1).partial_fit(X[:n], y[:n]) for _ in range(2)]
     for way, model in enumerate(models):
         if way:
-            monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+            long_way()
         model.learn(X[n : n + 1], y[n : n + 1])
         state = model.learners_[member].state_
         for name in ("bias", "w", "window_weight", "b"):
@@ -114,7 +121,7 @@ def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypat
     assert_same(*models, 1e-6)
 
 
-def test_what_changes_a_model_between_two_rows(monkeypatch):
+def test_what_changes_a_model_between_two_rows(long_way):
     """Labels that are new, parameters of the whole and of a member, another state, the last labels left out."""
 
     def life(model):
@@ -134,7 +141,7 @@ def test_what_changes_a_model_between_two_rows(monkeypatch):
         return np.concatenate(found)
 
     quick = life(KernelClassifier(random_state=0))
-    monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+    long_way()
     np.testing.assert_allclose(quick, life(KernelClassifier(random_state=0)), rtol=1e-8, atol=1e-8)
 
 
@@ -171,6 +178,19 @@ def test_python_around_a_row(size):
     assert calls / 200 < 25
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_a_row_alone_has_the_bits_of_the_long_way(task, long_way):
+    """A model that was loaded goes the short path later or earlier than the one that was saved."""
+    cls, y = TASKS[task]
+    quick, slow = (cls(random_state=0).partial_fit(X[:300], y[:300]) for _ in range(2))
+    one_by_one(quick, X[300:600], y[300:600])
+    assert uses_the_short_path(quick)
+    long_way()
+    one_by_one(slow, X[300:600], y[300:600])
+    a, b = numbers_of(quick), numbers_of(slow)
+    assert [name for name in a if not np.array_equal(a[name], b[name])] == []
+
+
 # -------------------------------------------------------------------- the compiled loops
 @pytest.mark.parametrize("neighbours", [1, 10, 60, 5000])
 @pytest.mark.parametrize("kind", ["labels", "many", "numbers"])
@@ -186,7 +206,7 @@ def test_windows_agree(kind, neighbours):
         for model in (fast, plain):
             model.partial_fit(some[:20], y[:20])
     found, expected = (
-        np.concatenate([model.learn(some[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in zip(cuts, cuts[1:])])
+        np.concatenate([model.learn(some[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)])
         for model in (fast, plain)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

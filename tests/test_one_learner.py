@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
-from kernelstream.estimators.stack.base import squashed
+from kernelstream.core.arrays import squashed
 from kernelstream.passes.stack.python import MEMORY, start_stack
 
 ENGINES = ["python", "native"]

@@ -26,7 +26,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
 from kernelstream import FeatureClassifier, KernelClassifier
-from kernelstream.core import threads as _cores
+from kernelstream.core.threads import set_num_threads
 
 HERE = Path(__file__).parents[1] / "results"
 
@@ -129,10 +129,10 @@ def four(rows: int) -> str:
         ask = rate(lambda x, _, model=model: model.predict_proba(x), X[few], y[few], 1)
         blocks = rate(model.learn, X[5000:], y[5000:], 1000)
         wall = []
-        for threads in (1, 2):
-            _cores.set_num_threads(threads)
+        for count in (1, 2):
+            set_num_threads(count)
             wall.append(rate(model.learn, X[5000:], y[5000:], 1000, time.perf_counter))
-        _cores.set_num_threads(1)
+        set_num_threads(1)
         lines.append(
             f"{size:6}  {blocks:9,.0f} rows/s in blocks of 1,000  {one:9,.0f} one by one  {ask:9,.0f} predict_proba of "
             f"one row  {wall[1] / wall[0]:.2f} times as fast with two threads"
@@ -154,7 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--four", action="store_true", help="medium and small only, in some seconds")
     given = parser.parse_args()
-    _cores.set_num_threads(1)
+    set_num_threads(1)
     if given.four:
         print(four(given.rows))
         sys.exit()

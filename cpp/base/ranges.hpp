@@ -50,6 +50,15 @@ inline std::size_t set_aside(std::size_t n, std::size_t k, const double* y, cons
     return found;
 }
 
+// Numbers beyond `most` are drawn in, by their logarithms: the twin of kernelstream.core.arrays.squashed.
+template <class T>
+inline void squash(std::size_t n, T* x, T most) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const T far = std::abs(x[i]);
+        if (far > most) x[i] = std::copysign(most + std::log1p(far - most), x[i]);
+    }
+}
+
 // Moments and ranges of d columns, each (d).
 struct Columns {
     double *mean, *m2, *low, *high, *doubt;

@@ -65,6 +65,7 @@ void bind(nb::module_& m) {
           nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(),
           nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
           nb::arg(), nb::arg(), nb::arg().noconvert());
+    m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, nb::arg().noconvert(), nb::arg());
     m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
           nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
 }

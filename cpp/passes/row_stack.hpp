@@ -88,12 +88,8 @@ struct Stack {
 
     // Far values of the scaled row by their logarithms.
     Row<T> drawn_in(double y) {
-        const T most = T(squash);
-        for (std::size_t j = 0; j < d; ++j) {
-            const T far = std::abs(x_[j]);
-            if (far > most) x_[j] = std::copysign(most + std::log1p(far - most), x_[j]);
-            wide_[j] = double(x_[j]);
-        }
+        ks::squash(d, x_.data(), T(squash));
+        for (std::size_t j = 0; j < d; ++j) wide_[j] = double(x_[j]);
         return {x_.data(), wide_.data(), y};
     }
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..rows import Rows
 
+SQUASH = 3.0  # deviations beyond which a value counts by its logarithm
+
 
 def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """X W for dense or CSR X, (m, d) (d, D) -> (m, D). ``out`` may be used for the result."""
@@ -31,6 +33,15 @@ def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
 def cos_sin(P: np.ndarray) -> np.ndarray:
     """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D)."""
     return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)
+
+
+def squashed(X: np.ndarray) -> np.ndarray:
+    """Scaled rows whose far values are drawn in: ``sign(z) (3 + log(1 + |z| - 3))`` beyond 3 deviations."""
+    far = np.abs(X)
+    if far.max(initial=0.0) <= SQUASH:
+        return X
+    drawn = np.copysign(SQUASH + np.log1p(np.maximum(far - SQUASH, 0.0)), X)
+    return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
 def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..rows import Rows
+from .arrays import SQUASH
 from .workspace import workspace as workspace
 
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
@@ -26,6 +27,13 @@ def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     if out is None:
         out = np.empty((X.shape[0], W.shape[1]), W.dtype)
     _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr, W, out)
+    return out
+
+
+def squashed(X: np.ndarray) -> np.ndarray:
+    """Scaled rows whose far values are drawn in; a new array."""
+    out = np.array(X, order="C")
+    _core.squash(out, SQUASH)
     return out
 
 

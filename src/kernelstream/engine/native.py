@@ -12,6 +12,7 @@ from ..core.arrays_native import (
     matmul,
     project,
     set_aside,
+    squashed,
     standardize,
     taylor,
     workspace,

@@ -7,7 +7,7 @@ name. Rows are handled one at a time, so that any split of a stream into calls i
 
 from __future__ import annotations
 
-from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, project, workspace
+from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, project, squashed, workspace
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning

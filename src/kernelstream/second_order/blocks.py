@@ -29,6 +29,8 @@ class Head:
     Only the n rows that moved this matrix are here: others of the window moved those of other classes.
     """
 
+    BLAS = BLAS
+
     def __init__(self, r: int, m: int, k: int):
         self.n = 0
         self.R = np.empty((r, r), order="F")  # lower triangle; the other one is its mirror image
@@ -62,8 +64,6 @@ class Head:
 
 class BlockRecursion(RowRecursion):
     """See :class:`.rows.RowRecursion`; the state and the results are the same."""
-
-    BLAS = BLAS
 
     def _restart(self) -> None:
         state = self.state

@@ -119,8 +119,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         loss: Any = self._loss_now(self._state)
         if scores.shape[1] > 1:
             return loss.probability(scores)
-        p = loss.probability(scores[:, 0])
-        return np.stack([1 - p, p], axis=1)
+        p = np.empty((len(scores), 2))
+        p[:, 1] = loss.probability(scores[:, 0])
+        np.subtract(1.0, p[:, 1], out=p[:, 0])
+        return p
 
     # ---------------------------------------------------------------- the loss in use
     def _loss_for(self, n_classes: int) -> Loss:

@@ -62,7 +62,10 @@ class Hooks:
         raise NotImplementedError
 
     def _row_learner(self, state: State) -> Any:
-        """A compiled learner of single rows that goes on with the state's own arrays; None where there is none."""
+        """A compiled learner of single rows that goes on with the state's own arrays.
+
+        None where there is none, and NotImplemented where there will be one after more rows.
+        """
         return None
 
     def _mix_outputs(self, state: State, change: Change) -> None:

@@ -150,7 +150,7 @@ class CellsEstimator(StreamEstimator):
             grids = self._cached("hashed", lambda: self._hashed(state))
             return make("hashed_cells", self, state, spec, *grids, BITS)
         if not len(state["columns"]):
-            return None
+            return NotImplemented
         drawn = (state["seed"], SLOT, 8 * SAMPLE)
         return make("column_cells", self, state, spec, self._maps(state), CELLS, *drawn, FIRST, PERIOD)
 

@@ -82,13 +82,13 @@ class RidgeEstimator(SecondOrderEstimator):
 
     def _row_learner(self, state: State) -> Any:
         mapping, recursion = self._mapping(state), self._recursion(state)
+        head = getattr(recursion, "head", [None])[0]  # of blocks
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         plain = self.forgetting == 1 and self.forecaster == "ridge" and len(state["ridge"]) == 1
-        if not plain or not hasattr(recursion, "head") or not (W is not None or isinstance(mapping, RawMapping)):
+        if not plain or head is None or not (W is not None or isinstance(mapping, RawMapping)):
             return None
-        head = recursion.head[0]
         how = (bool(self.intercept), "classes" in state)
-        return self._ops.row_learner("least_squares", self, state, W, *how, recursion.BLAS, head, *head.arrays)
+        return self._ops.row_learner("least_squares", self, state, W, *how, head.BLAS, head, *head.arrays)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

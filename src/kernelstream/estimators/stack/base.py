@@ -21,21 +21,12 @@ from ..ensemble import members as _members
 from . import batch
 from .fit import StackFit
 from .members import SIZES
-from .rows import SQUASH, RowByRow
+from .rows import RowByRow
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
-
-
-def squashed(X: np.ndarray) -> np.ndarray:
-    """Scaled rows whose far values are drawn in: ``sign(z) (3 + log(1 + |z| - 3))`` beyond 3 deviations."""
-    far = np.abs(X)
-    if far.max(initial=0.0) <= SQUASH:
-        return X
-    drawn = np.copysign(SQUASH + np.log1p(np.maximum(far - SQUASH, 0.0)), X)
-    return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
 class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
@@ -232,7 +223,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = squashed(dense(X))
+        X = self._ops.squashed(dense(X))
         n, t = X.shape[0], state["t"]
         scores = np.empty((n, state["n_outputs"]))
         for rows in threads.cuts(n, ROWS):
@@ -336,7 +327,7 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         return _members.scores(part, C)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        X = squashed(dense(X))
+        X = self._ops.squashed(dense(X))
         return batch.blended(self, state, X, self._members_score(state, X), state["t"])
 
     def _members_score(self, state: State, X: np.ndarray) -> np.ndarray:

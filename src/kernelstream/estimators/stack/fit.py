@@ -137,9 +137,8 @@ class StackFit:
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
         """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
         from .._contract.state import scaled_rows
-        from .base import squashed
 
-        X = np.ascontiguousarray(squashed(scaled_rows(np.asarray(take(rows, which)), state)))
+        X = np.ascontiguousarray(self._ops.squashed(scaled_rows(np.asarray(take(rows, which)), state)))
         y = target[which]
         w = None if weight is None else weight[which]
         if self._weighs():

@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core.arrays import SQUASH
 from ...trust.intervals import STEPS
 
 AT_ONCE = 8  # rows of a call up to which they go this way
-AGAIN = 64  # rows after which a member that could not take single rows is asked again
-SQUASH = 3.0  # deviations beyond which a value counts by its logarithm
 
 
 class RowByRow:
-    """Mixed into the one learner: its short path for calls of few plain rows."""
+    """Mixed into the one learner: its short path for calls of few plain rows.
+
+    Whether a call takes it follows from the state and the parameters, so that a model that was saved and loaded goes on
+    to the same bits.
+    """
 
     def _learn_plain(self: Any, X: Any, y: np.ndarray) -> np.ndarray:
         if len(X) <= AT_ONCE:
-            rows = self._row_stack()
-            if rows is not None:
-                scores = rows.learn(X, y, bool(self.recent))
-                if scores is not None:
-                    return scores
+            scores = self._by_rows(lambda rows: rows.learn(X, y, bool(self.recent)))
+            if scores is not None:
+                return scores
         return super()._learn_plain(X, y)  # type: ignore[misc]
 
     def _scores(self: Any, X: Any) -> np.ndarray:
         hot = self.__dict__.get("_hot")
         if hot is not None and type(X) is np.ndarray and len(X) == 1 and self._plain_rows(X, hot):
-            rows = self._row_stack()
-            if rows is not None:
-                # a row asked alone is the next of the stream
-                scores = rows.score(X, bool(self.recent) and bool(self._state["recent_on"]))
-                if scores is not None:
-                    return scores
+            # a row asked alone is the next of the stream
+            recent = bool(self.recent) and bool(self._state["recent_on"])
+            scores = self._by_rows(lambda rows: rows.score(X, recent))
+            if scores is not None:
+                return scores
         return super()._scores(X)  # type: ignore[misc]
 
+    def _by_rows(self: Any, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
+        """What the compiled whole answers; None where there is none, or where it needs the long way."""
+        rows = self._row_stack()
+        scores = None if rows is None else work(rows)
+        if scores is None and rows is not None and not rows.usable:  # the arrays are others by now
+            rows = self._row_stack()
+            scores = None if rows is None else work(rows)
+        return scores
+
     def _row_stack(self: Any) -> Any:
-        """The compiled whole, or None where a member has no compiled form, or none now."""
-        held, until, engine = self._cache.get("rows", (None, -1, None))
-        if held is not None and held.usable and engine is self.engine:
+        """The compiled whole, or None where a member has no compiled form, or none yet."""
+        held, engine = self._cache.get("rows", (None, None))
+        if engine is self.engine and (held is None or held.usable):
             return held
-        state = self._state
-        if held is None and engine is self.engine and state["t"] < until:
-            return None
-        held = None
+        state, held = self._state, None
         if self._may_change(state):
-            learners = [_row_learner(member) for member in self._learners]
+            try:
+                learners = [_row_learner(member) for member in self._learners]
+            except ValueError:  # a member that is out of range begins anew on the long way
+                return None
+            if any(learner is NotImplemented for learner in learners):
+                return None
             if all(learner is not None for learner in learners):
                 intervals = (self._tracker(state, 0).levels, STEPS) if self._regression else None
                 held = self._ops.RowStack(state, learners, SQUASH, intervals)
-        self._cache["rows"] = (held, state["t"] + AGAIN, self.engine)
+        self._cache["rows"] = (held, self.engine)
         return held
 
     def _may_change(self: Any, state: dict[str, Any]) -> bool:
