@@ -5,7 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from kernelstream import engine, losses, solvers
+from kernelstream import engine, losses
+from kernelstream.baselines import solvers
 from kernelstream.baselines.solvers import SDCA, BlockCoordinateDescent, BlockMirrorDescent, Pegasos
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.solvers import DenseMatrix, Problem

@@ -378,7 +378,7 @@ def test_a_kernel_without_a_width_says_so():
 
     with pytest.raises(ValueError, match="Constant has no rule 'median'"):
         Constant().resolve(X)
-    with pytest.raises(ValueError, match="gamma must be greater than 0"):
+    with pytest.raises(ValueError, match="gamma must be a number > 0"):
         ks.BudgetClassifier(Constant(-1.0)).fit(X, LABELS)
     with pytest.raises(ValueError, match="gamma of Constant must be a number or one of 'scale', 'median'"):
         ks.BudgetClassifier(Constant("meridian")).fit(X, LABELS)
@@ -534,7 +534,8 @@ def test_installed_packages_bring_parts(tmp_path):
         import sys, warnings
         import numpy as np
         import kernelstream as ks
-        from kernelstream import losses, _plugins
+        from kernelstream import losses
+        from kernelstream.registry import plugins
         from kernelstream.cli import main
 
         assert losses.get("hinge") and "my_parts" not in sys.modules
@@ -549,7 +550,7 @@ def test_installed_packages_bring_parts(tmp_path):
         np.savetxt("rows.csv", np.c_[X, X[:, 0]], delimiter=",", header="a,b,y", comments="")
         losses._base._REGISTRY.pop("log_cosh")
         del sys.modules["my_parts"]
-        _plugins._asked = False
+        plugins._asked = False
         try:
             ks.load("model.ks")
         except ValueError as error:

@@ -65,6 +65,7 @@ _MODULES = (
     "river",
     "rows",
     "second_order",
+    "settings",
     "solvers",
     "streams",
     "testing",

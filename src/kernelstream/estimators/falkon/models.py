@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ... import losses
+from ..._checks import positive, whole
 from ..._progress import SolverBar
-from ...features._base import positive_int
 from ...kernels import Kernel
 from ...losses import Loss
 from ...losses.curvature import SMOOTH
@@ -19,7 +19,6 @@ from ...rows import Rows, drop, host, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from ...updates import positive
 from .._contract.base import State
 from .._contract.batch import CALLER, BatchEstimator
 from .._contract.classifier import StreamClassifier
@@ -57,7 +56,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         return host(super()._check_X(X, reset, least))
 
     def _check_parameters(self) -> None:
-        positive_int("n_centers", self.n_centers)
+        whole("n_centers", self.n_centers)
         if self.lam is not None:
             positive("lam", self.lam)
         loss = self._solver_loss()

@@ -1,0 +1,97 @@
+"""Default steps on Fourier features, and on the same features with their leading directions damped.
+
+    python benchmarks/studies/preconditioned.py letter,ijcnn1,casp,covtype [--frequencies 4000] [--rows 20000] [--ranks 0,64]
+    python benchmarks/studies/preconditioned.py show
+
+One pass (or ``--passes``) over the first rows of a set in random order, AdaGrad or NormAdaGrad with automatic steps.
+Rank 0 is the plain map. Columns are scaled to [0, 1], gamma is four times the median rule. Errors are shares of wrong
+answers, or 1 - R², on up to 10,000 test rows; seconds are those of the processor. Lines are added to
+``benchmarks/results/preconditioned.jsonl``; ``show`` makes the table of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from kernelstream import FeatureClassifier, FeatureRegressor, datasets
+from kernelstream.features import Preconditioned, RandomFourier
+from kernelstream.kernels import Gaussian
+
+RESULTS = Path(__file__).parents[1] / "results"
+LINES = RESULTS / "preconditioned.jsonl"
+
+
+def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
+    """Training rows and targets, test rows and targets."""
+    data = datasets.load(name, scale="minmax")
+    X, y = np.ascontiguousarray(data.X, np.float32), data.y
+    if name == "covtype":
+        y = np.where(y == 2, 1, 0)
+    test = data.is_test
+    order = np.random.default_rng(0).permutation(len(y))
+    if test is None:
+        test = np.zeros(len(y), bool)
+        test[order[: min(len(y) // 5, 10_000)]] = True
+    train, tested = order[~test[order]][:rows], order[test[order]][:10_000]
+    return X[train], y[train], X[tested], y[tested]
+
+
+def study(name: str, D: int, rows: int, passes: int, ranks: list[int], updates: list[str]) -> None:
+    X, y, A, b = load(name, rows)
+    gamma = 4 * Gaussian("median").resolve(X[:2000]).gamma
+    for update in updates:
+        for rank in ranks:
+            features = RandomFourier(n_components=D, gamma=gamma)
+            kind = FeatureRegressor if y.dtype.kind == "f" else FeatureClassifier
+            model = kind(Preconditioned(features, rank) if rank else features, update=update, random_state=0)
+            if kind is FeatureClassifier and len(np.unique(y)) > 2:
+                model.set_params(loss="softmax")
+            start = time.process_time()
+            model.fit(X, y, passes=passes)
+            seconds = time.process_time() - start
+            line = {"set": name, "rows": len(X), "frequencies": D, "passes": passes, "update": update, "rank": rank,
+                    "error": 1 - model.score(A, b), "seconds": seconds}  # fmt: skip
+            print(json.dumps(line), flush=True)
+            with LINES.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
+
+def show() -> None:
+    lines = [json.loads(line) for line in LINES.read_text().splitlines()]
+    table = [
+        "| set | rows | frequencies | passes | update | rank | error | seconds |",
+        "|---|---:|---:|---:|---|---:|---:|---:|",
+    ]
+    for line in sorted(lines, key=lambda line: [line[k] for k in ("set", "frequencies", "passes", "update", "rank")]):
+        table.append(
+            f"| {line['set']} | {line['rows']:,} | {line['frequencies']:,} | {line['passes']} | {line['update']} | "
+            f"{line['rank'] or 'plain'} | {100 * line['error']:.2f} % | {line['seconds']:.2f} |"
+        )
+    table.append(
+        "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of a processor, one thread of it at a "
+        "time. `python benchmarks/studies/preconditioned.py`."
+    )
+    (RESULTS / "preconditioned.md").write_text("\n".join(table) + "\n")
+    print("\n".join(table))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", help="names, with commas between them, or 'show'")
+    parser.add_argument("--frequencies", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--ranks", default="0,16,64,128")
+    parser.add_argument("--updates", default="adagrad")
+    given = parser.parse_args()
+    if given.sets == "show":
+        show()
+    else:
+        ranks = [int(rank) for rank in given.ranks.split(",")]
+        for each in given.sets.split(","):
+            study(each, given.frequencies, given.rows, given.passes, ranks, given.updates.split(","))
