@@ -1,6 +1,6 @@
 """Default steps on Fourier features, and on the same features with their leading directions damped.
 
-    python benchmarks/studies/preconditioned.py letter,ijcnn1,casp,covtype [--frequencies 4000] [--rows 20000] [--ranks 0,64]
+    python benchmarks/studies/preconditioned.py letter,ijcnn1 [--frequencies 4000] [--rows 20000] [--ranks 0,64]
     python benchmarks/studies/preconditioned.py show
 
 One pass (or ``--passes``) over the first rows of a set in random order, AdaGrad or NormAdaGrad with automatic steps.

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
+from kernelstream._checks import whole
 from kernelstream.core import arrays
-from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get, positive_int
+from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
@@ -96,7 +97,7 @@ class Preconditioned(FeatureMap):
         self._inner.check(X)
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        inner, rank = self._inner, positive_int("rank", self.rank)
+        inner, rank = self._inner, whole("rank", self.rank)
         entries = inner.prepare(X, seed)
         mapping = checked(inner.build(entries, X.shape[1], X.dtype))
         Z = mapping(X, arrays)
@@ -114,7 +115,7 @@ class Preconditioned(FeatureMap):
         inner = self._inner.schema(own, d)
         check(own, inner)
         k, width = length(entries, "damping"), self._inner.width(own, d)
-        if k > max(0, positive_int("rank", self.rank)):
+        if k > whole("rank", self.rank):
             raise ValueError(f"{k} directions are more than rank={self.rank}")
         return prefixed(INNER, inner) | {
             "directions": Array((width, k)),
