@@ -2,7 +2,7 @@
 
     python benchmarks/speed/falkon.py centers covtype 500,1000,2000,4000 [--engine torch]  # default settings otherwise
     python benchmarks/speed/falkon.py others covtype binning,trees,svc                      # what stands beside it
-    python benchmarks/speed/falkon.py exact mnist                                           # torch's own solution, all rows
+    python benchmarks/speed/falkon.py exact mnist
     python benchmarks/speed/falkon.py show                                                  # the table
 
 Every run adds its lines to ``benchmarks/results/falkon.json`` (``--json`` names another file). Rows are float32 as they
