@@ -1,8 +1,8 @@
 """Nearly exact kernel machines (Falkon) on all rows: time and error against the number of centres, beside others.
 
-    python benchmarks/speed/falkon.py centers covtype 500,1000,2000,4000 [--engine torch]   # default settings otherwise
+    python benchmarks/speed/falkon.py centers covtype 500,1000,2000,4000 [--engine torch]  # default settings otherwise
     python benchmarks/speed/falkon.py others covtype binning,trees,svc                      # what stands beside it
-    python benchmarks/speed/falkon.py exact mnist                                           # torch's own solution, all rows
+    python benchmarks/speed/falkon.py exact mnist
     python benchmarks/speed/falkon.py show                                                  # the table
 
 Every run adds its lines to ``benchmarks/results/falkon.json`` (``--json`` names another file). Rows are float32 as they
@@ -157,7 +157,8 @@ def show(path: Path) -> None:
         )
     table.append(
         "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of `fit`, the choice of scale, bandwidth "
-        "and penalty included. `python benchmarks/speed/falkon.py`."
+        "and penalty included; the two cores were shared with other work, so theirs are upper bounds. "
+        "`python benchmarks/speed/falkon.py`."
     )
     (RESULTS / "falkon.md").write_text("\n".join(table) + "\n")
     print("\n".join(table))

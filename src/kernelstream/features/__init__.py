@@ -17,6 +17,7 @@ from kernelstream.features.binning import RandomBinning
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
 from kernelstream.features.nystroem import Nystroem
+from kernelstream.features.preconditioned import Preconditioned
 from kernelstream.features.raw import RawFeatures
 from kernelstream.features.taylor import TaylorFeatures
 from kernelstream.features.tensor_sketch import TensorSketch
@@ -25,6 +26,7 @@ __all__ = [
     "FeatureMap",
     "Mapping",
     "Nystroem",
+    "Preconditioned",
     "RandomBinning",
     "RandomFeatures",
     "RandomFourier",

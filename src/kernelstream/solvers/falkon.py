@@ -4,9 +4,9 @@ r"""Nearly exact kernel machines: Nyström centres and preconditioned conjugate 
           + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
 
 With ``K_SS = T'T`` and ``w = T alpha`` this is a linear model on the features ``Z = K_XS T^-1`` with the penalty
-``lam/2 ||w||^2``. The centres and a random sample of some rows for each give ``Z'A Z`` up to a factor near 1 in every direction:
-divided by that, the conjugate gradients need few passes over the rows, whatever the kernel. (The papers divide by what
-the centres alone say, which costs less and takes several times as many passes where the kernel is narrow.)
+``lam/2 ||w||^2``. The centres and a random sample of some rows for each give ``Z'A Z`` up to a factor near 1 in every
+direction: divided by that, the conjugate gradients need few passes over the rows, whatever the kernel. (The papers
+divide by what the centres alone say, which costs less and takes several times as many passes where lam is small.)
 
 Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017. Marteau-Ferey, Bach, Rudi:
 Globally convergent Newton methods for ill-conditioned generalized self-concordant losses, NeurIPS 2019.

@@ -1,0 +1,101 @@
+"""Features with damped leading directions: the correction by its formula, and steps on them as preconditioned steps."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_moons
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelstream
+from kernelstream import FeatureClassifier, FeatureRegressor
+from kernelstream.features import Nystroem, Preconditioned, RandomBinning, RandomFourier
+from kernelstream.updates import OGD
+
+X, y = make_moons(1500, noise=0.2, random_state=0)
+FOURIER = RandomFourier(gamma=2.0, n_components=30, random_state=3)
+
+
+@parametrize_with_checks([Preconditioned(RandomFourier(n_components=20), rank=4, random_state=0)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def square_root(Z, k):
+    """P^(1/2) from the eigenvectors of the second moment, with numpy."""
+    s, V = np.linalg.eigh(Z.T @ Z / len(Z))
+    s, V = s[::-1], V[:, ::-1]
+    return np.eye(Z.shape[1]) - (V[:, :k] * (1 - np.sqrt(s[k] / s[:k]))) @ V[:, :k].T, s
+
+
+@pytest.mark.parametrize("features", [FOURIER, Nystroem(gamma=2.0, n_components=40, random_state=3)])
+def test_is_the_root_of_the_preconditioner(features):
+    Z = features.fit(X[:400]).transform(X)
+    root, s = square_root(Z[:400], 6)
+    found = Preconditioned(features, 6, random_state=3).fit(X[:400])
+    np.testing.assert_allclose(found.transform(X), Z @ root, atol=1e-9)
+    # the leading directions are now as large as the next one
+    level = np.linalg.eigvalsh(found.transform(X[:400]).T @ found.transform(X[:400]) / 400)[::-1]
+    np.testing.assert_allclose(level[:7], s[6], rtol=1e-9)
+    np.testing.assert_allclose(level[7:12], s[7:12], rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_a_plain_step_on_them_is_a_preconditioned_step(engine):
+    """w += tau P z on the features themselves, row by row in numpy, after the directions are settled."""
+    model = FeatureClassifier(Preconditioned(FOURIER, 6), update=OGD(0.3), random_state=3, engine=engine)
+    scores = np.concatenate([model.learn(X[:1024], y[:1024]), model.learn(X[1024:1300], y[1024:1300])])
+    Z = FOURIER.fit(X[:1024]).transform(X)
+    root, _ = square_root(Z[:1024], 6)
+    P, w, signs = root @ root, np.zeros(Z.shape[1]), 2.0 * y - 1
+    for i in range(1300):
+        f = w @ Z[i]
+        if i >= 1024:
+            np.testing.assert_allclose(scores[i], f, atol=1e-9)
+        if signs[i] * f < 1:
+            w += 0.3 * signs[i] * P @ Z[i]
+    np.testing.assert_allclose(model.decision_function(X), Z @ w, atol=1e-8)
+
+
+@pytest.mark.parametrize("engine, tolerance", [("python", 0.0), ("native", 1e-12)])
+def test_any_split_of_the_rows(engine, tolerance):
+    models = []
+    for cuts in ((1500,), (1, 7, 300, 1030, 1100, 1500)):
+        model, start = FeatureClassifier(Preconditioned(FOURIER, 5), random_state=0, engine=engine), 0
+        for stop in cuts:
+            model.learn(X[start:stop], y[start:stop])
+            start = stop
+        models.append(model)
+    one, other = (model.state_["w"] for model in models)
+    np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * np.abs(one).max())
+
+
+def test_learns_more_from_a_pass():
+    """Gains that the method is there for: a curve of which plain steps learn the coarse part only."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-3, 3, (4000, 2))
+    target = np.sin(2 * rows[:, 0]) * np.cos(2 * rows[:, 1])
+    errors = []
+    for features in (
+        RandomFourier(gamma=0.5, n_components=300),
+        Preconditioned(RandomFourier(gamma=0.5, n_components=300)),
+    ):
+        model = FeatureRegressor(features, random_state=0).fit(rows[:3000], target[:3000])
+        errors.append(1 - model.score(rows[3000:], target[3000:]))
+    assert errors[1] < 0.1 * errors[0]
+
+
+def test_model_file_sparse_rows_and_few_rows(tmp_path):
+    model = FeatureClassifier(Preconditioned(FOURIER, 6), random_state=0).fit(X[:700], y[:700])
+    kernelstream.save(model, tmp_path / "m.ks")
+    np.testing.assert_array_equal(kernelstream.load(tmp_path / "m.ks").decision_function(X), model.decision_function(X))
+    sparse = FeatureClassifier(Preconditioned(FOURIER, 6), random_state=0).fit(sp.csr_array(X[:700]), y[:700])
+    np.testing.assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-9)
+    assert len(Preconditioned(FOURIER, 6).fit(X[:7]).entries_["damping"]) == 0  # too few rows to go by
+    np.testing.assert_array_equal(Preconditioned(FOURIER).fit(np.ones((50, 2))).transform(X).shape, (1500, 60))
+
+
+@pytest.mark.parametrize("params, message", [({"rank": 0}, "rank"), ({"features": "fouriere"}, "fourier"),
+                                             ({"features": RandomBinning()}, "dense")])  # fmt: skip
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        Preconditioned(**params).fit(X)
