@@ -1,0 +1,158 @@
+"""The table of cases: small instances of every public estimator.
+
+:func:`public` finds the estimators in the package's own lists, and one without a case fails a test. A family has a
+second case where it works in two ways. What a case is excused from stands in ``excuses.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
+
+import kernelstream as ks
+from kernelstream import baselines
+from kernelstream.columns import Columns, StreamPipeline
+from kernelstream.features import (
+    Nystroem,
+    RandomBinning,
+    RandomFeatures,
+    RandomFourier,
+    RawFeatures,
+    TaylorFeatures,
+    TensorSketch,
+)
+from kernelstream.features.spectra import LowRank
+from kernelstream.baselines.solvers import SDCA
+from kernelstream.solvers import CoordinateDescent, NewtonCG, Online
+from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
+
+BASES = {"FeatureMap"}  # public, but nothing to fit
+
+# Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
+SPREAD = (0.0005, 0.02, 0.5)
+DOUBLY = {"block_size": 32, "passes": 30}
+TIGHT = SDCA(tol=1e-9, max_iter=20_000)
+FOURIER = RandomFourier(n_components=50)
+WIDTH = RandomFourier(n_components=30, gamma=0.1)
+
+LEARNERS: dict[str, Any] = {
+    "AROWClassifier": ks.AROWClassifier(FOURIER),
+    "AROWClassifier, diagonal": ks.AROWClassifier(FOURIER, diagonal=True),
+    "BinningClassifier": ks.BinningClassifier(n_components=16),
+    "BinningClassifier, given parameters": ks.BinningClassifier(
+        n_components=16, solver=NewtonCG(1e-8), loss="logistic", gamma=0.3, lam=0.1
+    ),
+    "BinningClassifier, online": ks.BinningClassifier(n_components=16, solver=Online(n_columns=4096)),
+    "BinningRegressor": ks.BinningRegressor(
+        n_components=16, solver=CoordinateDescent(1e-9, 5000), gamma=0.1, lam=0.02
+    ),
+    "BinningRegressor, online": ks.BinningRegressor(n_components=16, solver=Online(n_columns=4096)),
+    "BudgetClassifier": ks.BudgetClassifier(budget=40),
+    "BudgetClassifier, logistic": ks.BudgetClassifier(budget=40, strategy="remove_smallest", loss="logistic"),
+    "BudgetOneClass": ks.BudgetOneClass(),
+    "BudgetOneClass, no budget": ks.BudgetOneClass(budget=None, nu=0.3),
+    "BudgetRegressor": ks.BudgetRegressor(budget=60),
+    "CellsClassifier": ks.CellsClassifier(8, random_state=0),
+    "CellsRegressor": ks.CellsRegressor(64, "hashed", standardize=True, random_state=0),
+    "DensityRatioEstimator": ks.DensityRatioEstimator(**DOUBLY),
+    "DoublyStochasticClassifier": ks.DoublyStochasticClassifier(**DOUBLY),
+    "DoublyStochasticClassifier, median": ks.DoublyStochasticClassifier(gamma="median", loss="logistic", **DOUBLY),
+    "DoublyStochasticGP": ks.DoublyStochasticGP(variance_features=16, **DOUBLY),
+    "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(**DOUBLY),
+    "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(**DOUBLY),
+    "FeatureClassifier": ks.FeatureClassifier(FOURIER),
+    "FeatureClassifier, standardized": ks.FeatureClassifier(FOURIER, loss="logistic", standardize=True),
+    "FeatureRegressor": ks.FeatureRegressor(FOURIER),
+    "FixedFeatureClassifier": baselines.FixedFeatureClassifier(WIDTH, solver=TIGHT, random_state=0),
+    "FixedFeatureRegressor": baselines.FixedFeatureRegressor(WIDTH, solver=TIGHT, random_state=0),
+    "KernelAWV": baselines.KernelAWV(gamma=0.1),
+    "KernelAWVClassifier": baselines.KernelAWVClassifier(gamma=0.1),
+    "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
+    "KernelRegressor": ks.KernelRegressor(size="small", random_state=0),
+    "KernelSDCAClassifier": baselines.KernelSDCAClassifier(gamma=0.1, tol=1e-9, max_iter=20_000, random_state=0),
+    "KernelSDCARegressor": baselines.KernelSDCARegressor(gamma=0.1, tol=1e-9, max_iter=20_000, random_state=0),
+    "MultiKernelClassifier": ks.MultiKernelClassifier(random_state=0),
+    "MultiKernelClassifier, shared": ks.MultiKernelClassifier(
+        [ks.BudgetClassifier(gamma=g, budget=20, strategy="replace") for g in SPREAD],
+        updates="stochastic",
+        capacity="shared",
+        random_state=0,
+    ),
+    "MultiKernelRegressor": ks.MultiKernelRegressor(random_state=0),
+    "NewtonClassifier": ks.NewtonClassifier(FOURIER),
+    "NystroemClassifier": ks.NystroemClassifier(),
+    "NystroemRegressor": ks.NystroemRegressor(),
+    "OnlineRidge": ks.OnlineRidge(WIDTH),
+    "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
+    "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),
+    "ProsNKons": baselines.ProsNKons(C=100.0, budget=20),
+    "ProsNKonsClassifier": baselines.ProsNKonsClassifier(budget=20),
+    "RRFClassifier": ks.RRFClassifier(),
+    "RRFClassifier, low rank": ks.RRFClassifier(spectrum=LowRank(2), loss="logistic", batch_size=3, standardize=True),
+    "RRFRegressor": ks.RRFRegressor(),
+    "WindowClassifier": ks.WindowClassifier(random_state=0),
+    "WindowRegressor": ks.WindowRegressor(random_state=0),
+}
+
+WRAPPERS: dict[str, Any] = {
+    "Calibrated": Calibrated(ks.FeatureClassifier(FOURIER)),
+    "Delayed": Delayed(ks.FeatureClassifier(FOURIER)),
+    "Explained": Explained(ks.FeatureRegressor(FOURIER)),
+    "StreamPipeline": StreamPipeline(Columns(), ks.FeatureClassifier(FOURIER)),
+    "WithIntervals": WithIntervals(ks.OnlineRidge(WIDTH)),
+}
+
+TRANSFORMERS: dict[str, Any] = {
+    "Columns": Columns(),
+    "Nystroem": Nystroem(n_components=8, random_state=0),
+    "Nystroem, rpcholesky": Nystroem("laplacian", n_components=8, landmarks="rpcholesky", random_state=0),
+    "RandomBinning": RandomBinning(n_components=10),
+    "RandomBinning, hashed": RandomBinning(n_components=10, n_columns=100),
+    "RandomFeatures": RandomFeatures(n_components=32, random_state=0),
+    "RandomFeatures, chi2": RandomFeatures("chi2", n_components=32, random_state=0),
+    "RandomFourier": RandomFourier(n_components=32, random_state=0),
+    "RandomFourier, orthogonal": RandomFourier("matern", n_components=32, sampling="orthogonal", random_state=0),
+    "RawFeatures": RawFeatures(),
+    "TaylorFeatures": TaylorFeatures(degree=1),
+    "TaylorFeatures, auto": TaylorFeatures(degree="auto"),
+    "TensorSketch": TensorSketch(n_components=32, random_state=0),
+}
+
+CASES: dict[str, Any] = {**LEARNERS, **WRAPPERS, **TRANSFORMERS}
+
+
+def public() -> set[str]:
+    """Names of the public classes with ``fit``, in the lists of the package and of its public modules."""
+    modules = [ks, *(importlib.import_module(f"kernelstream.{name}") for name in ks._MODULES)]
+    values = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    return {value.__name__ for value in values if isinstance(value, type) and hasattr(value, "fit")} - BASES
+
+
+def instance(name: str) -> Any:
+    """The case, new, with a seed where it draws random numbers."""
+    made = clone(CASES[name])
+    return made.set_params(**dict.fromkeys([key for key in made.get_params() if key.endswith("random_state")], 0))
+
+
+# ---------------------------------------------------------------- rows
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=120)
+LABELS = np.array(["low", "high"])[(Y > 0).astype(int)]
+
+
+def targets(est: Any) -> np.ndarray:
+    """What the estimator learns from; zeros for one that takes no targets."""
+    return LABELS if is_classifier(est) else Y if is_regressor(est) else np.zeros(len(X))
+
+
+def answers(est: Any, rows: Any) -> np.ndarray:
+    """What a fitted estimator says of rows."""
+    for method in ("decision_function", "predict", "score_samples", "transform"):
+        if hasattr(est, method):
+            found = getattr(est, method)(rows)
+            return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    raise AssertionError(f"{est!r} answers nothing")
