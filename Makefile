@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 # What an editable install depends on: the compiled sources, and which modules exist (the install maps their names).
-SOURCES := CMakeLists.txt $(wildcard cpp/*)
+SOURCES := CMakeLists.txt $(wildcard cpp/*/*)
 MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
 DEPS := $(VENV)/.deps
 RUN := $(VENV)/.run-$(MODULES)

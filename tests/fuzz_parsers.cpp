@@ -1,7 +1,7 @@
 // Feeds damaged texts to the parsers of cpp/: whatever the bytes are, they must stay inside the buffer and end.
 // Built by tests/test_streams_fuzz.py with the address and undefined-behaviour sanitizers; argument: seconds to run.
-#include "csv.hpp"
-#include "libsvm.hpp"
+#include "files/csv.hpp"
+#include "files/libsvm.hpp"
 
 #include <chrono>
 #include <cstdio>

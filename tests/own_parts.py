@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pages import ROOT, blocks
 
-from kernelstream import _plugins, _twins
 from kernelstream.budgets import _base as budgets
 from kernelstream.features import _base as features
 from kernelstream.kernels import _base as kernels
 from kernelstream.losses import _base as losses
+from kernelstream.registry import plugins as _plugins
+from kernelstream.registry import twins as _twins
 from kernelstream.updates import _REGISTRY as UPDATES
 from kernelstream.zoo._registry import _RECIPES as RECIPES
 

@@ -250,7 +250,7 @@ def test_rows_in_any_container_and_order():
 
 
 def test_many_rows_are_reordered_without_effect(monkeypatch):
-    from kernelstream.estimators import _binning_fit
+    from kernelstream.estimators.binning import fit as _binning_fit
 
     common = {"n_components": 20, "gamma": 2.0, "lam": 0.1, "solver": TIGHT, "random_state": 0}
     plain = BinningClassifier(**common).fit(X2, y2, sample_weight=np.linspace(0.1, 1, 400))
@@ -313,7 +313,7 @@ def test_warm_start_carries_weights_over():
     common = {"gamma": 1.0, "lam": 0.5, "random_state": 0, "warm_start": True}
     rough = BinningRegressor(**common, n_components=10, solver=ConjugateGradient(tol=1e-9)).fit(X2, target)
     more = copy.deepcopy(rough).set_params(n_components=40)
-    from kernelstream.estimators._binning_fit import carry_over
+    from kernelstream.estimators.binning.fit import carry_over
 
     fresh = RandomBinning(gamma=1.0, n_components=40, random_state=0).fit(X2)
     W = carry_over(rough.state_, fresh.cells_, fresh.starts_)

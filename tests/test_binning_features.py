@@ -9,13 +9,16 @@ from scipy import integrate
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import engine, features, kernels
-from kernelstream.features import RandomBinning, _cells_python, _grids
+from kernelstream import engine, kernels
+from kernelstream.core import cells
+from kernelstream.core import cells_python as _cells_python
+from kernelstream.core import grids as _grids
+from kernelstream.features import RandomBinning
 from kernelstream.testing import check_kernel
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 2, (300, 5))
-native = pytest.importorskip("kernelstream.features._cells_native") if engine.has_native() else None
+native = pytest.importorskip("kernelstream.core.cells_native") if engine.has_native() else None
 both = pytest.mark.parametrize(
     "ops", [_cells_python, native] if native else [_cells_python], ids=lambda m: m.__name__[-6:]
 )
@@ -85,8 +88,8 @@ def test_different_cells_have_different_names():
     line = np.zeros((100_000, 16))
     line[:, 3] = np.arange(100_000) * 7
     rows = np.unique(np.concatenate([corners, line]), axis=0)
-    cells, keys, starts = features._cell_ops.ops.number_cells(rows, grids)
-    assert len(keys) == len(rows) == starts[-1] == len(np.unique(cells[0]))
+    numbers, keys, starts = cells.ops.number_cells(rows, grids)
+    assert len(keys) == len(rows) == starts[-1] == len(np.unique(numbers[0]))
 
 
 @both

@@ -6,8 +6,8 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from kernelstream import engine, losses, solvers
+from kernelstream.core.cell_matrix import CellMatrix
 from kernelstream.features import RandomBinning
-from kernelstream.features._cell_matrix import CellMatrix
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent, DenseMatrix, NewtonCG, Problem
 
 ENGINES = ["python"] + ["native"] * engine.has_native()

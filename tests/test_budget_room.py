@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from kernelstream import BudgetClassifier, MultiKernelClassifier, budgets
-from kernelstream.estimators import _budget
+from kernelstream.estimators.budget import base as _budget
 
 X, y = make_moons(300, noise=0.3, random_state=0)
 PARTS = {"projectron_pp": {"update": "perceptron"}, "spa": {"update": "ogd"}}

@@ -9,8 +9,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
-from kernelstream.estimators import _column_grids as grids
-from kernelstream.estimators.cells import CELLS, FIRST, PERIOD, _look_before, _next_look
+from kernelstream.estimators.cells import grids
+from kernelstream.estimators.cells.models import CELLS, FIRST, PERIOD, _look_before, _next_look
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)

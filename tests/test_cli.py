@@ -169,5 +169,5 @@ def test_reproduce_knows_its_data_sets(capsys):
 
     assert main(["reproduce", "thesis-table-4-4", "--data", "germna"]) == 2
     assert "no data set 'germna'" in capsys.readouterr().err
-    assert main(["reproduce", "--all", "--report"]) == 2  # it would run for hours
-    assert "--report runs nothing" in capsys.readouterr().err
+    assert main(["reproduce", "--all", "--page"]) == 2  # it would run for hours
+    assert "--page runs nothing" in capsys.readouterr().err

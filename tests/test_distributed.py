@@ -140,7 +140,7 @@ def test_empty_partitions(client, est):
         (OnlineRidge(standardize=True), "standardize"),
         (OnlineRidgeClassifier(class_weight="balanced"), "balanced"),
         (OnlineRidge(Nystroem(landmarks="kmeans++")), "'uniform' or 'leverage'"),
-        (kernelstream.KernelAWV(), "KernelAWV"),
+        (kernelstream.baselines.KernelAWV(), "KernelAWV"),
     ],
 )
 def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):

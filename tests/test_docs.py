@@ -160,7 +160,7 @@ def test_measured_tables_are_those_of_the_scripts():
 
 def test_tables_go_between_their_markers_only():
     """docs/distributed.md: a place that was never closed is an error, and nothing after it is eaten."""
-    insert = runpy.run_path(str(ROOT / "benchmarks" / "distributed_page.py"))["insert"]
+    insert = runpy.run_path(str(ROOT / "tools" / "distributed_page.py"))["insert"]
     page = "a\n<!-- one -->\nold\n<!-- -->\nb\n<!-- two -->\n<!-- -->\nc\n"
     assert insert(page, "one", "new\n") == page.replace("old", "new")
     assert insert(page, "two", "new") == page.replace("<!-- two -->\n", "<!-- two -->\nnew\n")

@@ -12,7 +12,6 @@ from kernelstream import (
     DoublyStochasticClassifier,
     FeatureClassifier,
     FeatureRegressor,
-    KernelSDCAClassifier,
     MultiKernelClassifier,
     OnlineRidge,
     RRFClassifier,
@@ -20,6 +19,7 @@ from kernelstream import (
     streams,
 )
 from kernelstream import rows as doors
+from kernelstream.baselines import KernelSDCAClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian
 

@@ -10,10 +10,10 @@ from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, kernels, losses
-from kernelstream.engine import philox, threads
+from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublyStep
-from kernelstream.estimators._doubly_blocks import FeatureBlocks
-from kernelstream.estimators._doubly_descent import Descent, largest_eigenvalue
+from kernelstream.passes.doubly.blocks import FeatureBlocks
+from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import generator
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
@@ -143,7 +143,7 @@ def test_kept_scores_are_swept_scores(max_blocks):
         made.train(state, X2[order[:n]], y[order[:n]], None, 40, 16, seed=1)
         naive_state = {"offset": 0.5}
         made.reset(naive_state, 1)
-        from kernelstream.estimators._doubly_descent import batches
+        from kernelstream.passes.doubly.descent import batches
 
         for rows in batches(n, 16, 40, 1):
             part = order[:n][rows]
@@ -155,7 +155,7 @@ def test_kept_scores_are_swept_scores(max_blocks):
 
 
 def test_batches_are_passes():
-    from kernelstream.estimators._doubly_descent import batches
+    from kernelstream.passes.doubly.descent import batches
 
     seen = np.concatenate(list(batches(30, 7, 13, 3)))
     assert len(seen) == 91

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import DoublyStochasticGP, kernels
-from kernelstream.engine import philox
+from kernelstream.core import philox
 from kernelstream.estimators import DoublyStep
 from kernelstream.testing import check_streaming
 

@@ -10,9 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import DensityRatioEstimator, DoublyStochasticOneClass, zoo
-from kernelstream.engine import philox
+from kernelstream.core import philox
 from kernelstream.estimators import DoublyStep
-from kernelstream.estimators._doubly_novelty import RatioLoss
+from kernelstream.passes.doubly.novelty import RatioLoss
 from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier
-from kernelstream.engine import threads
+from kernelstream.core import threads
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
 from kernelstream.random import generator

@@ -9,8 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge, engine, losses, zoo
-from kernelstream import _overflow as overflow
-from kernelstream.estimators import _binning_search, _doubly, _doubly_choice
+from kernelstream.core import overflow as overflow
+from kernelstream.estimators.binning import search as _binning_search
+from kernelstream.estimators.doubly import base as _doubly
+from kernelstream.estimators.doubly import choice as _doubly_choice
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
 from kernelstream.rows import MODERATE
 from kernelstream.updates import NORMA, OGD, CoinBetting, NormAdaGrad, PassiveAggressive, Pegasos

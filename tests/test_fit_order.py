@@ -21,8 +21,6 @@ from kernelstream import (
     DoublyStochasticOneClass,
     FeatureClassifier,
     FeatureRegressor,
-    FixedFeatureClassifier,
-    KernelSDCAClassifier,
     MultiKernelClassifier,
     NewtonClassifier,
     NystroemClassifier,
@@ -30,7 +28,9 @@ from kernelstream import (
     OnlineRidgeClassifier,
     RRFClassifier,
 )
-from kernelstream.estimators import DoublyStep, _order
+from kernelstream.baselines import FixedFeatureClassifier, KernelSDCAClassifier
+from kernelstream.estimators import DoublyStep
+from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
 from kernelstream.random import generator

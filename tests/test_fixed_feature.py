@@ -11,9 +11,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
-from kernelstream import FixedFeatureClassifier, FixedFeatureRegressor, zoo
+from kernelstream import zoo
+from kernelstream.baselines import FixedFeatureClassifier, FixedFeatureRegressor
+from kernelstream.baselines.solvers import SDCA
 from kernelstream.features import RandomFourier
-from kernelstream.solvers import SDCA
 
 X2, y2 = make_moons(200, noise=0.15, random_state=0)
 X4, y4 = make_blobs(150, n_features=3, centers=4, cluster_std=2.0, random_state=1)

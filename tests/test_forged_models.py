@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import kernelstream
-from kernelstream import _schema, budgets, features, kernels, model_io, second_order
+from kernelstream import budgets, features, kernels, model_io, second_order
+from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import (
     BinningClassifier,
     BudgetClassifier,
     DoublyStep,
     DoublyStochasticClassifier,
     FeatureClassifier,
-    KernelAWV,
     MultiKernelClassifier,
     NystroemClassifier,
     OnlineRidge,
@@ -29,6 +29,7 @@ from kernelstream.estimators import (
 from kernelstream.features import RandomFourier, sampling, spectra
 from kernelstream.kernels import Gaussian, Laplacian, Linear
 from kernelstream.model_io import ModelFileError
+from kernelstream.state import schema as _schema
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits of processes are those of Linux")
 
@@ -235,7 +236,7 @@ def test_sizes_are_compared_before_anything_is_made(monkeypatch):
     ]
     monkeypatch.setattr(sampling, "frequencies", drawn)
     monkeypatch.setattr(spectra, "frequencies", drawn)
-    monkeypatch.setattr(kernelstream.features._grids, "draw", drawn)
+    monkeypatch.setattr(kernelstream.core.grids, "draw", drawn)
     for file in files:
         kernelstream.load(file)
     many = 10**9
@@ -319,7 +320,7 @@ def test_modules_that_need_other_packages(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}")
 
-    monkeypatch.setattr("kernelstream._values.import_module", missing)
+    monkeypatch.setattr("kernelstream.model_io.values.import_module", missing)
     with pytest.raises(ValueError, match="not a component"):
         model_io.component_class("river.RiverClassifier")
 

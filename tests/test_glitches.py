@@ -21,7 +21,7 @@ from kernelstream import (
     updates,
     zoo,
 )
-from kernelstream.engine import _ranges
+from kernelstream.core import ranges as _ranges
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 

@@ -23,23 +23,24 @@ from kernelstream import (
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
-    KernelAWV,
     MultiKernelClassifier,
     NystroemClassifier,
     OnlineRidge,
-    _undo,
     losses,
     zoo,
 )
+from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import DoublyStep
 from kernelstream.features import RandomFourier
 from kernelstream.solvers import Online
+from kernelstream.state import undo as _undo
 from kernelstream.updates import OGD
 
 ROOT = os.path.dirname(kernelstream.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
 SAFE = {"_begin_call", "_take_back", "_all_or_nothing", "_learn_any", "_learn_plain", "_learn_checked", "learn_row"}
-DOORS = ("_turns.py", "_undo.py", "_classifier.py", "_regressor.py", "_outlier.py", "binning.py")  # with learn itself
+# the files with `learn` itself
+DOORS = ("state/turns.py", "state/undo.py", "classifier.py", "regressor.py", "outlier.py", "models.py")
 
 rng = np.random.default_rng(0)
 N = 150
@@ -73,7 +74,7 @@ def after_lines(n):
     def call(frame, event, arg):
         code = frame.f_code
         door = code.co_name in SAFE or (code.co_name in ("learn", "taken") and code.co_filename.endswith(DOORS))
-        inside = code.co_filename.startswith(ROOT) and not code.co_filename.endswith("_undo.py")
+        inside = code.co_filename.startswith(ROOT) and not code.co_filename.endswith("state/undo.py")
         return line if inside and not door else None
 
     before = sys.gettrace()
@@ -337,7 +338,7 @@ def _python_marks():
     """The marks as they are where there is no compiled core."""
     import importlib.util
 
-    spec = importlib.util.find_spec("kernelstream._undo")
+    spec = importlib.util.find_spec("kernelstream.state.undo")
     module = importlib.util.module_from_spec(spec)
     held = sys.modules.get("kernelstream._core")
     sys.modules["kernelstream._core"] = None  # makes the import fail

@@ -14,10 +14,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import kernelstream.estimators.kernel_sdca as module
-from kernelstream import KernelSDCAClassifier, KernelSDCARegressor, losses, zoo
+import kernelstream.baselines.kernel_sdca as module
+from kernelstream import losses, zoo
+from kernelstream.baselines import KernelSDCAClassifier, KernelSDCARegressor
+from kernelstream.baselines.solvers.duals import LOSSES, dual_of
 from kernelstream.model_io import load, save
-from kernelstream.solvers._duals import LOSSES, dual_of
 
 X, y = make_moons(60, noise=0.3, random_state=0)
 target = np.sin(2 * X[:, 0]) + X[:, 1]

@@ -17,11 +17,11 @@ from kernelstream import (
     BudgetOneClass,
     FeatureClassifier,
     FeatureRegressor,
-    FixedFeatureRegressor,
     MultiKernelClassifier,
     OnlineRidge,
     model_io,
 )
+from kernelstream.baselines import FixedFeatureRegressor
 from kernelstream.features import RandomFourier
 from kernelstream.live import Busy, DurableLearner, LogError, RowError, Store, StoreError, UnknownId
 from kernelstream.live import learner as learner_module

@@ -5,9 +5,10 @@ import time
 import numpy as np
 import pytest
 
-from kernelstream import BudgetClassifier, FeatureClassifier, FixedFeatureClassifier, OnlineRidgeClassifier
-from kernelstream._change import Change
+from kernelstream import BudgetClassifier, FeatureClassifier, OnlineRidgeClassifier
+from kernelstream.baselines import FixedFeatureClassifier
 from kernelstream.features import RandomFourier
+from kernelstream.state.change import Change
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))

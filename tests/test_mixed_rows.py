@@ -9,7 +9,7 @@ import pytest
 import kernelstream as ks
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.columns import Columns
-from kernelstream.estimators._mixed import is_mixed
+from kernelstream.estimators._contract.mixed import is_mixed
 
 pd = pytest.importorskip("pandas")
 

@@ -24,10 +24,10 @@ from kernelstream import (
     model_io,
     updates,
 )
-from kernelstream._values import component_class, component_name, decode, encode
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian, Polynomial
 from kernelstream.model_io import ModelFileError
+from kernelstream.model_io.values import component_class, component_name, decode, encode
 from kernelstream.testing.streaming import assert_same_state
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -13,9 +13,9 @@ from kernelstream import (
     zoo,
 )
 from kernelstream import engine as engines
-from kernelstream.engine import threads
+from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
-from kernelstream.estimators._hedge import STREAM
+from kernelstream.estimators.ensemble.choice import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.random import uniforms

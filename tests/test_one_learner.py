@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
-from kernelstream.engine._stack_python import MEMORY, start_stack
-from kernelstream.estimators._stack import squashed
+from kernelstream.estimators.stack.base import squashed
+from kernelstream.passes.stack.python import MEMORY, start_stack
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)
@@ -173,7 +173,7 @@ class _nothing:
 
 
 def test_a_member_that_fails_is_held_harmless(monkeypatch):
-    from kernelstream._overflow import LEARNING
+    from kernelstream.core.overflow import LEARNING
 
     model = KernelClassifier(random_state=0)
     model.learn(X[:300], LABELS[:300])

@@ -16,9 +16,10 @@ from command_line import out, run
 from sklearn.base import is_classifier
 
 import kernelstream as ks
-from kernelstream import _twins, budgets, engine, features, kernels, losses, updates, zoo
+from kernelstream import budgets, engine, features, kernels, losses, updates, zoo
 from kernelstream.estimators import DoublyStep
 from kernelstream.model_io import ModelFileError
+from kernelstream.registry import twins as _twins
 from kernelstream.solvers import Online
 from kernelstream.testing import check_streaming
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
@@ -85,8 +86,8 @@ FAMILIES = {
     "newton, diagonal": (ks.NewtonClassifier, {"loss": "soft", "diagonal": True}),
     "ridge, map": (ks.OnlineRidge, {"features": "gaussian_sketch"}),
     "arow, map": (ks.AROWClassifier, {"features": "gaussian_sketch"}),
-    "awv, kernel": (ks.KernelAWV, {"kernel": "sech"}),
-    "PROS-N-KONS, kernel": (ks.ProsNKonsClassifier, {"kernel": "sech"}),
+    "awv, kernel": (ks.baselines.KernelAWV, {"kernel": "sech"}),
+    "PROS-N-KONS, kernel": (ks.baselines.ProsNKonsClassifier, {"kernel": "sech"}),
     "binning": (ks.BinningClassifier, {"solver": Online(update="normalised"), "loss": "soft", "n_components": 20}),
     "doubly": (
         ks.DoublyStochasticClassifier,
@@ -533,7 +534,8 @@ def test_installed_packages_bring_parts(tmp_path):
         import sys, warnings
         import numpy as np
         import kernelstream as ks
-        from kernelstream import losses, _plugins
+        from kernelstream import losses
+        from kernelstream.registry import plugins
         from kernelstream.cli import main
 
         assert losses.get("hinge") and "my_parts" not in sys.modules
@@ -548,7 +550,7 @@ def test_installed_packages_bring_parts(tmp_path):
         np.savetxt("rows.csv", np.c_[X, X[:, 0]], delimiter=",", header="a,b,y", comments="")
         losses._base._REGISTRY.pop("log_cosh")
         del sys.modules["my_parts"]
-        _plugins._asked = False
+        plugins._asked = False
         try:
             ks.load("model.ks")
         except ValueError as error:

@@ -8,7 +8,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import KernelAWV, KernelAWVClassifier, OnlineRidge, ProsNKons, ProsNKonsClassifier, engine
+from kernelstream import OnlineRidge, engine
+from kernelstream.baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
 from kernelstream.features import TaylorFeatures
 from kernelstream.kernels import Gaussian
 from kernelstream.random import generator

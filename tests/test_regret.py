@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kernelstream import KernelAWV, OnlineRidge, zoo
+from kernelstream import OnlineRidge, zoo
+from kernelstream.baselines import KernelAWV
 from kernelstream.evaluate import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
 from kernelstream.features import TaylorFeatures
 from kernelstream.kernels import Gaussian, Laplacian

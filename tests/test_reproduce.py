@@ -177,6 +177,19 @@ def test_what_was_run_is_not_run_again_even_after_a_cut_line(small, tmp_path, mo
     reproduce.run(small, tmp_path, n_jobs=1, progress=False)
 
 
+def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
+    whole = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    values = [cell.values for cell in reproduce.table(small, whole)]
+    whole.keep()
+    assert not (tmp_path / "small.jsonl").exists() and (tmp_path / "small.jsonl.xz").exists()
+    monkeypatch.setattr("kernelstream.reproduce._runner.run_job", None)  # nothing is left to be called
+    again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    assert [cell.values for cell in reproduce.table(small, again)] == values
+    first = next(iter(again))
+    again.add(first | {"value": -1.0})  # a newer run takes the place of a kept one
+    assert reproduce.Records(tmp_path, "small")[first["key"]]["value"] == -1.0
+
+
 def test_worse_than_the_paper_counts_deviations(small):
     def cell(values, printed, std):
         return reproduce.Cell("iris", "RBP", {}, values, [1.0], None, None, {}, reproduce.Printed(printed, std))

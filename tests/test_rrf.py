@@ -6,7 +6,16 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import FeatureClassifier, FeatureRegressor, RRFClassifier, RRFRegressor, datasets, losses, plots, zoo
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    RRFClassifier,
+    RRFRegressor,
+    datasets,
+    losses,
+    plots,
+    zoo,
+)
 from kernelstream.features import RandomFourier, spectra
 from kernelstream.features.spectra import GUARD, Diagonal, LowRank, Mixture
 from kernelstream.testing import check_streaming

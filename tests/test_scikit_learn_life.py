@@ -19,15 +19,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelstream import (
-    BinningClassifier,
-    FeatureClassifier,
-    FeatureRegressor,
-    FixedFeatureClassifier,
-    KernelSDCAClassifier,
-    losses,
-    updates,
-)
+from kernelstream import BinningClassifier, FeatureClassifier, FeatureRegressor, losses, updates
+from kernelstream.baselines import FixedFeatureClassifier, KernelSDCAClassifier
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian
 

@@ -9,8 +9,8 @@ from sklearn.datasets import make_moons
 
 from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
-from kernelstream.estimators._budget import STREAM as REMOVALS
-from kernelstream.estimators._hedge import STREAM as LOTS
+from kernelstream.estimators.budget.base import STREAM as REMOVALS
+from kernelstream.estimators.ensemble.choice import STREAM as LOTS
 from kernelstream.kernels import Gaussian, Laplacian
 from kernelstream.random import uniforms
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernelstream import FeatureClassifier
-from kernelstream.engine import threads
+from kernelstream.core import threads
 
 
 @pytest.fixture(autouse=True)

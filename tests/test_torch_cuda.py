@@ -20,9 +20,11 @@ from kernelstream import (
     losses,
     zoo,
 )
-from kernelstream.engine import TorchEngine, philox
+from kernelstream.core import grids as _grids
+from kernelstream.core import philox
+from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
-from kernelstream.features import RandomFourier, _grids
+from kernelstream.features import RandomFourier
 from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
 from kernelstream.updates import NormAdaGrad

@@ -32,9 +32,11 @@ from kernelstream import (
     updates,
     zoo,
 )
-from kernelstream.engine import TorchEngine, threads
+from kernelstream.core import grids as _grids
+from kernelstream.core import threads
+from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublyStep
-from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch, _grids
+from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient

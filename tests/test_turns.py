@@ -15,10 +15,10 @@ from kernelstream import (
     FeatureRegressor,
     MultiKernelClassifier,
     OnlineRidge,
-    _turns,
     zoo,
 )
 from kernelstream.features import RandomFourier
+from kernelstream.state import turns as _turns
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 4))
@@ -220,7 +220,7 @@ def _python_turns():
     import importlib.util
     import sys
 
-    spec = importlib.util.find_spec("kernelstream._turns")
+    spec = importlib.util.find_spec("kernelstream.state.turns")
     module = importlib.util.module_from_spec(spec)
     held = sys.modules.get("kernelstream._core")
     sys.modules["kernelstream._core"] = None  # makes the import fail

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream import FeatureRegressor, losses, updates
-from kernelstream._change import Change
+from kernelstream.state.change import Change
 from kernelstream.testing import check_update
 
 LOSSES = ["hinge", "logistic", "squared_hinge", "squared", "epsilon_insensitive", "crammer_singer", "softmax"]

@@ -16,7 +16,7 @@ from triton.runtime.errors import InterpreterError
 from triton_interpreted_pairs import PAIRS
 
 from kernelstream import BudgetClassifier, BudgetRegressor, budgets, engine, losses
-from kernelstream.engine import philox
+from kernelstream.core import philox
 from kernelstream.engine.torch import Ops, maps, products, recursion, removal
 from kernelstream.engine.torch import philox as device_philox
 from kernelstream.updates import OGD, NormAdaGrad, Pegasos, Perceptron

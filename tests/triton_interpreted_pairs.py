@@ -1,14 +1,6 @@
 """Losses and updates that between them take every branch of the recursion's program."""
 
-from kernelstream.updates import (
-    NORMA,
-    OGD,
-    CoinBetting,
-    NormAdaGrad,
-    PassiveAggressive,
-    Pegasos,
-    Perceptron,
-)
+from kernelstream.updates import NORMA, OGD, CoinBetting, NormAdaGrad, PassiveAggressive, Pegasos, Perceptron
 
 PAIRS = [
     ("hinge", OGD(0.5)),

@@ -5,7 +5,6 @@ python tools/arena_table.py            # after running the experiment streams-ar
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from kernelstream import reproduce
@@ -19,9 +18,8 @@ START, END = "<!-- arena: written by tools/arena_table.py -->", "<!-- end of are
 
 def runs() -> dict[tuple[str, str], dict]:
     """The last complete run of each stream and learner."""
-    lines = (ROOT / "results" / "streams-arena.jsonl").read_text().splitlines()
     found = {}
-    for record in map(json.loads, lines):
+    for record in reproduce.Records(ROOT / "results", "streams-arena"):
         if "figures" in record:
             found[record["data"], record["algorithm"]] = record
     return found

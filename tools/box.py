@@ -1,27 +1,36 @@
-"""Write tables of the documentation: what is in the box from the registries, the peers from the runs in results/.
+"""Write tables of the documentation: what is in the box from the registries, figures from the runs in results/.
 
 python tools/box.py            # after adding a component, or after running an experiment of the tables
 python tools/box.py --check    # exit code 1 when a table is stale
+
+A page says where a table goes: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``, or, for the
+table of an experiment, its name in place of ``box``.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import kernelstream
-from kernelstream import budgets, features, kernels, losses, reproduce, updates, zoo
+from kernelstream import baselines, budgets, features, kernels, losses, reproduce, updates, zoo
 from kernelstream.reproduce.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "catalogue.md"
-SHOWN = ("peers-row", "peers-batch")  # experiments whose tables the page has
+MARK = re.compile(r"<!-- ([\w-]+): written by tools/box\.py -->\n.*?<!-- end of \1 -->", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Pages with a table of this program."""
+    return [page for page in sorted((ROOT / "docs").glob("*.md")) if MARK.search(page.read_text())]
 
 
 def box() -> str:
     """Every public name, by kind."""
     rows = {
         "Estimators": [name for name in kernelstream._NAMES if name[0].isupper()],
+        "Baselines, `kernelstream.baselines`": baselines.__all__,
         "Algorithms, `zoo.make(name)`": zoo.names(),
         "Kernels": kernels.names(),
         "Feature maps": features.names(),
@@ -34,35 +43,30 @@ def box() -> str:
     return "\n".join(lines)
 
 
-def results() -> str:
-    """Tables of the experiments that compare with other tools."""
-    lines = []
-    for name in SHOWN:
-        experiment = reproduce.load(name)
-        cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
-        rest = markdown_table(experiment, cells)[1:]  # without its heading
-        lines += [f"**{experiment.title}.** {' '.join(experiment.text.split())}", *rest]
-    return "\n".join(lines).rstrip()
-
-
-TABLES = {"box": box, "results": results}
+def table(name: str) -> str:
+    """Table of an experiment, with what it says about itself."""
+    experiment = reproduce.load(name)
+    cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
+    rest = markdown_table(experiment, cells)[1:]  # without its heading
+    text = [f"**{experiment.title}** (`kernelstream reproduce {name}`). {' '.join(experiment.text.split())}", *rest]
+    return "\n".join(text).rstrip()
 
 
 def renewed(text: str) -> str:
-    """The page with fresh tables."""
-    for name, table in TABLES.items():
-        start, end = f"<!-- {name}: written by tools/box.py -->", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"{PAGE.name} lacks the lines {start} and {end}")
-        text = f"{before}{start}\n{table()}\n{end}{after}"
-    return text
+    """A page with fresh tables."""
+    return MARK.sub(
+        lambda found: (
+            f"<!-- {found[1]}: written by tools/box.py -->\n{box() if found[1] == 'box' else table(found[1])}\n"
+            f"<!-- end of {found[1]} -->"
+        ),
+        text,
+    )
 
 
 if __name__ == "__main__":
-    old = PAGE.read_text()
-    new = renewed(old)
-    if "--check" in sys.argv[1:]:
-        sys.exit(0 if old == new else "a table in docs/catalogue.md is stale: run python tools/box.py")
-    PAGE.write_text(new)
+    for page in pages():
+        old = page.read_text()
+        new = renewed(old)
+        if "--check" in sys.argv[1:] and old != new:
+            sys.exit(f"a table in docs/{page.name} is stale: run python tools/box.py")
+        page.write_text(new)

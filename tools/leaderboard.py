@@ -27,11 +27,11 @@ command that makes it again; what has been run is kept, so a command that was st
 """
 
 
-def environments(path: Path) -> list[str]:
+def environments(records: reproduce.Records) -> list[str]:
     """Machines and versions of an experiment's runs, the most frequent ones first."""
     counts: dict[str, int] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        found = json.loads(line).get("environment")
+    for record in records:
+        found = record.get("environment")
         if found:
             text = json.dumps(found, sort_keys=True)
             counts[text] = counts.get(text, 0) + 1
@@ -55,18 +55,18 @@ def date(path: Path) -> str:
 def page() -> str:
     lines = [TOP]
     for name in EXPERIMENTS:
-        path = ROOT / "results" / f"{name}.jsonl"
-        if not path.exists():
+        records = reproduce.Records(ROOT / "results", name)
+        if not len(records):
             continue
         experiment = reproduce.load(name)
-        cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
-        lines += [f"## {experiment.title}", "", f"Of {date(path)}.", ""]
+        cells = reproduce.table(experiment, records)
+        lines += [f"## {experiment.title}", "", f"Of {date(records.kept)}.", ""]
         if experiment.kind == "arena":
             rest = arena_tables(experiment, cells)[2:]
         else:
             rest = [" ".join(experiment.text.split()), "", *markdown_table(experiment, cells)[2:]]
         lines += rest
-        lines += [f"*Machine:* {text}." for text in environments(path)]
+        lines += [f"*Machine:* {text}." for text in environments(records)]
         lines += ["", "<!-- not run: hours -->", "```sh", f"kernelstream reproduce {name}", "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -10,7 +10,8 @@ import tarfile
 from pathlib import Path
 
 MOST = 2_000_000  # bytes
-NEEDED = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "cpp/bind.cpp", "src/kernelstream/__init__.py")
+NEEDED = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE")
+NEEDED += ("cpp/bind/core.cpp", "src/kernelstream/__init__.py")
 LEFT_OUT = ("results/", "gen/", "build/", "docs/_build/", "docs/gallery/", "docs/api/generated/", ".venv")
 
 

@@ -23,14 +23,8 @@ _NAMES = {
     "DoublyStochasticRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
-    "FixedFeatureClassifier": "estimators",
-    "FixedFeatureRegressor": "estimators",
-    "KernelAWV": "estimators",
-    "KernelAWVClassifier": "estimators",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
-    "KernelSDCAClassifier": "estimators",
-    "KernelSDCARegressor": "estimators",
     "MultiKernelClassifier": "estimators",
     "MultiKernelRegressor": "estimators",
     "NewtonClassifier": "estimators",
@@ -38,8 +32,6 @@ _NAMES = {
     "NystroemRegressor": "estimators",
     "OnlineRidge": "estimators",
     "OnlineRidgeClassifier": "estimators",
-    "ProsNKons": "estimators",
-    "ProsNKonsClassifier": "estimators",
     "RRFClassifier": "estimators",
     "RRFRegressor": "estimators",
     "WindowClassifier": "estimators",
@@ -49,6 +41,7 @@ _NAMES = {
     "save": "model_io",
 }
 _MODULES = (
+    "baselines",
     "budgets",
     "checkpoint",
     "columns",
@@ -90,6 +83,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
         globals()[name] = value  # the next access does not come here
         return value
+    from .registry import moved
+
+    if f"estimators.{name}" in moved.MOVED:
+        return moved.find("estimators", name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

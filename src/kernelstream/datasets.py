@@ -23,7 +23,7 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from ._names import did_you_mean
+from .registry.names import did_you_mean
 
 __all__ = ["folder", "info", "load", "names"]
 

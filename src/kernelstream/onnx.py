@@ -103,7 +103,7 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
 
 def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     """Rows scaled by the moments of the columns, as the model does it."""
-    from .engine._ranges import FAR, FEW
+    from .core.ranges import FAR, FEW
 
     count, mean, m2, low, high = (state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high"))
     X = "X"

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._change import Change
-from ._names import check_own, enter, find, listed
 from .losses import Loss
+from .registry.names import check_own, enter, find, listed
+from .state.change import Change
 
 _REGISTRY: dict[str, type[Update]] = {}
 _FORMER = {"ada_grad": "adagrad", "norm_ada_grad": "norm_adagrad"}  # names that model files may still carry

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .. import _undo
-from .._names import check_own, enter, find, listed
-from .._schema import Array, Schema
 from ..kernels import Kernel
 from ..losses import Loss
+from ..registry.names import check_own, enter, find, listed
 from ..rows import Rows, dense
+from ..state import undo as _undo
+from ..state.schema import Array, Schema
 from ..updates import Update
 
 State = dict[str, Any]

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from .. import _undo
 from ..kernels import Gaussian
 from ..rows import dense
+from ..state import undo as _undo
 from ._base import Budget, Row, SupportSet, register
 from .removal import smallest
 

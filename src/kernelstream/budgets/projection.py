@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.base import clone
 
-from .._schema import Array
+from ..state.schema import Array
 from ..updates import Perceptron
 from ._base import NOVELTY, Budget, Row, SupportSet, register
 from .removal import smallest

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .._schema import Array
+from ..state.schema import Array
 from ..updates import positive
 from ._base import Budget, Row, SupportSet, register
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._schema import Array
 from ..features import FeatureMap, Mapping, for_kernel
 from ..kernels import Kernel
+from ..state.schema import Array
 from ._base import Budget, Row, SupportSet, register
 from .removal import smallest
 

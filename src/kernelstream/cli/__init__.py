@@ -18,7 +18,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import __version__, _plugins
+from .. import __version__
+from ..registry import plugins as _plugins
 from ._base import COMMANDS, Interrupted, UsageError
 from ._parts import import_parts
 

@@ -19,7 +19,7 @@ from ._targets import Peeked, targets_for
 def train_on_workers(args: argparse.Namespace) -> None:
     """Train on files that the workers read; nothing but the first block of the first file is read here."""
     from .. import distributed, model_io
-    from ..estimators._doubly import DoublyEstimator
+    from ..estimators.doubly.base import DoublyEstimator
     from ..evaluate import model_bytes
     from .train import beside, kept, the_task, written
 

@@ -93,7 +93,7 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     told = options.get("columns") or {}
     strange = [name for name in told if name not in names]
     if strange:
-        from .._names import did_you_mean
+        from ..registry.names import did_you_mean
 
         raise UsageError(
             f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}"
@@ -111,7 +111,7 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     if not getattr(reader, "mixed", False):
         return est
     from ..columns import Columns, make_stream
-    from ..estimators._hooks import Hooks
+    from ..estimators._contract.hooks import Hooks
 
     later = reader.feature_names is None or any(name not in reader.kinds for name in reader.feature_names)
     fixed = getattr(type(est), "_widen", None) is Hooks._widen

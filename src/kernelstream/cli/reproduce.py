@@ -12,7 +12,7 @@ EXAMPLES = """examples:
   kernelstream reproduce --list
   kernelstream reproduce thesis-table-4-4 --data german --data spambase
   kernelstream reproduce --all --quick
-  kernelstream reproduce --report          (write the page anew from what is there)
+  kernelstream reproduce --page            (write the page anew from what is there)
 """
 
 
@@ -24,7 +24,8 @@ def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--all", action="store_true", help="run every experiment")
     parser.add_argument("--quick", action="store_true", help="few rows and repetitions: shows that all of it runs")
-    parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
+    parser.add_argument("--page", action="store_true", help="only write the page from the results that are there")
+    parser.add_argument("--keep", action="store_true", help="afterwards, move the runs to their compact files")
     parser.add_argument("--results", metavar="DIR", help="where results are kept (results, or results-quick)")
     parser.add_argument("--data", action="append", metavar="NAME", help="only these data sets")
     parser.add_argument("--algorithm", action="append", metavar="LABEL", help="only these lines of the tables")
@@ -48,9 +49,9 @@ def _run(args: argparse.Namespace) -> None:
         return
     if args.all and args.names:
         raise UsageError("give either names or --all")
-    if args.report and (args.all or args.names):
-        raise UsageError("--report runs nothing: it takes no names and no --all")
-    if not (args.all or args.names or args.report):
+    if args.page and (args.all or args.names):
+        raise UsageError("--page runs nothing: it takes no names and no --all")
+    if not (args.all or args.names or args.page):
         raise UsageError("which experiment? --list shows them, --all runs them all")
     names = reproduce.names() if args.all else args.names
     experiments = [reproduce.load(name) for name in names]
@@ -91,6 +92,11 @@ def _run(args: argparse.Namespace) -> None:
     from ..reproduce.report import write
 
     page = write(folder, quick=args.quick)
+    if args.keep:
+        for name in reproduce.names():
+            records = reproduce.Records(folder, name)
+            if records.path.exists():
+                records.keep()
     if args.json:
         print_json({"experiments": summary, "page": str(page)})
     else:

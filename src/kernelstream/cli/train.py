@@ -145,7 +145,7 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 def rows_learned(est: Any, notes: dict[str, Any]) -> int:
     """Rows that a model has learned so far; 0 for none, or where it counts something else."""
-    from ..estimators._doubly import DoublyEstimator
+    from ..estimators.doubly.base import DoublyEstimator
 
     if est is None or "rows" in notes:
         return notes.get("rows", 0)

@@ -1,7 +1,7 @@
 r"""Rows encoded one after the other, each with what the rows before it have taught.
 
 Numbers, by running moments that include the row itself (Welford 1962), glitches as in
-:mod:`kernelstream.engine._ranges`::
+:mod:`kernelstream.core.ranges`::
 
     n' = n + 1;  m' = m + (x - m)/n';  s' = s + (x - m)(x - m');   out = (x - m')/sqrt(s'/n')
 
@@ -13,7 +13,7 @@ imaginary rows of the mean of all (Micci-Barreca 2001)::
 and in up to three columns of their own (a 1, or three signs divided by the root of three). Then the row is learned.
 Without ``scale`` the numbers are as they came, missing ones the running mean, and p is given as it is.
 
-This is the readable twin of cpp/columns_pass.hpp; arrays are changed in place.
+This is the readable twin of cpp/passes/columns.hpp; arrays are changed in place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from ..engine._ranges import ENOUGH, FORGIVEN, is_far
+from ..core.ranges import ENOUGH, FORGIVEN, is_far
 
 COUNT, MEAN, M2, LOW, HIGH, DOUBT = range(6)  # rows of ``moments``
 

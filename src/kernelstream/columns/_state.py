@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._schema import MOST, Array, Count, Schema, Text, check, length
+from ..state.schema import MOST, Array, Count, Schema, Text, check, length
 from ._store import CLASSES, CYCLE, GAP, MEAN, NUMERIC, SLOT, TABLED, VALUE, Source, Store
 from .dates import CYCLES
 from .kinds import KINDS, is_code

@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
 
 from .. import engine as engines
-from .._names import did_you_mean
-from .._turns import Turns, in_turn
+from ..registry.names import did_you_mean
+from ..state.turns import Turns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._parse import Parsed, parse, parse_row
 from ._pass import columns_pass

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from .._turns import Turns, in_turn
+from ..state.turns import Turns, in_turn
 from .encoder import Columns
 
 State = dict[str, Any]

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .. import engine as engines
-from ..estimators._binning import BinningEstimator, _ranges
-from ..estimators._binning_fit import best_constant, make_features
-from ..estimators._binning_search import MORE_ROWS
-from ..features._cell_matrix import CellMatrix
+from ..core.cell_matrix import CellMatrix
+from ..estimators.binning.base import BinningEstimator, _ranges
+from ..estimators.binning.fit import best_constant, make_features
+from ..estimators.binning.search import MORE_ROWS
 from ..random import generator
 from ..rows import concat, dense
 from ._client import check_memory, compute, need, release, slots, spread

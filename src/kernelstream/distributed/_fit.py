@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators._binning import BinningEstimator
-from ..estimators.doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
-from ..estimators.ridge import RidgeEstimator
+from ..estimators.binning.base import BinningEstimator
+from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
+from ..estimators.second_order.ridge import RidgeEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning

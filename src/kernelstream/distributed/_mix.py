@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine._ranges import DOUBT, HIGH, LOW
+from ..core.ranges import DOUBT, HIGH, LOW
 from ..updates import AdaGrad, NormAdaGrad
 
 State = dict[str, Any]

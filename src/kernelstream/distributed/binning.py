@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators._binning import BinningEstimator
+from ..estimators.binning.base import BinningEstimator
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import Block, Names, Pinned, pin

@@ -24,11 +24,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import engine as engines
-from ..engine._curvature import BOUND
-from ..estimators._binning import BinningEstimator
-from ..estimators._binning_fit import without_zeros
-from ..features._cell_matrix import CellMatrix
+from ..core.cell_matrix import CellMatrix
+from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.fit import without_zeros
 from ..losses import Squared
+from ..losses.curvature import BOUND
 from ..random import generator
 from ._cells import Block, Pinned, pin
 from ._client import compute, need, slots, spread

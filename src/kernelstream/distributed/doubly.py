@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators._doubly import CHOICE_ROWS, SHUFFLE, DoublyEstimator
-from ..estimators._doubly_descent import Descent, batches, gradients
+from ..estimators.doubly.base import CHOICE_ROWS, SHUFFLE, DoublyEstimator
+from ..passes.doubly.descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat
 from ._client import check_memory, compute, forget, need, slots, spread

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import second_order
-from ..estimators.ridge import RidgeEstimator
+from ..estimators.second_order.ridge import RidgeEstimator
 from ._client import check_memory, compute, need, release, slots, spread
 from ._data import Data, Piece, runs, tree
 from ._start import begin, refuse

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from ..core import threads as threads
 from . import python
 from .device import TorchEngine as TorchEngine
 from .device import is_torch as is_torch

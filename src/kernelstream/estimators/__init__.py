@@ -1,25 +1,24 @@
 """Estimators: scikit-learn's contract, plus ``learn``."""
 
-from ._doubly_step import DoublyStep
-from .arow import AROWClassifier, NewtonClassifier
-from .binning import BinningClassifier, BinningRegressor
-from .budget import BudgetClassifier, BudgetRegressor
-from .cells import CellsClassifier, CellsRegressor
-from .doubly import DoublyStochasticClassifier, DoublyStochasticRegressor
-from .doubly_gp import DoublyStochasticGP
-from .doubly_novelty import DoublyStochasticOneClass
-from .doubly_ratio import DensityRatioEstimator
-from .ensemble import MultiKernelClassifier, MultiKernelRegressor
+from typing import Any
+
+from ..registry import moved
+from .binning.models import BinningClassifier, BinningRegressor
+from .budget.models import BudgetClassifier, BudgetRegressor
+from .budget.one_class import BudgetOneClass
+from .cells.models import CellsClassifier, CellsRegressor
+from .doubly.gp import DoublyStochasticGP
+from .doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
+from .doubly.novelty import DoublyStochasticOneClass
+from .doubly.ratio import DensityRatioEstimator
+from .doubly.step import DoublyStep
+from .ensemble.models import MultiKernelClassifier, MultiKernelRegressor
 from .feature import FeatureClassifier, FeatureRegressor
-from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
-from .kernel_awv import KernelAWV, KernelAWVClassifier
-from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
 from .learned import RRFClassifier, RRFRegressor
 from .nystroem import NystroemClassifier, NystroemRegressor
-from .one_class import BudgetOneClass
-from .pros_n_kons import ProsNKons, ProsNKonsClassifier
-from .ridge import OnlineRidge, OnlineRidgeClassifier
-from .stack import KernelClassifier, KernelRegressor
+from .second_order.arow import AROWClassifier, NewtonClassifier
+from .second_order.ridge import OnlineRidge, OnlineRidgeClassifier
+from .stack.models import KernelClassifier, KernelRegressor
 from .window import WindowClassifier, WindowRegressor
 
 __all__ = [
@@ -39,14 +38,8 @@ __all__ = [
     "DoublyStochasticRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
-    "FixedFeatureClassifier",
-    "FixedFeatureRegressor",
-    "KernelAWV",
-    "KernelAWVClassifier",
     "KernelClassifier",
     "KernelRegressor",
-    "KernelSDCAClassifier",
-    "KernelSDCARegressor",
     "MultiKernelClassifier",
     "MultiKernelRegressor",
     "NewtonClassifier",
@@ -54,10 +47,12 @@ __all__ = [
     "NystroemRegressor",
     "OnlineRidge",
     "OnlineRidgeClassifier",
-    "ProsNKons",
-    "ProsNKonsClassifier",
     "RRFClassifier",
     "RRFRegressor",
     "WindowClassifier",
     "WindowRegressor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return moved.find("estimators", name)

@@ -12,19 +12,19 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from .._change import Change
-from .._schema import Array, Schema, check, prefixed
-from ..engine import threads
+from ..core import threads
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.sampling import Draws
 from ..rows import Rows, host
+from ..state.change import Change
+from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
-from ._base import WARM_UP, State, StreamEstimator
-from ._classifier import StreamClassifier
-from ._regressor import StreamRegressor
-from ._state import centres, pad_columns, scales
+from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.classifier import StreamClassifier
+from ._contract.regressor import StreamRegressor
+from ._contract.state import centres, pad_columns, scales
 
 MAP = "map_"  # prefix of the map's entries in the state
 

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
-from .._change import Change
-from .._schema import POSITIVE, Array, Number, Schema
-from .._turns import in_turn
-from ..engine import threads
+from ..core import threads
 from ..features import spectra
 from ..features._base import positive_int
 from ..features.fourier import FourierMapping
 from ..features.spectra import Spectrum
 from ..rows import Rows, host
+from ..state.change import Change
+from ..state.schema import POSITIVE, Array, Number, Schema
+from ..state.turns import in_turn
 from ..updates import AdaGrad, positive
-from ._base import WARM_UP, State, StreamEstimator
-from ._classifier import StreamClassifier
-from ._regressor import StreamRegressor
-from ._state import centres
+from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.classifier import StreamClassifier
+from ._contract.regressor import StreamRegressor
+from ._contract.state import centres
 from .feature import mix_outputs
 
 

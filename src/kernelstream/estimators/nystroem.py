@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import _undo, losses, updates
-from .._change import Change
-from .._schema import Array, Count, Schema, length
-from ..engine import threads
+from .. import losses, updates
+from ..core import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, dense, host
+from ..state import undo as _undo
+from ..state.change import Change
+from ..state.schema import Array, Count, Schema, length
 from ..updates import NormAdaGrad, Update
-from ._base import State
-from ._classifier import StreamClassifier
-from ._kernel import KernelEstimator
-from ._regressor import StreamRegressor
-from ._state import centres, pad_columns
+from ._contract.base import State
+from ._contract.classifier import StreamClassifier
+from ._contract.kernel import KernelEstimator
+from ._contract.regressor import StreamRegressor
+from ._contract.state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"

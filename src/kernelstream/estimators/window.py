@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .._change import Change
-from .._schema import Array, Schema, length
-from ..engine._window_python import MANY, NUMBERS, TWO
 from ..features._base import positive_int
+from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
-from ._base import State, StreamEstimator
-from ._classifier import StreamClassifier
-from ._regressor import StreamRegressor
+from ..state.change import Change
+from ..state.schema import Array, Schema, length
+from ._contract.base import State, StreamEstimator
+from ._contract.classifier import StreamClassifier
+from ._contract.regressor import StreamRegressor
 
 ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
 

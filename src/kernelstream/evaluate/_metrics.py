@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._names import unknown
+from ..registry.names import unknown
 
 _SMALLEST = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
 

@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
-from kernelstream._schema import POSITIVE, SEEDS, Count, Number, Schema, anything
-from kernelstream.features import _ops
+from kernelstream.core import arrays
 from kernelstream.random import seed_from
 from kernelstream.rows import canonical, native
+from kernelstream.state.schema import POSITIVE, SEEDS, Count, Number, Schema, anything
 
-from .._names import enter, find, listed
+from ..registry.names import enter, find, listed
 
 _REGISTRY: dict[str, type[FeatureMap]] = {}
 _T = TypeVar("_T", bound="type[FeatureMap]")
@@ -87,8 +87,8 @@ class Mapping:
     unit: bool = False
     dtype: np.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
-        """Features of the rows of X, C-contiguous; ``ops`` is an engine, of which maps use the functions of `_ops`.
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
+        """Features of the rows of X, C-contiguous; ``ops`` is an engine, or :mod:`kernelstream.core.arrays`.
 
         ``out`` (m, n_out) may be used for the result.
         """
@@ -102,7 +102,7 @@ class _Checked(Mapping):
         self.mapping, self.n_out, self.unit = mapping, int(mapping.n_out), bool(getattr(mapping, "unit", False))
         self.dtype = np.dtype(mapping.dtype)
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         Z = np.ascontiguousarray(self.mapping(X, ops, out), self.dtype)
         if Z.shape != (X.shape[0], self.n_out):
             raise ValueError(
@@ -204,7 +204,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         mapping = self.mapping_
         if mapping.dtype != X.dtype:  # fitted in one precision, used in the other: the entries serve both
             mapping = self.build(self.entries_, X.shape[1], X.dtype)
-        return mapping(X, _ops)
+        return mapping(X, arrays)
 
     def _validate(self, X: Any, reset: bool) -> Any:
         X = canonical(X) if sp.issparse(X) else native(X)

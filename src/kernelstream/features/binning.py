@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream._cores import MOST, get_num_threads
-from kernelstream.features import _grids
+from kernelstream.core import grids as _grids
+from kernelstream.core.cell_matrix import CellMatrix
+from kernelstream.core.cells import ops
+from kernelstream.core.threads import MOST, get_num_threads
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
-from kernelstream.features._cell_matrix import CellMatrix
-from kernelstream.features._cell_ops import ops
 from kernelstream.random import seed_from
 
 
@@ -212,7 +212,7 @@ class RandomBinning(KernelMap):
 
 
 def threads_of(n_jobs: Any) -> int:
-    """Threads for a parameter ``n_jobs``; no loop gets more than :data:`~kernelstream._cores.MOST`."""
+    """Threads for a parameter ``n_jobs``; no loop gets more than :data:`~kernelstream.core.threads.MOST`."""
     return get_num_threads() if n_jobs is None else min(positive_int("n_jobs", n_jobs), MOST)
 
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._schema import Schema
-from kernelstream.features import _ops, sampling
+from kernelstream.core import arrays
+from kernelstream.features import sampling
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
+from kernelstream.state.schema import Schema
 
 
 class FourierMapping(Mapping):
@@ -21,7 +22,7 @@ class FourierMapping(Mapping):
         self.n_out = 2 * W.shape[1]
         self.dtype = W.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         return ops.fourier(X, self.W, out)
 
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._schema import Schema
-from kernelstream.features import _ops
+from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import generator
+from kernelstream.state.schema import Schema
 
 
 class RandomMapping(Mapping):
@@ -25,7 +25,7 @@ class RandomMapping(Mapping):
         # A row of ones is in the domain of every kernel.
         self.n_out = kernel.features(np.ones((1, d), dtype=dtype), draw).shape[1]
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         return np.ascontiguousarray(self.kernel.features(X, self.draw), dtype=self.dtype)
 
 

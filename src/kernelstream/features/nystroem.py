@@ -12,10 +12,11 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
-from kernelstream._schema import Array, Schema, length
-from kernelstream.features import _ops, landmarks
+from kernelstream.core import arrays
+from kernelstream.features import landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.random import generator
+from kernelstream.state.schema import Array, Schema, length
 
 
 class NystroemMapping(Mapping):
@@ -28,7 +29,7 @@ class NystroemMapping(Mapping):
         self.n_out = P.shape[1]
         self.dtype = P.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         return ops.matmul(self.kernel.pairwise(X, self.S), self.P, out)
 
 
@@ -43,7 +44,7 @@ class GaussianNystroemMapping(NystroemMapping):
         # Largest |x|² for which |x|² - 2 x's + |s|² loses less than 1e-5 of the kernel to rounding.
         self.far = 1e-5 / (self.gamma * np.finfo(P.dtype).eps) - float(self.norms.max())
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         xx = row_norms(X, squared=True) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
         if not xx.max(initial=0.0) <= self.far:
             return super().__call__(X, ops, out)  # the kernel itself takes care

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from kernelstream._schema import Schema
-from kernelstream.features import _ops
+from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, register
+from kernelstream.state.schema import Schema
 
 
 class RawMapping(Mapping):
@@ -19,7 +19,7 @@ class RawMapping(Mapping):
         self.n_out = d
         self.dtype = np.dtype(dtype)
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         return np.array(X.toarray() if sparse.issparse(X) else X, dtype=self.dtype, order="C")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from kernelstream._cores import get_num_threads
+from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.random import generator
 

@@ -19,7 +19,7 @@ from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import generator
 
-from .._names import unknown
+from ..registry.names import unknown
 
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
 #: switch an input off or to make it decisive, too little for one bad row to make features that are noise.

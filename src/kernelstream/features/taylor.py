@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
-from kernelstream._schema import Count, Number, Schema
-from kernelstream.features import _ops
+from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
 from kernelstream.kernels._rows import squared_norms
+from kernelstream.state.schema import Count, Number, Schema
 
 MOST = 100  # no degree above it is ever needed in floating point: 1/100! is 1e-158
 
@@ -46,7 +46,7 @@ class TaylorMapping(Mapping):
             coefs.append(coef * math.sqrt(series[n]))
         self.coef = np.concatenate(coefs).astype(self.dtype)
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=self.dtype, order="C") * self.scale
         Z = np.empty((X.shape[0], self.n_out), self.dtype) if out is None else out
         getattr(ops, "taylor", taylor)(X, self.begin, self.end, self.coef, self.gaussian, Z)

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import fft, sparse
 
 from kernelstream import kernels
-from kernelstream._schema import POSITIVE, Number, Schema
-from kernelstream.features import _ops
+from kernelstream.core import arrays
 from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int, register, seeded
 from kernelstream.random import generator
+from kernelstream.state.schema import POSITIVE, Number, Schema
 
 # The appended constant has hashes of its own, from a stream that no input column can have.
 CONSTANT = 2**64 - 1
@@ -27,7 +27,7 @@ class TensorSketchMapping(Mapping):
         self.n_out = b.shape[1]
         self.dtype = b.dtype
 
-    def __call__(self, X: Any, ops: Any = _ops, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         P = X @ self.C
         if sparse.issparse(P):
             P = P.toarray()

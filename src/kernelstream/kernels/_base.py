@@ -16,7 +16,7 @@ from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.random import generator
 from kernelstream.rows import Rows, dense
 
-from .._names import enter, find, listed
+from ..registry.names import enter, find, listed
 
 Draw = dict[str, np.ndarray]
 

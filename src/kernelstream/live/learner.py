@@ -33,7 +33,7 @@ import numpy as np
 
 from .. import model_io
 from .._files import sweep, write_atomic
-from ..estimators._base import StreamEstimator
+from ..estimators._contract.base import StreamEstimator
 from ..kernels import Kernel
 from ..random import seed_from
 from . import records

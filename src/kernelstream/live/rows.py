@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators._base import StreamEstimator
-from ..estimators._mixed import MixedRows
+from ..estimators._contract.base import StreamEstimator
+from ..estimators._contract.mixed import MixedRows
 
 
 class RowError(ValueError):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._names import check_own, enter, find, listed
+from ..registry.names import check_own, enter, find, listed
 
 _REGISTRY: dict[str, type[Loss]] = {}
 _T = TypeVar("_T", bound="type[Loss]")

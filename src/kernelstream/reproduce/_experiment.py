@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import product
 from typing import Any
 
-from .._names import unknown
+from ..registry.names import unknown
 
 #: Runs that make their own rows: a game against the greedy adversary, a known function, a Gaussian process.
 SYNTHETIC = ("adversary", "function", "posterior")

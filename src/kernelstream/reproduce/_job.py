@@ -13,8 +13,8 @@ from scipy.ndimage import gaussian_filter
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
-from ..estimators._base import StreamEstimator
-from ..estimators._doubly import DoublyEstimator
+from ..estimators._contract.base import StreamEstimator
+from ..estimators.doubly.base import DoublyEstimator
 from ..evaluate import model_bytes, prequential
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment

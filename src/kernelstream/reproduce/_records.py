@@ -1,11 +1,13 @@
-"""Raw results: one JSON line per finished run, appended the moment it is known."""
+"""Raw results: one JSON line per finished run, appended the moment it is known; and their compact form, to be kept."""
 
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,24 +63,32 @@ class Records:
     Parameters
     ----------
     folder : path
-        Holds one ``NAME.jsonl`` per experiment. A line that a crash cut short, or that is no record, is passed over.
+        Holds ``NAME.jsonl.xz``, the runs that are kept, and ``NAME.jsonl``, those since; either may be missing. A line
+        that a crash cut short, or that is no record, is passed over.
     name : str
     """
 
     def __init__(self, folder: str | Path, name: str) -> None:
         self.path = Path(folder) / f"{name}.jsonl"
+        self.kept = self.path.with_suffix(".jsonl.xz")
         self._found: dict[str, dict[str, Any]] = {}
         self._cut = False  # the last line lacks its end: the next record starts a new one
+        if self.kept.exists():
+            self._take(lzma.decompress(self.kept.read_bytes()).decode())
         if self.path.exists():
             text = self.path.read_text(encoding="utf-8", errors="replace")
             self._cut = bool(text) and not text.endswith("\n")
-            for line in text.splitlines():
-                try:
-                    record = json.loads(line)
-                except json.JSONDecodeError:
-                    continue
-                if isinstance(record, dict) and isinstance(record.get("key"), str):
-                    self._found[record["key"]] = record
+            self._take(text)
+
+    def _take(self, text: str) -> None:
+        """The records among the lines of a text."""
+        for line in text.splitlines():
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict) and isinstance(record.get("key"), str):
+                self._found[record["key"]] = record
 
     def __contains__(self, key: str) -> bool:
         return key in self._found
@@ -92,6 +102,9 @@ class Records:
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._found.values())
 
     def environments(self) -> list[dict[str, Any]]:
         """Machines and versions that the runs name, each once."""
@@ -110,3 +123,26 @@ class Records:
             os.fsync(file.fileno())
         self._cut = False
         self._found[record["key"]] = record
+
+    def keep(self) -> None:
+        """Move all runs to the compact file: curves with four digits, everything else as it is."""
+        lines = "".join(json.dumps(_compact(record)) + "\n" for record in self)
+        before = self.kept.with_suffix(".tmp")
+        before.write_bytes(lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME))
+        before.replace(self.kept)
+        self.path.unlink(missing_ok=True)
+
+
+def _compact(record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose curves are fit for a picture, and no more."""
+    record = dict(record)
+    if record.get("curve"):
+        at, values = record["curve"]
+        record["curve"] = [at, _rounded(values)]
+    if record.get("curves"):
+        record["curves"] = {name: _rounded(values) for name, values in record["curves"].items()}
+    return record
+
+
+def _rounded(values: list[Any]) -> list[Any]:
+    return [float(f"{value:.4g}") if isinstance(value, float) else value for value in values]

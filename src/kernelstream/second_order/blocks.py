@@ -22,7 +22,7 @@ class Head:
     ``S = V'V`` into ``C[l, i] = z_i'P_l z_l``, P_l being the inverse just before row l; ``kappa = c/(1 + c s)`` and
     ``tau`` are the steps of the rows, and ``M = I + strict_lower((kappa C)')`` undoes the elimination: a new row has
     ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = q'v + tau'u`` with ``q = R^-1 b`` (b at the
-    start of the window, too). See cpp/second_order_block.hpp.
+    start of the window, too). See cpp/passes/second_order_block.hpp.
 
     Only the n rows that moved this matrix are here: others of the window moved those of other classes.
     """

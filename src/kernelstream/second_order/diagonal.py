@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._overflow import quiet, require_finite
+from ..core.overflow import quiet, require_finite
 from .rules import Rule
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve
 
-from .._overflow import quiet, require_finite
+from ..core.overflow import quiet, require_finite
 from .rules import Rule
 from .statistics import State, factor, flush
 

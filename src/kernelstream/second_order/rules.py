@@ -2,7 +2,7 @@
 
 ``A <- A + c z z'``, ``b <- b + beta z``, and always ``w = A^-1 b``. With the score ``f = w'z`` and ``s = z'A^-1 z``
 before the row this is ``w <- w + tau A^-1 z``, ``tau = (beta - c f) / (1 + c s)``. The C++ twins are in
-cpp/second_order.hpp, under the same names.
+cpp/passes/second_order.hpp, under the same names.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._twins import twins
 from ..losses import Loss
+from ..registry.twins import twins
 
 
 class Rule:

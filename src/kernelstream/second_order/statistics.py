@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .. import _undo
-from .._overflow import LEARNING, require_finite
-from .._schema import Array, Count, Number, Schema, length
+from ..core.overflow import LEARNING, require_finite
+from ..state import undo as _undo
+from ..state.schema import Array, Count, Number, Schema, length
 
 State = dict[str, Any]
 

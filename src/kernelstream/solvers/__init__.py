@@ -11,27 +11,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._names import unknown
+from ..registry import moved
+from ..registry.names import unknown
 from ._problem import DenseMatrix, Problem, Solution, Solver
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
 from .newton_cg import NewtonCG
 from .online import Online
-from .pegasos import Pegasos
-from .rbcd import BlockCoordinateDescent
-from .sbmd import BlockMirrorDescent
-from .sdca import SDCA
 
 __all__ = [
-    "SDCA",
-    "BlockCoordinateDescent",
-    "BlockMirrorDescent",
     "ConjugateGradient",
     "CoordinateDescent",
     "DenseMatrix",
     "NewtonCG",
     "Online",
-    "Pegasos",
     "Problem",
     "Solution",
     "Solver",
@@ -42,14 +35,10 @@ __all__ = [
 _SOLVERS: dict[str, type[Solver]] = {
     cls.name: cls
     for cls in (
-        BlockCoordinateDescent,
-        BlockMirrorDescent,
         ConjugateGradient,
         CoordinateDescent,
         NewtonCG,
         Online,
-        Pegasos,
-        SDCA,
     )
 }
 
@@ -68,3 +57,7 @@ def get(spec: Any) -> Solver:
     if not isinstance(spec, str):
         raise ValueError(f"solver must be a name or a Solver object, got {spec!r}")
     raise unknown("solver", spec, _SOLVERS)
+
+
+def __getattr__(name: str) -> Any:
+    return moved.find("solvers", name)

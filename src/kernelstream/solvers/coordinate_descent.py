@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine._curvature import SMOOTH
+from ..losses.curvature import SMOOTH
 from ..random import generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 

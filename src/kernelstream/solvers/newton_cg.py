@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine._curvature import SMOOTH, curvature
+from ..losses.curvature import SMOOTH, curvature
 from ._problem import Problem, Solution, Solver
 from .cg import descend
 

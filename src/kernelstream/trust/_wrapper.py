@@ -10,9 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .._schema import Schema, check
-from .._turns import Turns, in_turn
 from ..random import generator
+from ..state.schema import Schema, check
+from ..state.turns import Turns, in_turn
 
 INSIDE = "model_"  # entries of the model inside begin with it
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .. import losses
-from .._schema import Schema, prefixed
-from .._turns import in_turn
+from ..state.schema import Schema, prefixed
+from ..state.turns import in_turn
 from ._wrapper import State, Wrapper
 from .calibration import Calibrator, probabilities
 from .intervals import IntervalTracker, check_coverage

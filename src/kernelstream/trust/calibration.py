@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import engine as engines
-from .._schema import Array, Schema
-from ..engine._trust_python import PRIOR
+from ..passes.trust.python import PRIOR
+from ..state.schema import Array, Schema
 
 KEEP = 1.0 - 1.0 / np.array([500.0, 5000.0, np.inf])  # what each answer keeps of its past with every row
 
@@ -21,7 +21,7 @@ class Calibrator:
     for two classes and a softmax of :math:`a_{ec} s_c + b_{ec}` for several: beta calibration and vector scaling with
     three memories (500 rows, 5000, all), learned by online Newton steps from the identity and mixed with the raw scores
     by likelihood with a fixed share. The sum of the log-losses of n rows is at most that of the raw scores plus
-    ``log 4 + n / 10000`` (``kernelstream.engine._trust_python`` has the formulas and the references).
+    ``log 4 + n / 10000`` (``kernelstream.passes.trust.python`` has the formulas and the references).
 
     Parameters
     ----------

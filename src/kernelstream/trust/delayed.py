@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._schema import Anything, Array, Count, Schema
-from .._turns import in_turn
 from ..rows import canonical, concat, pack, unpack
+from ..state.schema import Anything, Array, Count, Schema
+from ..state.turns import in_turn
 from ._wrapper import State, Wrapper
 
 ROWS = "wait_X"

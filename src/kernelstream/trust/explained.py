@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._schema import Array, Count, Schema
-from .._turns import in_turn
 from ..random import uniforms
+from ..state.schema import Array, Count, Schema
+from ..state.turns import in_turn
 from . import gradients as g
 from ._wrapper import State, Wrapper
 

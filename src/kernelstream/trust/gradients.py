@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine._ranges import scaled
+from ..core.ranges import scaled
 from ..features.fourier import FourierMapping
 
 STEP = 0.02  # of differences, in deviations of a column

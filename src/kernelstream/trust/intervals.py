@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .. import engine as engines
-from .._schema import Array, Schema
+from ..state.schema import Array, Schema
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # coverages that are followed
 STEPS = np.array([0.002, 0.01, 0.05])  # of the trackers, in units of the usual error
@@ -22,7 +22,7 @@ class IntervalTracker:
     u is the running size of the errors, q an average of quantiles followed with three step sizes (adaptive conformal
     inference, averaged by pinball loss), and c the factor that keeps the coverage: over n rows the share of misses
     differs from :math:`\alpha` by the change of c divided by :math:`\gamma n`, with :math:`\gamma = 0.005`. No
-    assumption about the rows is made (``kernelstream.engine._trust_python`` has the formulas and the references).
+    assumption about the rows is made (``kernelstream.passes.trust.python`` has the formulas and the references).
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._schema import Schema, prefixed
-from .._turns import in_turn
+from ..state.schema import Schema, prefixed
+from ..state.turns import in_turn
 from ._wrapper import State, Wrapper
 from .intervals import IntervalTracker, check_coverage
 

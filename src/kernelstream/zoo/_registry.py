@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .._names import enter as enter_name
-from .._names import find, listed
+from ..registry.names import enter as enter_name
+from ..registry.names import find, listed
 
 TASKS = ("binary", "multiclass", "regression")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?

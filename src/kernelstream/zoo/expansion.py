@@ -6,14 +6,9 @@ import math
 from typing import Any
 
 from .. import budgets, updates
+from ..baselines import KernelSDCAClassifier, KernelSDCARegressor
 from ..budgets import Budget
-from ..estimators import (
-    BudgetClassifier,
-    BudgetOneClass,
-    BudgetRegressor,
-    KernelSDCAClassifier,
-    KernelSDCARegressor,
-)
+from ..estimators import BudgetClassifier, BudgetOneClass, BudgetRegressor
 from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
 from ..updates import Update
 from ._registry import NOVELTY, recipe

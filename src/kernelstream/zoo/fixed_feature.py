@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import FixedFeatureClassifier, FixedFeatureRegressor
+from ..baselines import FixedFeatureClassifier, FixedFeatureRegressor
 from ..features import Nystroem, for_kernel
 from ._registry import recipe
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import kernels as catalogue
 from ..estimators import MultiKernelClassifier, MultiKernelRegressor
-from ..estimators.ensemble import WIDTHS
+from ..estimators.ensemble.models import WIDTHS
 from . import expansion, feature
 from ._registry import recipe
 

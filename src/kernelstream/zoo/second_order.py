@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import (
-    AROWClassifier,
-    KernelAWV,
-    KernelAWVClassifier,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-    ProsNKons,
-    ProsNKonsClassifier,
-)
+from ..baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
+from ..estimators import AROWClassifier, OnlineRidge, OnlineRidgeClassifier
 from ..features import TaylorFeatures, for_kernel
 from ._registry import recipe
 

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from ...core import threads
 from ...losses import Loss
 from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
-from .. import threads
 
 NAME = "torch"
 SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which

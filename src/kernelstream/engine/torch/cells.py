@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...features._grids import Grids
+from ...core.grids import Grids
 from ...rows import Rows
 
 ENTRIES = 1 << 26  # coordinates that are turned into indices at the same time
@@ -27,7 +27,7 @@ class DeviceBinning:
         return getattr(self.ops.host.binning, name)
 
     def cell_hashes(self, X: Rows, grids: Grids, threads: int = 1) -> np.ndarray:
-        """Names of the cells of all rows, (R, n) uint64; see :mod:`kernelstream.features._cells_python`."""
+        """Names of the cells of all rows, (R, n) uint64; see :mod:`kernelstream.core.cells_python`."""
         return self._names(X, grids).cpu().numpy().view(np.uint64)
 
     def number_cells(self, X: Rows, grids: Grids, threads: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

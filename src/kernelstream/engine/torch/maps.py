@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...core.threads import cuts
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
 from ...rows import dense, host, is_tensor
-from ..threads import cuts
 from . import from_array
 
 PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._overflow import LEARNING
+from ...core.overflow import LEARNING
 from ...losses import Loss
 from ...updates import Update
 from . import from_array

@@ -1,4 +1,4 @@
-"""The normal numbers of :mod:`kernelstream.engine.philox` on a GPU: the same bits, made where they are used."""
+"""The normal numbers of :mod:`kernelstream.core.philox` on a GPU: the same bits, made where they are used."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import torch
 import triton
 import triton.language as tl
 
-from .. import philox
-from ..philox import COS, LOG, MASK, SIN
+from ...core import philox
+from ...core.philox import COS, LOG, MASK, SIN
 
 _M0, _M1 = (tl.constexpr(m) for m in philox._MULTIPLIERS)
 _W0, _W1 = (tl.constexpr(w) for w in philox._WEYL)

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ..philox import COS, SIN
+from ...core.philox import COS, SIN
 
 _S0, _S1, _S2, _S3 = (tl.constexpr(c) for c in SIN)
 _C0, _C1, _C2, _C3 = (tl.constexpr(c) for c in COS)

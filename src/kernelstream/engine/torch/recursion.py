@@ -18,8 +18,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ..._twins import twin
 from ...losses import Loss
+from ...registry.twins import twin
 from ...updates import Update
 from .formulas import centred, keep, load, mean_after, read_memory, shared, step_of, store, write_memory
 

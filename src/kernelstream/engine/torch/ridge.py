@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._overflow import LEARNING, require_finite
+from ...core.overflow import LEARNING, require_finite
 from ...second_order.rows import RowRecursion
 from ...second_order.rules import Rule
 from ...second_order.statistics import FLOOR, State, more_ridge

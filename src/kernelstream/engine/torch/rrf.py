@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._overflow import require_finite
+from ...core.center import follow, offset_of
+from ...core.overflow import require_finite
 from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
+from ...passes.learned.python import TINY_THETA
 from ...rows import Rows
 from ...updates import REACH, SETTLED, TINY
-from .._center import follow, offset_of
-from .._rrf_python import TINY_THETA
 from .maps import far_middle
 
 State = dict[str, Any]

@@ -1,0 +1,119 @@
+"""Rows per second of the one learner, beside what people use, in one run on one core.
+
+    python benchmarks/speed/one_learner.py [--rows 20000]
+
+d = 20 columns, two classes; blocks of 1,000 rows and one by one. Peers that are not installed are left out.
+Writes benchmarks/results/one_learner.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+
+from kernelstream import FeatureClassifier, KernelClassifier
+from kernelstream.core import cores as _cores
+
+HERE = Path(__file__).parents[1] / "results"
+
+
+def stream(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, 20))
+    return X, (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(rows) > 0).astype(int)
+
+
+def rate(learn, X: np.ndarray, y: np.ndarray, block: int) -> float:
+    """Rows per second of processor time, test then train."""
+    start = time.process_time()
+    for a in range(0, len(X), block):
+        learn(X[a : a + block], y[a : a + block])
+    return len(X) / (time.process_time() - start)
+
+
+class Sampled:
+    """RBFSampler and SGDClassifier, which predict a block and then learn it."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray):
+        self.pipe = make_pipeline(RBFSampler(n_components=100, random_state=0), SGDClassifier(random_state=0))
+        self.pipe.fit(X, y)
+
+    def learn(self, X: np.ndarray, y: np.ndarray) -> None:
+        Z = self.pipe[0].transform(X)
+        self.pipe[1].predict(Z)
+        self.pipe[1].partial_fit(Z, y)
+
+
+class RiverForest:
+    """River's adaptive random forest of ten trees."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray):
+        from river import forest
+
+        self.model = forest.ARFClassifier(seed=0)
+
+    def learn(self, X: np.ndarray, y: np.ndarray) -> None:
+        for x, label in zip(X, y, strict=True):
+            row = dict(enumerate(x.tolist()))
+            self.model.predict_proba_one(row)
+            self.model.learn_one(row, int(label))
+
+
+def main(rows: int) -> str:
+    X, y = stream(rows + 5000)
+    warm = slice(0, 5000)
+    few = slice(5000, 5000 + min(rows, 2000))
+    found = {}
+    for size in ("small", "medium", "large"):
+        model = KernelClassifier(size=size, random_state=0).partial_fit(X[warm], y[warm])
+        one = rate(model.learn, X[few], y[few], 1)
+        megabytes = sum(value.nbytes for value in model.state_.values() if hasattr(value, "nbytes")) / 1e6
+        found[f"KernelClassifier, {size}"] = (rate(model.learn, X[5000:], y[5000:], 1000), one, megabytes)
+    model = FeatureClassifier(random_state=0).partial_fit(X[warm], y[warm])
+    found["FeatureClassifier"] = (
+        rate(model.learn, X[5000:], y[5000:], 1000),
+        rate(model.learn, X[few], y[few], 1),
+        None,
+    )
+    peer = Sampled(X[warm], y[warm])
+    found["RBFSampler + SGDClassifier"] = (
+        rate(peer.learn, X[5000:], y[5000:], 1000), rate(peer.learn, X[few], y[few], 1), None,
+    )  # fmt: skip
+    try:
+        forest = RiverForest(X, y)
+        found["River ARF"] = (None, rate(forest.learn, X[few], y[few], 1), None)
+    except ImportError:
+        pass
+    lines = [f"Processor: {platform.machine()}, {_processor()}; seconds of the processor, one thread.", ""]
+    lines += ["| | rows/s, blocks of 1,000 | rows/s, one by one | state, MB |", "|---|---:|---:|---:|"]
+    for name, cells in found.items():
+        shown = ["" if cell is None else f"{cell:,.0f}" if cell > 100 else f"{cell:.1f}" for cell in cells]
+        lines.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _processor() -> str:
+    try:
+        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0].partition(":")[2].strip() if names else platform.processor() or "unknown"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=20000)
+    _cores.set_num_threads(1)
+    text = main(parser.parse_args().rows)
+    print(text)
+    (HERE / "one_learner.md").write_text(f"# Speed of the one learner\n\n{text}")

@@ -1,0 +1,43 @@
+// Array arguments of the bindings. Outputs and updated arrays are bound with .noconvert(): a wrong dtype or stride is an
+// error instead of a silent copy whose update would be lost.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "base/vecmath.hpp"
+
+namespace ks {
+
+namespace nb = nanobind;
+
+template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;  // any number of axes
+template <class A> using Maybe = std::optional<A>;
+
+template <class A> auto data_or_null(const Maybe<A>& a) -> decltype(a->data()) { return a ? a->data() : nullptr; }
+
+// ValueError with a reason, for shapes that do not fit together.
+inline void require(bool ok, const char* reason) {
+    if (!ok) throw nb::value_error(reason);
+}
+
+// Learning must not take a model out of the range of floats; the words are those of kernelstream/core/overflow.py.
+inline void require_finite(bool finite) {
+    require(finite, "learning these rows takes the model beyond the range of floats: scale the columns, the target or the weights, "
+                    "or take smaller steps");
+}
+
+// The same for n numbers, if there are any.
+template <class T>
+void require_finite(std::size_t n, const T* x) {
+    require_finite(!x || all_finite(n, x));
+}
+
+}  // namespace ks

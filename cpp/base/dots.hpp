@@ -1,0 +1,118 @@
+// Inner products of many vectors with many others, in tiles that stay in registers.
+//
+// Every product is one sum, in W lanes that are added up at the end, whatever tile it belongs to: its bits depend on the two vectors
+// and on nothing else. A library's matrix product is no faster here, and its bits depend on the shapes of the matrices.
+#pragma once
+
+#include <algorithm>
+
+#include "base/vecmath.hpp"
+
+namespace ks {
+
+// W numbers to a register; P times Q sums at once.
+template <int W_, int P_, int Q_>
+struct Shape {
+    static constexpr int W = W_, P = P_, Q = Q_;
+};
+
+template <int W> struct Pack;
+#if defined(__GNUC__)
+template <> struct Pack<2> { typedef double Type __attribute__((vector_size(16))); };
+template <> struct Pack<4> { typedef double Type __attribute__((vector_size(32))); };
+template <> struct Pack<8> { typedef double Type __attribute__((vector_size(64))); };
+#else
+template <> struct Pack<1> { typedef double Type; };
+#endif
+
+// What is multiplied, and where it goes: p vectors `a`, `lda` apart, and q vectors `b`, `ldb` apart, of n numbers; out[t, i] = a_i'b_t,
+// or that is subtracted there, rows `ldo` apart.
+struct Products {
+    std::size_t p, q, n;
+    const double* a;
+    std::size_t lda;
+    const double* b;
+    std::size_t ldb;
+    double* out;
+    std::size_t ldo;
+    bool subtract;
+};
+
+template <class S, int P, int Q>
+KS_INLINE void dot_tile(const Products& x, std::size_t i0, std::size_t t0) {
+    constexpr std::size_t W = S::W;
+    using V = typename Pack<S::W>::Type;
+    const double *A = x.a + i0 * x.lda, *B = x.b + t0 * x.ldb;
+    V acc[P][Q];
+    KS_UNROLL
+    for (int i = 0; i < P; ++i) {
+        KS_UNROLL
+        for (int t = 0; t < Q; ++t) acc[i][t] = V{};
+    }
+    std::size_t k = 0;
+    for (; k + W <= x.n; k += W) {
+        V a[P], b[Q];
+        KS_UNROLL
+        for (int i = 0; i < P; ++i) std::memcpy(&a[i], A + i * x.lda + k, sizeof(V));
+        KS_UNROLL
+        for (int t = 0; t < Q; ++t) std::memcpy(&b[t], B + t * x.ldb + k, sizeof(V));
+        KS_UNROLL
+        for (int i = 0; i < P; ++i) {
+            KS_UNROLL
+            for (int t = 0; t < Q; ++t) acc[i][t] += a[i] * b[t];
+        }
+    }
+    for (int t = 0; t < Q; ++t)
+        for (int i = 0; i < P; ++i) {
+            double lane[W];
+            std::memcpy(lane, &acc[i][t], sizeof(V));
+            for (std::size_t half = W / 2; half > 0; half /= 2)
+                for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+            for (std::size_t l = k; l < x.n; ++l) lane[0] += A[i * x.lda + l] * B[t * x.ldb + l];
+            double& out = x.out[(t0 + t) * x.ldo + i0 + i];
+            out = x.subtract ? out - lane[0] : lane[0];
+        }
+}
+
+// Q vectors b from t on with the vectors a of [first, last).
+template <class S, int Q>
+KS_INLINE void dot_columns(const Products& x, std::size_t first, std::size_t last, std::size_t t) {
+    std::size_t i = first;
+    for (; i + S::P <= last; i += S::P) dot_tile<S, S::P, Q>(x, i, t);
+    for (; i < last; ++i) dot_tile<S, 1, Q>(x, i, t);
+}
+
+// The vectors b of [first, last) at most Q at a time.
+template <class S, int Q>
+KS_INLINE void dot_block(const Products& x, std::size_t i, std::size_t end, std::size_t first, std::size_t last) {
+    std::size_t t = first;
+    for (; t + Q <= last; t += Q) dot_columns<S, Q>(x, i, end, t);
+    if constexpr (Q > 1)
+        if (t < last) dot_block<S, Q - 1>(x, i, end, t, last);
+}
+
+// Blocks of vectors that stay in the second-level cache.
+template <class S>
+KS_INLINE void dots_in(const Products& x) {
+    constexpr std::size_t rows = 32, columns = 64;
+    for (std::size_t t = 0; t < x.q; t += columns)
+        for (std::size_t i = 0; i < x.p; i += rows)
+            dot_block<S, S::Q>(x, i, std::min(i + rows, x.p), t, std::min(t + columns, x.q));
+}
+
+// dots(products): compiled for what the machine can do, as KS_CLONES does it, but each level with the tiles that its registers hold.
+#if defined(KS_HAVE_TARGET_CLONES)
+__attribute__((target("arch=x86-64-v4"))) inline void dots_v4(const Products& x) { dots_in<Shape<8, 4, 4>>(x); }
+__attribute__((target("arch=x86-64-v3"))) inline void dots_v3(const Products& x) { dots_in<Shape<4, 4, 2>>(x); }
+inline void dots(const Products& x) {
+    if (__builtin_cpu_supports("x86-64-v4")) return dots_v4(x);
+    if (__builtin_cpu_supports("x86-64-v3")) return dots_v3(x);
+    dots_in<Shape<2, 4, 2>>(x);
+}
+#elif defined(__GNUC__)
+inline void dots(const Products& x) { dots_in<Shape<2, 4, 5>>(x); }
+#else
+inline void dots(const Products& x) { dots_in<Shape<1, 4, 2>>(x); }
+#endif
+
+}  // namespace ks

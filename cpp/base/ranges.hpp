@@ -1,0 +1,90 @@
+// Numbers far outside the range of all before them are taken for glitches (a -9999 that stands for "missing"): the twin of
+// core/ranges.py, which explains the rule.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "base/vecmath.hpp"
+
+namespace ks {
+
+constexpr double few = 8.0;            // numbers before there is a range to speak of
+constexpr double far_widths = 5.0;     // so many times its width outside is far
+constexpr double enough = 12.0;        // far numbers that are believed, if they come so often that
+constexpr double forgiven = 1.0 / 64;  // what every other number takes away from their count does not make up for them
+
+KS_INLINE bool is_far(double x, double count, double low, double high) {
+    const double outside = std::max(low - x, x - high), width = high - low;
+    return (count >= few) & (outside > far_widths * width) & (width > 0.0);
+}
+
+// Rows whose target (k numbers) is a glitch get the weight 0; weight may be null and `out` be the same array. `seen` (5, k): count,
+// low, high, doubt, and in its last row the number of rows set aside. Returns how many rows these were.
+inline std::size_t set_aside(std::size_t n, std::size_t k, const double* y, const double* weight, double* seen, double* out) {
+    double *count = seen, *low = seen + k, *high = seen + 2 * k, *doubt = seen + 3 * k, *total = seen + 4 * k;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        out[i] = weight ? weight[i] : 1.0;
+        if (out[i] == 0.0) continue;
+        const double* row = y + i * k;
+        bool glitch = false;
+        for (std::size_t o = 0; o < k; ++o) glitch |= is_far(row[o], count[o], low[o], high[o]) && doubt[o] < enough;
+        for (std::size_t o = 0; o < k; ++o) {
+            const bool far = is_far(row[o], count[o], low[o], high[o]);
+            if (glitch) {
+                if (far && doubt[o] < enough) doubt[o] += 1.0;
+                continue;
+            }
+            low[o] = count[o] > 0.0 ? std::min(low[o], row[o]) : row[o];
+            high[o] = count[o] > 0.0 ? std::max(high[o], row[o]) : row[o];
+            doubt[o] = far ? 0.0 : std::max(doubt[o] - forgiven, 0.0);
+            count[o] += 1.0;
+        }
+        if (!glitch) continue;
+        out[i] = 0.0;
+        total[0] += 1.0;
+        ++found;
+    }
+    return found;
+}
+
+// Moments and ranges of d columns, each (d).
+struct Columns {
+    double *mean, *m2, *low, *high, *doubt;
+};
+
+// Rows scaled in place by running mean and deviation (Welford), each by the moments that include it; a glitch counts as the end of
+// the range next to it. Returns the new count.
+template <class T>
+KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* weight, double count, const Columns& c) {
+    double *KS_RESTRICT mean = c.mean, *KS_RESTRICT m2 = c.m2, *KS_RESTRICT low = c.low, *KS_RESTRICT high = c.high,
+           *KS_RESTRICT doubt = c.doubt;
+    for (std::size_t i = 0; i < m; ++i) {
+        T* KS_RESTRICT x = X + i * d;
+        const bool counts = !weight || weight[i] > 0;
+        const double before = count;
+        if (counts) count += 1.0;
+        const double n = count > 1.0 ? count : 1.0;
+        if (counts && before == 0.0)
+            for (std::size_t j = 0; j < d; ++j) low[j] = high[j] = double(x[j]);
+        for (std::size_t j = 0; j < d; ++j) {
+            double v = double(x[j]);
+            const bool far = is_far(v, before, low[j], high[j]), glitch = far && (doubt[j] < enough || !counts);
+            if (glitch) v = v < low[j] ? low[j] : high[j];
+            if (counts) {
+                doubt[j] = glitch ? doubt[j] + 1.0 : far ? 0.0 : std::max(doubt[j] - forgiven, 0.0);
+                low[j] = std::min(low[j], v);
+                high[j] = std::max(high[j], v);
+                const double delta = v - mean[j];
+                mean[j] += delta / n;
+                m2[j] += delta * (v - mean[j]);
+            }
+            x[j] = m2[j] > 0 ? T((v - mean[j]) / std::sqrt(m2[j] / n)) : T(0);
+        }
+    }
+    return count;
+}
+
+}  // namespace ks

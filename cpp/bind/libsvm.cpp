@@ -1,0 +1,86 @@
+// Bindings of libsvm.hpp and csv.hpp: bytes in, arrays out. The arrays own the memory the parser filled.
+#include "base/arrays.hpp"
+#include "files/csv.hpp"
+#include "files/libsvm.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// A numpy array of the first n elements of a vector, without a copy.
+template <class T>
+nb::object own(std::vector<T>&& vector, std::size_t n) {
+    auto* held = new std::vector<T>(std::move(vector));
+    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {n}, owner));
+}
+
+template <class Bads, class Last>
+nb::list listed(const Bads& bads, Last last) {
+    nb::list list;
+    for (const auto& bad : bads) list.append(nb::make_tuple(bad.line, bad.offset, last(bad), int(bad.reason)));
+    return list;
+}
+
+template <class T>
+nb::tuple parse_libsvm(const char* text, std::size_t size, std::size_t max_rows, std::int64_t first,
+                       std::int64_t n_features) {
+    ks::libsvm::Block<T> block;
+    {
+        nb::gil_scoped_release unlocked;
+        ks::libsvm::parse<T>(text, size, max_rows, first, n_features, block);
+    }
+    const std::size_t rows = block.labels.size();
+    const std::size_t pairs = block.pairs;
+    nb::list bad = listed(block.bad, [](const auto& b) { return b.column; });
+    return nb::make_tuple(own(std::move(block.labels), rows), own(std::move(block.indptr), rows + 1),
+                          own(std::move(block.indices), pairs), own(std::move(block.values), pairs),
+                          block.width, block.lines, block.consumed, bad);
+}
+
+std::size_t checked(const nb::bytes& data, std::size_t start) {
+    ks::require(start <= data.size(), "start is behind the end of the text");
+    ks::require(data.size() - start < (std::size_t(1) << 31), "a text of 2 GiB or more");
+    return data.size() - start;
+}
+
+}  // namespace
+
+void bind_libsvm(nb::module_& m) {
+    m.def(
+        "libsvm_parse",
+        [](nb::bytes data, std::size_t start, std::size_t max_rows, bool zero_based, std::int64_t n_features,
+           bool single) {
+            const std::size_t size = checked(data, start);
+            ks::require(n_features >= 0 && n_features <= ks::libsvm::max_index, "n_features is out of range");
+            const char* text = data.c_str() + start;
+            const std::int64_t first = zero_based ? 0 : 1;
+            return single ? parse_libsvm<float>(text, size, max_rows, first, n_features)
+                          : parse_libsvm<double>(text, size, max_rows, first, n_features);
+        },
+        "data"_a, "start"_a, "max_rows"_a, "zero_based"_a, "n_features"_a, "single"_a,
+        "Complete lines of LIBSVM text -> labels, indptr, indices, values, width, lines, consumed, bad rows.");
+    m.def(
+        "csv_parse",
+        [](nb::bytes data, std::size_t start, std::size_t max_rows, nb::bytes delimiter, nb::bytes kinds,
+           std::optional<double> fill, double largest) {
+            const std::size_t size = checked(data, start);
+            ks::require(delimiter.size() == 1 && kinds.size() > 0, "one delimiter and at least one column");
+            const std::vector<char> columns(kinds.c_str(), kinds.c_str() + kinds.size());
+            ks::csv::Block block;
+            {
+                nb::gil_scoped_release unlocked;
+                ks::csv::parse(data.c_str() + start, size, max_rows, delimiter.c_str()[0], columns, fill.has_value(),
+                               fill.value_or(0.0), largest, block);
+            }
+            nb::list bad = listed(block.bad, [](const auto& b) { return b.field; });
+            const std::size_t numbers = block.numbers.size(), fields = block.fields.size();
+            return nb::make_tuple(block.rows, own(std::move(block.numbers), numbers),
+                                  own(std::move(block.fields), fields), block.lines, block.consumed, block.quoted, bad);
+        },
+        "data"_a, "start"_a, "max_rows"_a, "delimiter"_a, "kinds"_a, "fill"_a.none(), "largest"_a,
+        "Complete lines of delimited text -> rows, numbers, places of text fields, lines, consumed, quoted, bad rows.");
+}

@@ -1,0 +1,227 @@
+// Bindings of the learners that take kernel values from one pool of vectors.
+#include "base/arrays.hpp"
+#include "passes/pool_pass.hpp"
+#include "base/states.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+using namespace ks;
+
+namespace {
+
+template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+void bound_squared_distances(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, Matrix<const T> A, Matrix<T> D,
+                             std::size_t n) {
+    const std::size_t m = X.shape(0), d = X.shape(1), width = D.shape(1);
+    require(xn.shape(0) == m && D.shape(0) == m && A.shape(0) == m && A.shape(1) == width && S.shape(1) == d, "block shapes differ");
+    require(n <= width && S.shape(0) >= n && sn.shape(0) >= n, "block shapes differ");
+    nb::gil_scoped_release release;
+    squared_distances<T>(m, n, d, X.data(), xn.data(), S.data(), sn.data(), A.data(), D.data(), width);
+}
+
+// size, A, D, norms, reach
+template <class T>
+using BlockArrays = std::tuple<std::size_t, Matrix<const T>, Maybe<Matrix<const T>>, Vector<const T>, double>;
+
+template <class T>
+PoolBlock<T> pool_block(const BlockArrays<T>& arrays) {
+    const auto& [size, A, D, norms, reach] = arrays;
+    require(norms.shape(0) == A.shape(0) && (!D || (D->shape(0) == A.shape(0) && D->shape(1) == A.shape(1))), "block shapes differ");
+    require(size <= A.shape(1), "the pool is larger than the block of products");
+    return {A.shape(0), size, A.shape(1), A.data(), data_or_null(D), norms.data(), reach};
+}
+
+using Twin = std::tuple<std::string, std::vector<double>>;
+using Kernel = std::tuple<int, double, double>;  // degree (0: Gaussian), gamma, c
+using Joining = std::tuple<Vector<std::int64_t>, Matrix<double>, Vector<double>, Vector<double>>;  // rows, coefficients, decay, born
+
+// state, kernel, loss, update, strategy, index, u, first, joining
+template <class T>
+PoolMember<T> pool_member(nb::handle spec, const PoolBlock<T>& block, std::size_t rows, std::size_t C, const double* y, double* F) {
+    const nb::dict state = nb::cast<nb::dict>(spec[0]);
+    const auto [degree, gamma, c] = nb::cast<Kernel>(spec[1]);
+    const auto loss = nb::cast<Twin>(spec[2]), update = nb::cast<Twin>(spec[3]), strategy = nb::cast<Twin>(spec[4]);
+    const auto index = nb::cast<Vector<std::int32_t>>(spec[5], false);
+    Maybe<Vector<const double>> u;
+    if (!nb::handle(spec[6]).is_none()) u = nb::cast<Vector<const double>>(spec[6], false);
+    const auto alpha = entry<Matrix<T>>(state, "alpha");
+    const auto scale = entry<Vector<double>>(state, "scale");
+    const auto diag = entry<Vector<T>>(state, "diag");
+    const auto memory = entry<Matrix<double>>(state, "memory");
+    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
+    const auto numbers = maybe_entry<Vector<double>>(state, "budget_memory"), center = maybe_entry<Vector<double>>(state, "center");
+    const auto scores = maybe_entry<Matrix<double>>(state, "budget_scores");
+    const auto born = maybe_entry<Vector<double>>(state, "born");
+    const std::size_t N = alpha.shape(1), n = nb::cast<std::size_t>(state["n_support"]);
+
+    PoolMember<T> member{PoolKernel{degree, gamma, c}, make_loss(std::get<0>(loss), std::get<1>(loss)),
+                         make_update(std::get<0>(update), std::get<1>(update)), nullptr, nullptr, Support<T>{}, index.data(),
+                         data_or_null(born), memory.data(), data_or_null(center), data_or_null(u), nb::cast<std::int64_t>(spec[7]),
+                         nb::cast<std::int64_t>(state["t"]), F, Members{}, RowNumbers(int(C)), {}, T(0), {}, {}, {}};
+    require(!member.update->diagonal, "a diagonal update needs explicit features");
+    require(alpha.shape(0) == C && scale.shape(0) == C && diag.shape(0) == N && n <= N && index.shape(0) >= N, "support set does not fit");
+    require(int(memory.shape(0)) >= member.update->n_memory && memory.shape(1) == C, "memory does not fit the update");
+    require((!gram || (gram->shape(0) == N && gram->shape(1) == N)) && (!scores || (scores->shape(0) == C && scores->shape(1) == N)) &&
+                (!born || born->shape(0) == N), "support set does not fit");
+    require(!center || center->shape(0) == 2, "center holds a count and a mean");
+    require(degree >= 0 && (degree > 0 || block.D), "Gaussian kernels need distances");
+    require(member.t >= member.first && (!u || u->shape(0) >= std::size_t(member.t - member.first) + rows), "not enough random numbers");
+    for (std::size_t j = 0; j < n; ++j)
+        require(index.data()[j] >= 0 && std::size_t(index.data()[j]) < block.width, "no such place in the pool");
+    for (std::size_t i = 0; i < rows && member.loss->kind == Kind::multiclass; ++i)
+        require(y[i] >= 0 && y[i] < double(C), "class code out of range");
+    if (nb::handle(spec[8]).is_none()) {
+        member.budget = make_budget<T>(std::get<0>(strategy), std::get<1>(strategy));
+        require(member.budget && numbers, "the pool has no such budget strategy");
+        member.owner.assign(N, -1);
+    } else {
+        const auto [joined, coefficients, decay, when] = nb::cast<Joining>(spec[8], false);
+        require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C && decay.shape(0) == C && when.shape(0) == joined.shape(0),
+                "coefficients must be (room, outputs)");
+        member.growing = make_growing(std::get<0>(strategy), std::get<1>(strategy));
+        member.joining = {joined.shape(0), 0, joined.data(), coefficients.data(), decay.data(), when.data()};
+    }
+    Support<T>& S = member.S;
+    S.capacity = N, S.n = n, S.C = int(C);
+    S.alpha = alpha.data(), S.scale = scale.data(), S.diag = diag.data();
+    S.memory = data_or_null(numbers), S.gram = data_or_null(gram), S.scores = data_or_null(scores);
+    S.places = index.data();
+    if (member.budget) {
+        require(member.budget->fits(S, numbers->shape(0)), "the support set lacks what the strategy needs");
+        S.buffer.resize(4 * (N + 1) + C);
+    }
+    return member;
+}
+
+template <class T>
+std::vector<PoolMember<T>> pool_members(nb::list specs, const PoolBlock<T>& block, std::size_t start, Vector<const double> y,
+                                        Cube<double> F) {
+    const std::size_t rows = y.shape(0), C = F.shape(2);
+    require(F.shape(0) == specs.size() && F.shape(1) == rows && start + rows <= block.m, "block shapes differ");
+    std::vector<PoolMember<T>> members;
+    members.reserve(specs.size());
+    for (std::size_t k = 0; k < specs.size(); ++k)
+        members.push_back(pool_member<T>(specs[k], block, rows, C, y.data(), F.data() + k * rows * C));
+    for (auto& member : members) member.S.owner = member.owner.data();
+    return members;
+}
+
+template <class T>
+void require_finite(const std::vector<PoolMember<T>>& members) {
+    for (const auto& member : members) {
+        ks::require_finite(member.S.C * member.S.capacity, member.S.alpha);
+        ks::require_finite(member.S.capacity, member.S.diag);
+        ks::require_finite(member.S.C * member.joining.q, member.joining.coefficients);
+    }
+}
+
+// What the pass leaves behind in the states; returns for every learner how many rows have joined a set that only grows.
+template <class T>
+std::vector<std::size_t> settle(nb::list specs, const std::vector<PoolMember<T>>& members) {
+    std::vector<std::size_t> joined;
+    for (std::size_t k = 0; k < members.size(); ++k) {
+        const nb::handle state = specs[k][0];
+        state["t"] = members[k].t;
+        if (members[k].budget) state["n_support"] = members[k].S.n;
+        joined.push_back(members[k].joining.q);
+    }
+    return joined;
+}
+
+template <class T>
+std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
+                                         Maybe<Matrix<const double>> weights, nb::list specs, int threads, Cube<double> F) {
+    const PoolBlock<T> block = pool_block<T>(arrays);
+    require(threads >= 1 && (!weights || (weights->shape(0) == specs.size() && weights->shape(1) == y.shape(0))), "block shapes differ");
+    auto members = pool_members<T>(specs, block, start, y, F);
+    {
+        nb::gil_scoped_release release;
+        pool_pass<T>(block, start, y.shape(0), y.data(), data_or_null(weights), members, threads);
+        ks::require_finite(F.size(), F.data());
+        require_finite(members);
+    }
+    return settle<T>(specs, members);
+}
+
+// The entries of the whole: log_theta, history, range, t, history_stride; the rule: rate, share, votes, regression.
+template <class T>
+std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
+                                               Maybe<Vector<const double>> weight, Matrix<const double> lots, Vector<const bool> able,
+                                               double smoothing, bool only_drawn, nb::list specs, int threads, Cube<double> F, nb::dict whole, std::tuple<double, double, bool, bool> rule,
+                                               Matrix<double> scores) {
+    const PoolBlock<T> block = pool_block<T>(arrays);
+    const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
+    const auto [rate, share, votes, regression] = rule;
+    const auto log_theta = entry<Vector<double>>(whole, "log_theta");
+    const auto history = entry<Matrix<float>>(whole, "history");
+    const auto range = maybe_entry<Vector<double>>(whole, "range");
+    require(threads >= 1 && lots.shape(0) == rows && lots.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
+    require(able.shape(0) == m, "able needs one entry per learner");
+    require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
+    const std::int64_t stride = nb::cast<std::int64_t>(whole["history_stride"]);
+    std::int64_t t = nb::cast<std::int64_t>(whole["t"]);
+    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, stride), "weights do not fit");
+    require(!regression || (C == 1 && range && range->shape(0) == 2), "regression has one output and a range");
+    auto members = pool_members<T>(specs, block, start, y, F);
+    Hedge hedge(m, HedgeRule{rate, share, votes, regression}, log_theta.data());
+    History past{history.data(), history.shape(0), m, stride};
+    {
+        nb::gil_scoped_release release;
+        t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), able.data(), smoothing, only_drawn,
+                               members, threads, F.data(), hedge, t, past, regression ? range->data() : nullptr, scores.data());
+        ks::require_finite(F.size(), F.data());
+        require_finite(members);
+    }
+    whole["t"] = t;
+    whole["history_stride"] = past.stride;
+    return settle<T>(specs, members);
+}
+
+// Returns the number of places, and for every learner whether it has other vectors than before.
+template <class T>
+std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, Maybe<Matrix<T>> columns, Vector<T> norms, std::size_t size,
+                                                             std::size_t rows, nb::list states, std::vector<Vector<std::int32_t>> places) {
+    const std::size_t d = vectors.shape(1), capacity = vectors.shape(0);
+    require(size + rows <= capacity && norms.shape(0) == capacity && states.size() == places.size(), "pool does not fit");
+    require(!columns || (columns->shape(0) == d && columns->shape(1) == capacity), "pool does not fit");
+    std::vector<Matrix<T>> support;
+    std::vector<PoolUser> users;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+        const std::size_t n = nb::cast<std::size_t>(states[k]["n_support"]);
+        support.push_back(entry<Matrix<T>>(states[k], "support"));
+        require(n <= places[k].shape(0) && n <= support[k].shape(0) && support[k].shape(1) == d, "support set does not fit");
+        for (std::size_t j = 0; j < n; ++j)
+            require(places[k].data()[j] >= 0 && std::size_t(places[k].data()[j]) < size + rows, "no such place in the pool");
+        users.push_back({n, places[k].data()});
+    }
+    PoolVectors<T> pool{d, size, capacity, vectors.data(), data_or_null(columns), norms.data()};
+    std::vector<bool> changed(places.size());
+    nb::gil_scoped_release release;
+    settle_rows(pool, rows, users, [&](std::size_t k, std::size_t slot, std::size_t place) {
+        std::memcpy(support[k].data() + slot * d, pool.vectors + place * d, d * sizeof(T));
+        changed[k] = true;
+    });
+    return {pool.size, changed};
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    const auto plain = nb::arg().noconvert();
+    const auto maybe = nb::arg().none().noconvert();
+    const auto value = nb::arg();
+    m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
+    m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
+    m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
+    m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, plain, value, plain, maybe, plain, plain, value, value, value, value, plain, value, value, plain);
+}
+
+}  // namespace
+
+void bind_pool(nb::module_& m) {
+    bind<float>(m);
+    bind<double>(m);
+}

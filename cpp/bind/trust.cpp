@@ -1,0 +1,56 @@
+// Bindings of trust.hpp.
+#include "base/arrays.hpp"
+#include "passes/trust.hpp"
+
+using namespace ks;
+
+namespace {
+
+using In = Vector<const double>;
+using Out = Array<double>;
+
+void calibrate(Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Vector<double> size,
+               Vector<double> weights, Out theta, Out curvature, Out out) {
+    const std::size_t n = scores.shape(0), E = keep.size(), C = scores.ndim() == 2 ? scores.shape(1) : 0;
+    const std::size_t parts = C ? 2 * C : 4, bends = C ? 3 * C : 10;
+    require(!y || y->size() == n, "calibrate: y must have one entry for each row");
+    require(!importance || importance->size() == n, "calibrate: weight must have one entry for each row");
+    require(size.size() == 2 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
+            "calibrate: the state does not fit the scores");
+    require(out.size() == scores.size(), "calibrate: out must be like scores");
+    if (y && C)
+        for (std::size_t i = 0; i < n; ++i)
+            require(y->data()[i] >= 0.0 && y->data()[i] < double(C), "calibrate: y must hold numbers of classes");
+    nb::gil_scoped_release unlocked;
+    const double* labels = data_or_null(y);
+    const double* factor = data_or_null(importance);
+    if (C)
+        calibrate_several(n, E, C, scores.data(), labels, factor, own, bool(y), keep.data(), size.data(), weights.data(),
+                          theta.data(), curvature.data(), out.data());
+    else
+        calibrate_two(n, E, scores.data(), labels, factor, own, bool(y), keep.data(), size.data(), weights.data(),
+                      theta.data(), curvature.data(), out.data());
+}
+
+void track(In errors, In levels, In steps, Vector<double> size, Matrix<double> quantiles, Matrix<double> weights,
+           Vector<double> factors, Matrix<double> half) {
+    const std::size_t n = errors.size(), L = levels.size(), E = steps.size();
+    require(size.size() == 2 && quantiles.size() == L * E && weights.size() == L * E && factors.size() == L,
+            "track: the state does not fit the levels and steps");
+    require(half.shape(0) == n && half.shape(1) == L, "track: half must have a row for each error");
+    nb::gil_scoped_release unlocked;
+    track_errors(n, L, E, errors.data(), levels.data(), steps.data(), size.data(), quantiles.data(), weights.data(),
+                 factors.data(), half.data());
+}
+
+}  // namespace
+
+void bind_trust(nb::module_& m) {
+    m.def("calibrate", &calibrate, nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
+          nb::arg("keep"), nb::arg("size").noconvert(), nb::arg("weights").noconvert(), nb::arg("theta").noconvert(),
+          nb::arg("curvature").noconvert(), nb::arg("out").noconvert(),
+          "out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.");
+    m.def("track", &track, nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("size").noconvert(),
+          nb::arg("quantiles").noconvert(), nb::arg("weights").noconvert(), nb::arg("factors").noconvert(),
+          nb::arg("half").noconvert(), "half (n, L) <- half-widths of intervals before each error, which is then learned.");
+}

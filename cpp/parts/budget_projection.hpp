@@ -1,0 +1,194 @@
+// Rows or vectors are projected on the others: the twins of kernelstream/budgets/projection.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "parts/support.hpp"
+
+namespace ks {
+
+// v <- L^-1 v and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
+inline void forward_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
+}
+inline void back_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = n; i-- > 0;) {
+        v[i] /= L[i * N + i];
+        axpy(i, -v[i], L + i * N, v);
+    }
+}
+
+// y = A x for a symmetric A (n, n), of which the lower triangle is read: every number once, and used twice, four rows at a time.
+KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const double* KS_RESTRICT x, double* KS_RESTRICT y) {
+    std::fill_n(y, n, 0.0);
+    std::size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const double* KS_RESTRICT a = A + i * n;
+        const double* KS_RESTRICT b = a + n;
+        const double* KS_RESTRICT c = b + n;
+        const double* KS_RESTRICT d = c + n;
+        const double xa = x[i], xb = x[i + 1], xc = x[i + 2], xd = x[i + 3];
+        double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
+#pragma omp simd reduction(+ : sa, sb, sc, sd)
+        for (std::size_t j = 0; j < i; ++j) {
+            sa += a[j] * x[j];
+            sb += b[j] * x[j];
+            sc += c[j] * x[j];
+            sd += d[j] * x[j];
+            y[j] += (a[j] * xa + b[j] * xb) + (c[j] * xc + d[j] * xd);
+        }
+        y[i] += sa + a[i] * xa + b[i] * xb + c[i] * xc + d[i] * xd;
+        y[i + 1] += sb + b[i] * xa + b[i + 1] * xb + c[i + 1] * xc + d[i + 1] * xd;
+        y[i + 2] += sc + c[i] * xa + c[i + 1] * xb + c[i + 2] * xc + d[i + 2] * xd;
+        y[i + 3] += sd + d[i] * xa + d[i + 1] * xb + d[i + 2] * xc + d[i + 3] * xd;
+    }
+    for (; i < n; ++i) {
+        const double* a = A + i * n;
+        for (std::size_t j = 0; j < i; ++j) {
+            y[i] += a[j] * x[j];
+            y[j] += a[j] * x[i];
+        }
+        y[i] += a[i] * x[i];
+    }
+}
+
+// Size of Projectron++'s step on a margin error; 0 where it does not pay.
+inline double margin_step(double loss, double p, double k_xx, double budget) {
+    if (p <= novelty * k_xx) return 0.0;
+    const double U = 0.25 * std::sqrt((budget + 1) / std::log(budget + 1)), tau = std::min(loss / p, 1.0);
+    return tau * (2 * loss - tau * p - 2 * U * std::sqrt(std::max(0.0, k_xx - p))) >= 0 ? tau : 0.0;
+}
+
+template <class T>
+struct Projectron : Budget<T> {
+    bool margins;   // Projectron++, with
+    double budget;  // so many vectors, at most
+    explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m, this->factor = true; }
+
+    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+        const std::size_t n = S.n, N = S.capacity;
+        double *v = S.buffer.data(), *product = v + N, *step = product + N;
+        const double* d = product;
+        const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
+        if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
+        for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
+        const bool solved = S.full() && S.fixed;
+        if (!solved) forward_substitute(n, N, S.factor, v);
+        else if (S.solution && S.solution[row.i] >= 0) d = S.solved + std::size_t(S.solution[row.i]) * N;
+        else symmetric_product(n, S.fixed, v, product);
+        const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
+        if (acts && !S.full() && residual > novelty * row.k_xx) {
+            std::copy_n(v, n, S.factor + n * N);
+            S.factor[n * N + n] = std::sqrt(residual);
+            return S.place(n, row, row.tau);
+        }
+        const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, budget);
+        if (size == 0.0) return;
+        for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
+        if (!solved) back_substitute(n, N, S.factor, v), d = v;
+        for (int c = 0; c < S.C; ++c)
+            for (std::size_t j = 0; j < n && step[c] != 0.0; ++j) S.alpha[c * N + j] += T(step[c] * d[j] / S.scale[c]);
+    }
+};
+
+// out = A x for a symmetric A (n, n), rows N apart.
+template <class T>
+KS_CLONES inline void gram_product(std::size_t n, std::size_t N, const T* A, const double* KS_RESTRICT x, double* KS_RESTRICT out) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const T* KS_RESTRICT a = A + i * N;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (std::size_t j = 0; j < n; ++j) sum += double(a[j]) * x[j];
+        out[i] = sum;
+    }
+}
+
+// w = Q k (n) and d += Q'w, one row of Q after the other.
+KS_CLONES inline void through_basis(std::size_t n, std::size_t N, const double* Q, const double* k, double* w, double* d) {
+    for (std::size_t i = 0; i < n; ++i) {
+        w[i] = dot(n, Q + i * N, k);
+        axpy(n, w[i], Q + i * N, d);
+    }
+}
+
+template <class T>
+struct Project : Budget<T> {
+    static constexpr double refresh = 100, again = 0.5, distinct = 1e-6;
+    bool take_smallest;
+    explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->basis = true; }
+
+    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+        const std::size_t n = S.n, N = S.capacity;
+        double* Q = S.basis;
+        const std::size_t r0 = S.full() && take_smallest ? S.smallest(row) : n;
+        double *d = S.buffer.data(), *a = d + N + 1, *k = a + N + 1, *w = k + N + 1;
+        // coefficients d of the row's projection, and its squared distance
+        for (std::size_t j = 0; j < n; ++j) k[j] = double(row.k[j]);
+        std::fill_n(d, n, 0.0);
+        through_basis(n, N, Q, k, w, d);
+        double residual = row.k_xx - dot(n, w, w);
+        if (residual < again * row.k_xx) {
+            gram_product(n, N, S.gram, d, a);
+            for (std::size_t j = 0; j < n; ++j) k[j] -= a[j];
+            through_basis(n, N, Q, k, a, d);
+            residual -= dot(n, w, a);
+        }
+        if (residual <= distinct * row.k_xx || (S.full() && take_smallest && r0 == n)) {
+            for (int c = 0; c < S.C; ++c)
+                for (std::size_t j = 0; j < n; ++j) S.alpha[c * N + j] += T(row.tau[c] * d[j] / S.scale[c]);
+            return;
+        }
+        // the new row's function in the basis: d turned into its coefficients, and `height` for the row itself
+        const double height = 1.0 / std::sqrt(residual);
+        double* own = d;
+        for (std::size_t j = 0; j < n; ++j) own[j] *= -height;
+        if (!S.full()) {
+            std::copy_n(own, n, Q + n * N);
+            Q[n * N + n] = height;
+            S.place(n, row, row.tau);
+        } else {
+            drop(S, row, r0, own, height, a, k, w);
+        }
+        S.memory[0] += 1.0;
+        this->stop = S.memory[0] >= refresh;
+    }
+
+    // The vector r, or the cheapest, leaves for the new row. a, k and w are scratch (N + 1).
+    void drop(Support<T>& S, const Newcomer<T>& row, std::size_t r, const double* own, double height, double* a, double* k, double* w) {
+        const std::size_t n = S.n;
+        double* Q = S.basis;
+        if (!take_smallest) {
+            double *cost = k, *diagonal = w;  // of the inverse Gram matrix
+            S.squares(cost);
+            for (std::size_t j = 0; j < n; ++j) diagonal[j] = own[j] * own[j];
+            for (std::size_t i = 0; i < n; ++i) add_squares(n, 1.0, Q + i * n, diagonal);
+            for (std::size_t j = 0; j < n; ++j) cost[j] /= diagonal[j];
+            r = std::min_element(cost, cost + n) - cost;
+        }
+        double* g = w;  // what the functions have of r; its last number belongs to the new row's function
+        for (std::size_t i = 0; i < n; ++i) g[i] = Q[i * n + r];
+        g[n] = own[r];
+        // column r of the inverse Gram matrix of support set and new row together
+        for (std::size_t j = 0; j < n; ++j) a[j] = g[n] * own[j];
+        for (std::size_t i = 0; i < n; ++i) axpy(n, g[i], Q + i * n, a);
+        const double a_new = g[n] * height, a_r = a[r];
+        double* coefficient = S.buffer.data() + 4 * (n + 1);
+        for (int c = 0; c < S.C; ++c) {
+            const double share = S.coefficient(c, r) / a_r;
+            for (std::size_t j = 0; j < n; ++j) S.alpha[c * n + j] -= T(share * a[j] / S.scale[c]);
+            coefficient[c] = row.tau[c] - share * a_new;
+        }
+        // the reflection that turns g into the last unit vector: I - v v'/(v'v/2), v = g and at the end more
+        const double size = std::copysign(std::sqrt(a_r), g[n]), half = a_r + size * g[n], last = a_new + size * height;
+        for (std::size_t j = 0; j < n; ++j) a[j] += size * own[j];
+        for (std::size_t i = 0; i < n; ++i) {
+            const double share = g[i] / half;
+            axpy(n, -share, a, Q + i * n);
+            Q[i * n + r] = -share * last;
+        }
+        S.place(r, row, coefficient);
+    }
+};
+
+}  // namespace ks

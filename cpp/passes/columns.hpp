@@ -1,0 +1,95 @@
+// Rows of words and numbers as rows of numbers, each encoded with what the rows before it have taught: the twin of
+// columns/_pass.py, which explains the formulas.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ranges.hpp"
+
+namespace ks {
+
+constexpr std::size_t places = 3;  // columns in which a category may show
+
+struct ColumnsPass {
+    std::size_t n, M, K, T, width;  // rows, numbers, categories, means per category, columns of the result
+    const double* numbers;          // (n, M), NaN where missing
+    const std::int64_t* since;      // (M) rows before are not there yet
+    double* moments;                // (6, M) count, mean, m2, low, high, doubt
+    const std::int32_t* number_at;  // (2, M) columns of the value and of "missing"
+    const std::int32_t* codes;      // (n, K) entries of the tables below, -1: not there
+    double* counts;                 // (capacity)
+    double* sums;                   // (capacity, T)
+    const std::int32_t* place;      // (capacity, 3) columns in which a category shows, -1: none, and
+    const double* amount;           // (capacity, 3) what it shows there
+    const std::int32_t* mean_at;    // (K, T) columns of the means
+    double* target;                 // (3, T) weight, mean, m2
+    const double* Y;                // (n, T), null: nothing is learned of targets
+    const double* weight;           // (n) or null
+    double* out;                    // (n, width), zeros
+    double shrink;
+    bool scale, learn;
+
+    void row(std::size_t i) const {
+        double* const o = out + i * width;
+        const bool counted = learn && (!weight || weight[i] > 0.0);
+        for (std::size_t j = 0; j < M; ++j)
+            if (std::int64_t(i) >= since[j]) number(j, numbers[i * M + j], o, counted);
+        const std::int32_t* code = codes + i * K;
+        const double w = weight ? weight[i] : 1.0;
+        for (std::size_t k = 0; k < K; ++k) {
+            if (code[k] < 0) continue;
+            const std::size_t c = std::size_t(code[k]);
+            for (std::size_t t = 0; t < T; ++t) o[mean_at[k * T + t]] = mean_of(c, t);
+            for (std::size_t s = 0; s < places; ++s)
+                if (place[c * places + s] >= 0) o[place[c * places + s]] += amount[c * places + s];
+        }
+        if (!counted) return;
+        for (std::size_t k = 0; k < K; ++k) {
+            if (code[k] < 0) continue;
+            const std::size_t c = std::size_t(code[k]);
+            counts[c] += w;
+            if (Y)
+                for (std::size_t t = 0; t < T; ++t) sums[c * T + t] += w * Y[i * T + t];
+        }
+        if (!Y) return;
+        for (std::size_t t = 0; t < T; ++t) {
+            double &total = target[t], &mean = target[T + t], &m2 = target[2 * T + t];
+            total += w;
+            const double delta = Y[i * T + t] - mean;
+            mean += w * delta / total;
+            m2 += w * delta * (Y[i * T + t] - mean);
+        }
+    }
+
+    double mean_of(std::size_t c, std::size_t t) const {
+        const double total = target[t], prior = target[T + t], m2 = target[2 * T + t];
+        if (total <= 0.0) return 0.0;
+        const double p = (sums[c * T + t] + shrink * prior) / (counts[c] + shrink);
+        if (!scale) return p;
+        return m2 > 0.0 ? (p - prior) / std::sqrt(m2 / total) : 0.0;
+    }
+
+    void number(std::size_t j, double x, double* o, bool counted) const {
+        double &count = moments[j], &mean = moments[M + j], &m2 = moments[2 * M + j];
+        double &low = moments[3 * M + j], &high = moments[4 * M + j], &doubt = moments[5 * M + j];
+        if (std::isnan(x)) {
+            if (number_at[M + j] >= 0) o[number_at[M + j]] = 1.0;
+            if (!scale) o[number_at[j]] = mean;
+            return;
+        }
+        double v = x;
+        const bool far = is_far(v, count, low, high), glitch = far && doubt < enough;
+        if (glitch) v = v < low ? low : high;
+        const double more = count + 1.0, delta = v - mean, centre = mean + delta / more, spread = m2 + delta * (v - centre);
+        o[number_at[j]] = !scale ? x : spread > 0.0 ? (v - centre) / std::sqrt(spread / more) : 0.0;
+        if (!counted) return;
+        doubt = glitch ? doubt + 1.0 : far ? 0.0 : std::max(doubt - forgiven, 0.0);
+        low = count > 0.0 ? std::min(low, v) : v;
+        high = count > 0.0 ? std::max(high, v) : v;
+        count = more, mean = centre, m2 = spread;
+    }
+};
+
+}  // namespace ks

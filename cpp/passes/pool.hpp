@@ -1,0 +1,185 @@
+// Kernel values of many learners from the same products: learners that differ in their kernel have most of their support vectors in
+// common, and a distance is much more work than an exponential.
+//
+// A pool holds every vector once. For a block of m rows, whose own places in the pool are `size`, ..., `size` + m - 1:
+//   A (m, width) products x's,  D (m, width) squared distances,  width = size + m or more.
+// A learner's support vectors are entries `index` of the pool.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "maps/gaussian.hpp"
+
+namespace ks {
+
+// D (m, n), rows `stride` apart, from the products A and squared norms xn (m), sn (n). The difference of the norms loses digits where
+// x and s are close; there the coordinates are consulted. A rounding error e of a distance D moves k by gamma e exp(-gamma D), which
+// is at most e / (2.7 D) whatever gamma is.
+template <class T>
+KS_CLONES void squared_distances(std::size_t m, std::size_t n, std::size_t d, const T* X, const T* xn, const T* S, const T* sn,
+                                 const T* A, T* D, std::size_t stride) {
+    constexpr T close = T(4.0 * std::numeric_limits<T>::epsilon() / (2.7 * Tolerance<T>::value));
+    for (std::size_t i = 0; i < m; ++i) {
+        T* KS_RESTRICT row = D + i * stride;
+        const T* KS_RESTRICT products = A + i * stride;
+        const T* KS_RESTRICT norms = sn;
+        const T a = xn[i];
+        for (std::size_t first = 0; first < n; first += 64) {
+            const std::size_t last = std::min(n, first + 64);
+            int any = 0;
+#pragma omp simd reduction(| : any)
+            for (std::size_t j = first; j < last; ++j) {
+                const T sum = a + norms[j], distance = sum - 2 * products[j];
+                row[j] = distance;
+                any |= distance < close * sum;
+            }
+            for (std::size_t j = first; j < last && any; ++j)
+                if (row[j] < close * (a + norms[j])) row[j] = T(squared_difference(d, X + i * d, S + j * d, 1));
+        }
+    }
+}
+
+template <class T>
+struct PoolBlock {
+    std::size_t m, size, width;
+    const T *A, *D;   // (m, width); A or D may be null where no learner wants it
+    const T* norms;   // (m) squared norms of the rows
+    double reach;     // largest norm of a vector: no distance exceeds (|x| + reach)^2
+};
+
+// exp(-gamma |x - s|^2), or (gamma x's + c)^degree where the degree is positive.
+struct PoolKernel {
+    int degree;
+    double gamma, c;
+
+    double self(double norm) const { return degree == 0 ? 1.0 : power(gamma * norm + c); }
+
+    template <class T> T power(T base) const {
+        T value = base;
+        for (int k = 1; k < degree; ++k) value *= base;
+        return value;
+    }
+};
+
+// to (n) <- from[index]; support sets that only grow have long runs of neighbours in the pool.
+template <class T>
+KS_INLINE void gather(std::size_t n, const T* KS_RESTRICT from, const std::int32_t* KS_RESTRICT index, T* KS_RESTRICT to) {
+    constexpr std::size_t step = 16;
+    std::size_t j = 0;
+    for (; j + step <= n; j += step) {
+        bool run = true;
+        for (std::size_t k = 1; k < step; ++k) run &= index[j + k] == index[j] + std::int32_t(k);
+        if (run) {
+            std::memcpy(to + j, from + index[j], step * sizeof(T));
+        } else {
+            KS_UNROLL
+            for (std::size_t k = 0; k < step; ++k) to[j + k] = from[index[j + k]];
+        }
+    }
+    for (; j < n; ++j) to[j] = from[index[j]];
+}
+
+// Products or distances k (n) of row i -> kernel values, in place.
+template <class T>
+KS_INLINE void finish_values(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i, std::size_t n, T* k) {
+    if (kernel.degree > 0) {
+        const T gamma = T(kernel.gamma), c = T(kernel.c);
+        const int degree = kernel.degree;
+        for (std::size_t j = 0; j < n; ++j) k[j] = gamma * k[j] + c;
+        if (degree == 2) {
+            for (std::size_t j = 0; j < n; ++j) k[j] *= k[j];
+        } else if (degree == 3) {
+            for (std::size_t j = 0; j < n; ++j) k[j] *= k[j] * k[j];
+        } else if (degree > 3) {
+            for (std::size_t j = 0; j < n; ++j) k[j] = kernel.power(k[j]);
+        }
+        return;
+    }
+    const double factor = Gaussian<T>{kernel.gamma}.factor(), far = std::sqrt(double(block.norms[i])) + block.reach;
+    const T scale = T(factor);
+    for (std::size_t j = 0; j < n; ++j) k[j] *= scale;
+    exp2_all(n, k, !(factor * far * far * 1.001 > double(exp2_low<T>) + 1.0));
+}
+
+template <class T>
+const T* pool_row(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i) {
+    return (kernel.degree > 0 ? block.A : block.D) + i * block.width;
+}
+
+// Kernel values k (n) of row i with the vectors at `index`.
+template <class T>
+KS_CLONES void pool_values(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i, std::size_t n, const std::int32_t* index, T* k) {
+    gather(n, pool_row(block, kernel, i), index, k);
+    finish_values(block, kernel, i, n, k);
+}
+
+// Kernel values k (n) of row i with n rows of the block from `first` on.
+template <class T>
+KS_CLONES void pool_among(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i, std::size_t first, std::size_t n, T* k) {
+    std::memcpy(k, pool_row(block, kernel, i) + block.size + first, n * sizeof(T));
+    finish_values(block, kernel, i, n, k);
+}
+
+// The vectors of a pool and where learners have theirs.
+template <class T>
+struct PoolVectors {
+    std::size_t d, size, capacity;
+    T *vectors, *columns, *norms;  // (capacity, d), (d, capacity) or null, (capacity)
+
+    void copy(std::size_t from, std::size_t to) {
+        if (from == to) return;
+        std::memcpy(vectors + to * d, vectors + from * d, d * sizeof(T));
+        for (std::size_t k = 0; k < d && columns; ++k) columns[k * capacity + to] = columns[k * capacity + from];
+        norms[to] = norms[from];
+    }
+};
+
+struct PoolUser {
+    std::size_t n;
+    std::int32_t* index;  // (n)
+};
+
+// The rows of a block, at places size, ..., have been learned: those that became support vectors move to places that nobody uses,
+// or stay behind the others. changed(k, slot, place) is called for every support vector of learner k that is one of them.
+template <class T, class F>
+void settle_rows(PoolVectors<T>& pool, std::size_t rows, const std::vector<PoolUser>& users, F changed) {
+    std::vector<char> used(pool.size + rows, 0);
+    for (const PoolUser& user : users)
+        for (std::size_t j = 0; j < user.n; ++j) used[user.index[j]] = 1;
+    std::vector<std::int32_t> place(rows, -1);
+    const std::size_t before = pool.size;
+    std::size_t free = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (!used[before + i]) continue;
+        while (free < before && used[free]) ++free;
+        const std::size_t to = free < before ? free++ : pool.size++;
+        pool.copy(before + i, to);
+        place[i] = std::int32_t(to);
+    }
+    for (std::size_t k = 0; k < users.size(); ++k)
+        for (std::size_t j = 0; j < users[k].n; ++j)
+            if (users[k].index[j] >= std::int32_t(before)) {
+                users[k].index[j] = place[users[k].index[j] - before];
+                changed(k, j, std::size_t(users[k].index[j]));
+            }
+}
+
+// F (C) += sum_j alpha_cj k(x_i, s_j), alpha (C, n) with rows `stride` apart.
+template <class T>
+KS_CLONES void pool_scores(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i, std::size_t n, const std::int32_t* index,
+                           int C, const T* alpha, std::size_t stride, double* F) {
+    constexpr std::size_t chunk = 1024;
+    alignas(64) T k[chunk];
+    for (std::size_t first = 0; first < n; first += chunk) {
+        const std::size_t count = std::min(chunk, n - first);
+        gather(count, pool_row(block, kernel, i), index + first, k);
+        finish_values(block, kernel, i, count, k);
+        for (int c = 0; c < C; ++c) F[c] += double(dot(count, k, alpha + c * stride + first));
+    }
+}
+
+}  // namespace ks

@@ -1,0 +1,318 @@
+// One block of rows of second-order learning, from features to steps.
+//
+// A = R R' at the start of the window. The window holds j rows already: V = R^-1 Z', and M, unit lower triangular, with
+// M[i, l] = kappa_l z_i'P_l z_l, P_l being the inverse just before row l. A new row has v = R^-1 z, u = M^-1 V'v, and
+// therefore z'P z = v'v - sum kappa u^2 and the score q'v + tau'u, q = R^-1 b at the start of the window.
+//
+// What a row gets depends on the rows before it and not on how they came: V is solved in panels of PANEL coordinates and u in
+// strips of STRIP rows of the window, wherever a block starts or ends; every sum is an inner product (dots.hpp) or runs in the
+// order of the rows. So the window can be made anew from its rows, all at once, to the bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/blas.hpp"
+#include "base/dots.hpp"
+#include "passes/second_order.hpp"
+
+namespace ks::second {
+
+constexpr std::size_t PANEL = 24;  // coordinates solved at once by an inverted triangle
+constexpr std::size_t STRIP = 16;  // rows of the window whose u is solved at once
+
+struct Head {
+    std::size_t r, m, k;  // features, rows of the window, outputs
+    const double* R;      // (r, r) lower triangle by columns, and the same once more by rows, in the other half
+    const double* D;      // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other, by columns
+    double* V;            // (m, r)
+    double* M;            // (m, m), what is below the diagonal
+    double* kappa;        // (m)
+    double* tau;          // (m, k)
+    const double* q;      // (k, r)
+};
+
+inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
+
+// Inverse X of a lower triangle L of the given size: its halves' inverses, and their product with the square between them.
+KS_CLONES inline void invert_triangle(std::size_t size, const double* L, std::size_t ldl, double* X, std::size_t ldx) {
+    if (size <= 8) {
+        for (std::size_t c = 0; c < size; ++c)  // column c: forward substitution on a unit vector
+            for (std::size_t i = c; i < size; ++i) {
+                double sum = i == c ? 1.0 : 0.0;
+                for (std::size_t l = c; l < i; ++l) sum -= L[l * ldl + i] * X[c * ldx + l];
+                X[c * ldx + i] = sum / L[i * ldl + i];
+            }
+        return;
+    }
+    const std::size_t h = (size / 2 + 7) / 8 * 8, rest = size - h;
+    double* low = X + h * ldx + h;
+    invert_triangle(h, L, ldl, X, ldx);
+    invert_triangle(rest, L + h * ldl + h, ldl, low, ldx);
+    double column[PANEL];
+    for (std::size_t c = 0; c < h; ++c) {
+        std::fill(column, column + rest, 0.0);
+        for (std::size_t l = c; l < h; ++l) {
+            const double x = X[c * ldx + l], *from = L + l * ldl + h;
+#pragma omp simd
+            for (std::size_t i = 0; i < rest; ++i) column[i] -= x * from[i];
+        }
+        double* out = X + c * ldx + h;
+        std::fill(out, out + rest, 0.0);
+        for (std::size_t l = 0; l < rest; ++l) {
+            const double x = column[l], *from = low + l * ldx;
+#pragma omp simd
+            for (std::size_t i = l; i < rest; ++i) out[i] += x * from[i];
+        }
+    }
+}
+
+// Cholesky factor of the lower triangle at A, in place, and its inverse X; false when a pivot is not positive.
+KS_CLONES inline bool factor_triangle(std::size_t size, double* A, std::size_t ld, double* X) {
+    for (std::size_t i = 0; i < size; ++i) {
+        double* column = A + i * ld;
+        if (!(column[i] > 0.0)) return false;
+        const double pivot = std::sqrt(column[i]), inverse = 1.0 / pivot;
+        column[i] = pivot;
+#pragma omp simd
+        for (std::size_t l = i + 1; l < size; ++l) column[l] *= inverse;
+        for (std::size_t c = i + 1; c < size; ++c) {
+            const double x = column[c];
+            double* later = A + c * ld;
+#pragma omp simd
+            for (std::size_t l = c; l < size; ++l) later[l] -= x * column[l];
+        }
+    }
+    std::fill(X, X + PANEL * PANEL, 0.0);
+    invert_triangle(size, A, ld, X, PANEL);
+    return true;
+}
+
+// Columns of panels p .. q, rows below them up to row `end`: B <- B R^-T, R being the factor within the panels.
+inline void solve_below(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, std::size_t begin, std::size_t end,
+                        double* R, const double* D, double* scratch) {
+    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r), rows = end - begin;
+    double* B = R + a * r + begin;
+    if (q - p == 1) {
+        const std::size_t size = b - a;
+        blas.gemm(false, true, rows, size, size, 1.0, B, r, D + p * PANEL * PANEL, PANEL, 0.0, scratch, rows);
+        for (std::size_t c = 0; c < size; ++c) std::copy_n(scratch + c * rows, rows, B + c * r);
+        return;
+    }
+    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
+    solve_below(blas, r, p, half, begin, end, R, D, scratch);
+    blas.gemm(false, true, rows, b - c, c - a, -1.0, B, r, R + a * r + c, r, 1.0, R + c * r + begin, r);
+    solve_below(blas, r, half, q, begin, end, R, D, scratch);
+}
+
+// Factor of the square of panels p .. q in place, by halves; false when it is singular to rounding.
+inline bool factor_panels(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, double* R, double* D,
+                          double* scratch) {
+    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r);
+    if (q - p == 1) return factor_triangle(b - a, R + a * r + a, r, D + p * PANEL * PANEL);
+    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
+    if (!factor_panels(blas, r, p, half, R, D, scratch)) return false;
+    solve_below(blas, r, p, half, c, b, R, D, scratch);
+    blas.syrk(false, b - c, c - a, -1.0, R + a * r + c, r, 1.0, R + c * r + c, r);
+    return factor_panels(blas, r, half, q, R, D, scratch);
+}
+
+// R R' = A + ridge I and D; false when A is singular to rounding. Only lower triangles are read and written.
+inline bool factor(const Blas& blas, std::size_t r, const double* A, double ridge, double* R, double* D,
+                   std::vector<double>& work) {
+    work.resize(r * PANEL);
+    for (std::size_t c = 0; c < r; ++c) {
+        std::copy_n(A + c * r + c, r - c, R + c * r + c);
+        R[c * r + c] += ridge;
+    }
+    return factor_panels(blas, r, 0, panels(r), R, D, work.data());
+}
+
+// The lower triangle of R (r, r), by columns, into the upper one: there it lies by rows.
+inline void mirror(std::size_t r, double* R) {
+    constexpr std::size_t tile = 32;
+    for (std::size_t a = 0; a < r; a += tile)
+        for (std::size_t b = 0; b <= a; b += tile)
+            for (std::size_t l = a; l < std::min(a + tile, r); ++l)
+                for (std::size_t i = b; i < std::min(b + tile, l); ++i) R[l * r + i] = R[i * r + l];
+}
+
+// x <- D x for Q vectors, `apart` from each other, of `size` coordinates, at most PANEL.
+template <std::size_t Q>
+KS_INLINE void apply_triangle(std::size_t size, const double* D, double* x, std::size_t apart) {
+    constexpr std::size_t step = 8;
+    double out[Q][PANEL];
+    for (std::size_t first = 0; first < size; first += step) {
+        double acc[Q][step] = {};
+        for (std::size_t l = 0; l < std::min(first + step, size); ++l) {
+            const double* d = D + l * PANEL + first;
+            KS_UNROLL
+            for (std::size_t t = 0; t < Q; ++t) {
+                const double factor = x[t * apart + l];
+                KS_UNROLL
+                for (std::size_t i = 0; i < step; ++i) acc[t][i] += d[i] * factor;
+            }
+        }
+        for (std::size_t t = 0; t < Q; ++t) std::copy_n(acc[t], step, out[t] + first);
+    }
+    for (std::size_t t = 0; t < Q; ++t) std::copy_n(out[t], size, x + t * apart);
+}
+
+// V <- R^-1 V for n vectors V (n, r), so many at a time that they stay in the second-level cache.
+KS_CLONES inline void solve_factor(std::size_t r, std::size_t n, const double* R, const double* D, double* V) {
+    constexpr std::size_t most = 64;
+    for (std::size_t start = 0; start < n; start += most, V += most * r) {
+        const std::size_t count = std::min(most, n - start);
+        for (std::size_t a = 0; a < r; a += PANEL) {
+            const std::size_t size = std::min(PANEL, r - a);
+            if (a) dots({size, count, a, R + a * r, r, V, r, V + a, r, true});
+            std::size_t t = 0;
+            for (; t + 4 <= count; t += 4) apply_triangle<4>(size, D + a * PANEL, V + t * r + a, r);
+            for (; t < count; ++t) apply_triangle<1>(size, D + a * PANEL, V + t * r + a, r);
+        }
+    }
+}
+
+// Rows that pass the window: their vectors V (n, r), u (n, width), scores F (n, k) and s (n) as far as they are known.
+struct Passing {
+    std::size_t n, width;
+    const double* V;
+    double *U, *F, *s;
+};
+
+// A strip of the window, rows a, ..., b - 1 of it, of which the first `from` have been passed.
+struct Strip {
+    std::size_t a, from, b;
+    double column[STRIP][STRIP];  // of M within the strip; 0 up to the diagonal, and above `from`
+
+    Strip(const Head& h, std::size_t a, std::size_t from, std::size_t b) : a(a), from(from), b(a + from), column{} {
+        while (this->b < b) extend(h);
+    }
+    // One more row of the window belongs to it.
+    void extend(const Head& h) {
+        for (std::size_t l = 0; l < b - a; ++l) column[l][b - a] = h.M[b * h.m + a + l];
+        ++b;
+    }
+    // Q rows, from t on, pass it. In place of u there are products, from which the part due to earlier strips has been subtracted.
+    template <std::size_t Q>
+    KS_INLINE void pass(const Head& h, const Passing& rows, std::size_t t) const {
+        const std::size_t count = b - a, k = h.k;
+        double u[Q][STRIP] = {}, s[Q];
+        for (std::size_t e = 0; e < Q; ++e) std::copy_n(rows.U + (t + e) * rows.width + a, count, u[e]), s[e] = rows.s[t + e];
+        KS_UNROLL
+        for (std::size_t l = 0; l + 1 < STRIP; ++l) {  // beyond the strip's end there are zeros
+            const double* KS_RESTRICT own = column[l];
+            KS_UNROLL
+            for (std::size_t e = 0; e < Q; ++e) {
+                const double x = u[e][l];
+                KS_UNROLL
+                for (std::size_t i = (l + 1) / 2 * 2; i < STRIP; ++i) u[e][i] -= own[i] * x;
+            }
+        }
+        for (std::size_t l = from; l < count; ++l)
+            for (std::size_t e = 0; e < Q; ++e) {
+                const double x = u[e][l];
+                for (std::size_t o = 0; o < k; ++o) rows.F[(t + e) * k + o] += h.tau[(a + l) * k + o] * x;
+                s[e] -= h.kappa[a + l] * x * x;
+            }
+        for (std::size_t e = 0; e < Q; ++e) std::copy_n(u[e], count, rows.U + (t + e) * rows.width + a), rows.s[t + e] = s[e];
+    }
+};
+
+// The rows from `first` on pass a strip, whatever the strips before it have to do with it included.
+KS_CLONES inline void pass_strip(const Head& h, const Strip& strip, std::size_t first, const Passing& rows) {
+    const std::size_t start = strip.a + strip.from, width = rows.width;
+    double* U = rows.U + first * width;
+    if (strip.a)
+        dots({strip.b - start, rows.n - first, strip.a, h.M + start * h.m, h.m, U, width, U + start, width, true});
+    std::size_t t = first;
+    for (; t + 2 <= rows.n; t += 2) strip.pass<2>(h, rows, t);
+    for (; t < rows.n; ++t) strip.pass<1>(h, rows, t);
+}
+
+// All rows pass the j rows of the window.
+inline void pass_window(const Head& h, std::size_t j, const Passing& rows) {
+    const std::size_t r = h.r;
+    dots({h.k, rows.n, r, h.q, r, rows.V, r, rows.F, h.k, false});
+    dots({j, rows.n, r, h.V, r, rows.V, r, rows.U, rows.width, false});
+    for (std::size_t t = 0; t < rows.n; ++t) dots({1, 1, r, rows.V + t * r, r, rows.V + t * r, r, rows.s + t, 1, false});
+    for (std::size_t a = 0; a < j; a += STRIP) pass_strip(h, Strip(h, a, 0, std::min(a + STRIP, j)), 0, rows);
+}
+
+// out[t, i] = v_t'v_i for n vectors V (n, r) and i <= t; some of the others are written too.
+inline void products_among(std::size_t r, std::size_t n, const double* V, double* out) {
+    constexpr std::size_t block = 64;
+    for (std::size_t a = 0; a < n; a += block) {
+        const std::size_t end = std::min(a + block, n);
+        dots({a, end - a, r, V, r, V + a * r, r, out + a * n, n, false});
+        for (std::size_t t = a; t < end; t += STRIP) {
+            const std::size_t later = std::min(t + STRIP, end);
+            dots({later - a, later - t, r, V + a * r, r, V + t * r, r, out + t * n + a, n, false});
+        }
+    }
+}
+
+// Learn n rows that follow the j rows of the window; those that move something stay in it. Returns how many rows it has then.
+// In:  Z (n, r), y (n, k), weight (n).  Out: F (n, k), s (n) before each row; c (n), beta (n, k), all 0 for a row that moved nothing.
+KS_CLONES inline std::size_t learn_block(const Head& h, std::size_t j, std::size_t n, const double* Z, const double* y,
+                                         const double* weight, const Rule& rule, double* F, double* s, double* c, double* beta,
+                                         std::vector<double>& work) {
+    const std::size_t r = h.r, m = h.m, k = h.k, width = j + n;
+    work.resize(n * width + n * n + STRIP * width);
+    double *U = work.data(), *among = U + n * width, *scaled = among + n * n, part[STRIP * STRIP];
+    double* V = h.V + j * r;
+    std::copy_n(Z, n * r, V);
+    solve_factor(r, n, h.R, h.D, V);
+    const Passing rows{n, width, V, U, F, s};
+    pass_window(h, j, rows);
+    products_among(r, n, V, among);
+    std::size_t end = j, t = 0;  // rows of the window, and of the block
+    while (t < n) {
+        // Rows t, t + 1, ... are the next of the window, until a strip is full. They have passed all of the window but each other.
+        const std::size_t a = end / STRIP * STRIP, group = std::min(STRIP, n - t), first = t;
+        Strip strip(h, a, end - a, end);
+        for (std::size_t i = 0; i < group; ++i)
+            for (std::size_t l = 0; l < a; ++l) scaled[i * width + l] = h.kappa[l] * U[(first + i) * width + l];
+        dots({group, group, a, scaled, width, U + first * width, width, part, STRIP, false});
+        std::size_t owner[STRIP] = {};  // of the rows of the strip that are new: their numbers in the block
+        for (; t < first + group && end < a + STRIP; ++t) {
+            double* u = U + t * width;
+            for (std::size_t l = a + strip.from; l < end; ++l)
+                u[l] = among[t * n + owner[l - a]] - part[(t - first) * STRIP + owner[l - a] - first];
+            strip.pass<1>(h, rows, t);
+            double* betas = beta + t * k;
+            const double *f = F + t * k, uncertainty = s[t] = std::max(s[t], 0.0);
+            c[t] = 0.0;
+            std::fill_n(betas, k, 0.0);
+            if (weight[t] != 0.0 || rule.always) rule.step(y + t * k, f, uncertainty, weight[t], int(k), c[t], betas);
+            if (c[t] == 0.0 && std::all_of(betas, betas + k, [](double x) { return x == 0.0; })) continue;
+            const double shrink = 1.0 / (1.0 + c[t] * uncertainty);
+            h.kappa[end] = c[t] * shrink;
+            for (std::size_t o = 0; o < k; ++o) h.tau[end * k + o] = (betas[o] - c[t] * f[o]) * shrink;
+            for (std::size_t l = 0; l < end; ++l) h.M[end * m + l] = h.kappa[l] * u[l];
+            if (end != j + t) std::copy_n(V + t * r, r, h.V + end * r);
+            owner[end++ - a] = t;
+            strip.extend(h);
+        }
+        if (t == n || end == a + strip.from) continue;
+        for (std::size_t later = t; later < n; ++later)
+            for (std::size_t l = a + strip.from; l < end; ++l) U[later * width + l] = among[later * n + owner[l - a]];
+        pass_strip(h, strip, t, rows);
+    }
+    return end;
+}
+
+// Uncertainties s (n) of rows that are not learned, and their scores F (n, k).
+inline void score_block(const Head& h, std::size_t j, std::size_t n, const double* Z, double* F, double* s,
+                        std::vector<double>& work) {
+    work.resize(n * h.r + n * j);
+    double *V = work.data(), *U = V + n * h.r;
+    std::copy_n(Z, n * h.r, V);
+    solve_factor(h.r, n, h.R, h.D, V);
+    pass_window(h, j, Passing{n, j, V, U, F, s});
+    for (std::size_t t = 0; t < n; ++t) s[t] = std::max(s[t], 0.0);
+}
+
+}  // namespace ks::second

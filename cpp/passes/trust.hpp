@@ -1,0 +1,189 @@
+// Probabilities and intervals that follow a stream: the loops of passes/trust/python.py, which explains them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace ks {
+
+constexpr double TRUST_WIDEST = 30.0;   // scores and log-odds are kept within
+constexpr double TRUST_PRIOR = 5.0;     // curvature at the start, and the least there is
+constexpr double TRUST_SHARE = 1e-4;    // part of all weight that is spread evenly after a row
+constexpr double TRUST_MEMORY = 1e4;    // rows over which the size of scores is averaged
+constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size that is no log-odds
+
+inline double trust_clip(double x) { return std::min(std::max(x, -TRUST_WIDEST), TRUST_WIDEST); }
+
+inline double trust_softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+
+inline double trust_sigmoid(double x) {
+    if (x >= 0.0) return 1.0 / (1.0 + std::exp(-x));
+    const double e = std::exp(x);
+    return e / (1.0 + e);
+}
+
+// Factor of scores that makes log-odds of them.
+inline double trust_unit(const double* size, bool own) {
+    if (own) return 1.0;
+    return size[1] > 0.0 ? TRUST_RAW / std::sqrt(size[1]) : 0.0;
+}
+
+inline void trust_resize(double* size, double square) {
+    size[0] += 1.0;
+    size[1] += (square - size[1]) / std::min(size[0], TRUST_MEMORY);
+}
+
+// Weights of the answers after a row: by the probability each gave to the truth, then the fixed share.
+inline void trust_weigh(double* weights, const double* truth, std::size_t n, double importance) {
+    double total = 0.0;
+    for (std::size_t e = 0; e < n; ++e) total += weights[e] *= std::pow(truth[e], importance);
+    for (std::size_t e = 0; e < n; ++e) {
+        const double part = total > 0.0 ? weights[e] / total : 1.0 / double(n);
+        weights[e] = (1.0 - TRUST_SHARE) * part + TRUST_SHARE / double(n);
+    }
+}
+
+// Two classes. size (2), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1.
+inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, const double* y, const double* importance,
+                          bool own, bool learn, const double* keep, double* size, double* weights, double* theta,
+                          double* curvature, double* out) {
+    std::vector<double> p(E + 1), truth(E + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double s = trust_clip(scores[i] * trust_unit(size, own));
+        const double z[4] = {trust_softplus(s), -trust_softplus(-s), std::tanh(s), 1.0};
+        double yes = 0.0, no = 0.0;
+        for (std::size_t e = 0; e <= E; ++e) {
+            const double* t = theta + 4 * (e - 1);
+            const double q = e == 0 ? s : trust_clip(t[0] * z[0] + t[1] * z[1] + t[2] * z[2] + t[3] * z[3]);
+            p[e] = trust_sigmoid(q);
+            const double other = trust_sigmoid(-q);
+            yes += weights[e] * p[e];
+            no += weights[e] * other;
+            truth[e] = learn && y[i] > 0.5 ? p[e] : other;
+        }
+        out[i] = std::log(yes) - std::log(no);
+        const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        if (w == 0.0) continue;
+        trust_weigh(weights, truth.data(), E + 1, w);
+        for (std::size_t e = 0; e < E; ++e) {
+            double* t = theta + 4 * e;
+            double* h = curvature + 10 * e;
+            const double wrong = p[e + 1] - y[i], c = w * wrong * wrong, pull = (1.0 - keep[e]) * TRUST_PRIOR;
+            const double start[4] = {1.0, 1.0, 0.0, 0.0};
+            double L[4][4], v[4];  // H = L L', then L u = g and L' v = u, in place
+            for (int a = 0; a < 4; ++a) {
+                v[a] = w * wrong * z[a] + pull * (t[a] - start[a]);
+                for (int b = 0; b <= a; ++b) {
+                    double& entry = h[a * (a + 1) / 2 + b];
+                    entry = keep[e] * entry + c * z[a] * z[b] + (a == b ? pull : 0.0);
+                    L[a][b] = entry;
+                    for (int k = 0; k < b; ++k) L[a][b] -= L[a][k] * L[b][k];
+                    L[a][b] = a == b ? std::sqrt(L[a][b]) : L[a][b] / L[b][b];
+                }
+                for (int b = 0; b < a; ++b) v[a] -= L[a][b] * v[b];
+                v[a] /= L[a][a];
+            }
+            for (int a = 3; a >= 0; --a) {
+                for (int b = a + 1; b < 4; ++b) v[a] -= L[b][a] * v[b];
+                v[a] /= L[a][a];
+                t[a] -= v[a];
+            }
+        }
+        if (!own) trust_resize(size, scores[i] * scores[i]);
+    }
+}
+
+// C classes. weights (E + 1), theta (E, C, 2), curvature (E, C, 3); y is the number of the class, out (n, C).
+inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const double* scores, const double* y,
+                              const double* importance, bool own, bool learn, const double* keep, double* size,
+                              double* weights, double* theta, double* curvature, double* out) {
+    std::vector<double> s(C), p((E + 1) * C), truth(E + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double* row = scores + i * C;
+        double mean = 0.0, square = 0.0;
+        for (std::size_t c = 0; c < C; ++c) mean += row[c];
+        mean /= double(C);
+        for (std::size_t c = 0; c < C; ++c) square += (row[c] - mean) * (row[c] - mean);
+        const double unit = trust_unit(size, own);
+        for (std::size_t c = 0; c < C; ++c) s[c] = trust_clip((row[c] - mean) * unit);
+        double* mixed = out + i * C;
+        std::fill(mixed, mixed + C, 0.0);
+        for (std::size_t e = 0; e <= E; ++e) {
+            double* pe = p.data() + e * C;
+            double most = -std::numeric_limits<double>::infinity(), total = 0.0;
+            for (std::size_t c = 0; c < C; ++c) {
+                const double* t = theta + 2 * ((e - 1) * C + c);
+                pe[c] = e == 0 ? s[c] : trust_clip(t[0] * s[c] + t[1]);
+                most = std::max(most, pe[c]);
+            }
+            for (std::size_t c = 0; c < C; ++c) total += pe[c] = std::exp(pe[c] - most);
+            for (std::size_t c = 0; c < C; ++c) mixed[c] += weights[e] * (pe[c] /= total);
+        }
+        for (std::size_t c = 0; c < C; ++c) mixed[c] = std::log(mixed[c]);
+        const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        if (w == 0.0) continue;
+        const std::size_t label = std::size_t(y[i]);
+        for (std::size_t e = 0; e <= E; ++e) truth[e] = p[e * C + label];
+        trust_weigh(weights, truth.data(), E + 1, w);
+        for (std::size_t e = 0; e < E; ++e) {
+            const double pull = (1.0 - keep[e]) * TRUST_PRIOR;
+            for (std::size_t c = 0; c < C; ++c) {
+                double* t = theta + 2 * (e * C + c);
+                double* h = curvature + 3 * (e * C + c);
+                const double wrong = p[(e + 1) * C + c] - (c == label ? 1.0 : 0.0), k = w * wrong * wrong;
+                h[0] = keep[e] * h[0] + k * s[c] * s[c] + pull;
+                h[1] = keep[e] * h[1] + k * s[c];
+                h[2] = keep[e] * h[2] + k + pull;
+                const double g0 = w * wrong * s[c] + pull * (t[0] - 1.0), g1 = w * wrong + pull * t[1];
+                // half a Newton step: the blocks of the classes are half of the whole curvature at worst
+                const double half = 0.5 / (h[0] * h[2] - h[1] * h[1]);
+                t[0] -= half * (h[2] * g0 - h[1] * g1);
+                t[1] -= half * (h[0] * g1 - h[1] * g0);
+            }
+        }
+        if (!own) trust_resize(size, square / double(C));
+    }
+}
+
+constexpr double TRACK_STEP = 0.005;     // of the factor that corrects the coverage
+constexpr double TRACK_MEMORY = 1000.0;  // rows over which the size of errors is averaged
+constexpr double TRACK_FAR = 10.0;       // errors count as at most so many times the usual
+constexpr double TRACK_RATE = 5.0;       // of the weights of the trackers
+constexpr double TRACK_SHARE = 1e-3;
+
+// Errors of forecasts. size (2), levels (L), steps (E), quantiles and weights (L, E), factors (L), half (n, L).
+inline void track_errors(std::size_t n, std::size_t L, std::size_t E, const double* errors, const double* levels,
+                         const double* steps, double* size, double* quantiles, double* weights, double* factors,
+                         double* half) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const double r = errors[i], usual = size[1];
+        const double u = usual > 0.0 ? std::min(r / usual, 1e6) : (r > 0.0 ? 1e6 : 0.0);
+        for (std::size_t l = 0; l < L; ++l) {
+            double* q = quantiles + l * E;
+            double* w = weights + l * E;
+            double mixed = 0.0;
+            for (std::size_t e = 0; e < E; ++e) mixed += w[e] * q[e];
+            half[i * L + l] = size[0] > 0.0 ? std::max(factors[l], 0.0) * mixed * usual
+                                            : std::numeric_limits<double>::infinity();
+            if (size[0] == 0.0) continue;
+            const double miss = 1.0 - levels[l];
+            factors[l] += TRACK_STEP * ((r > half[i * L + l] ? 1.0 : 0.0) - miss);
+            double total = 0.0;
+            for (std::size_t e = 0; e < E; ++e) {
+                const double over = u - q[e];
+                const double loss = std::min(over > 0.0 ? levels[l] * over : -miss * over, TRACK_FAR);
+                total += w[e] *= std::exp(-TRACK_RATE * loss);
+                q[e] = std::max(q[e] + steps[e] * ((over > 0.0 ? 1.0 : 0.0) - miss), 0.0);
+            }
+            for (std::size_t e = 0; e < E; ++e) w[e] = (1.0 - TRACK_SHARE) * w[e] / total + TRACK_SHARE / double(E);
+        }
+        size[0] += 1.0;
+        const double counted = usual > 0.0 ? std::min(r, TRACK_FAR * usual) : r;
+        size[1] += (counted - usual) / std::min(size[0], TRACK_MEMORY);
+    }
+}
+
+}  // namespace ks

@@ -1,0 +1,228 @@
+r"""Batch learners on a fixed number of explicit features: ``f(x) = w'z(x)``, a feature map × a loss × a solver."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import losses
+from .._progress import SolverBar
+from ..estimators._contract.base import State
+from ..estimators._contract.batch import CALLER, BatchEstimator
+from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.regressor import StreamRegressor
+from ..estimators.feature import FeatureEstimator, feature_blocks
+from ..features import FeatureMap
+from ..losses import Loss
+from ..rows import Rows
+from ..solvers import DenseMatrix, Problem, Solver
+from ..state.schema import Array, Count, Schema, length
+from ..updates import positive
+from . import solvers
+
+SOLVERS = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
+
+
+class FixedFeatureEstimator(BatchEstimator, FeatureEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    features: Any
+    loss: Any
+    lam: float
+    solver: Any
+
+    @property
+    def _solver(self) -> Solver:
+        return self._cached("solver", lambda: solvers.get(self.solver))
+
+    def _solver_loss(self) -> Loss:
+        """The loss that the solver minimises for every output."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        solver = self._solver
+        if solver.name not in SOLVERS:
+            raise ValueError(f"solver {solver.name!r} does not serve dense features; known here: {', '.join(SOLVERS)}")
+        solver.check()
+        solver.serves(self._solver_loss())
+        positive("lam", self.lam)
+
+    # ---------------------------------------------------------------- hooks
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss = self._solver_loss()
+        state["offset"] = np.average(Y, axis=0, weights=weight) if loss.kind == "regression" else np.zeros(Y.shape[1])
+        self._estimate(state, X)
+        mapping = self._mapping(state)
+        Z = np.empty((X.shape[0], mapping.n_out), mapping.dtype)
+        for rows, part in feature_blocks(mapping, X, self._ops):
+            Z[rows] = part
+        problem = Problem(DenseMatrix(Z), Y - state["offset"], loss, float(self.lam), self._ops, weight)
+        problem.dtype, problem.seed = Z.dtype, state["seed"]
+        with SolverBar(type(self).__name__) as problem.report:
+            found = self._solver.solve(problem)
+        if not found.converged:
+            passes = f"{self._solver.name} has not converged in {found.n_iter} passes"
+            warnings.warn(
+                f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=CALLER
+            )
+        state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        scores = np.empty((X.shape[0], len(state["w"])))
+        for rows, Z in feature_blocks(self._mapping(state), X, self._ops):
+            scores[rows] = Z @ state["w"].T
+        return scores + state["offset"]
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self._map_schema(state, True)
+        outputs, history = state["n_outputs"], (length(state, "history"),)
+        return (
+            schema
+            | {"w": Array((outputs, width), state["dtype"]), "offset": Array((outputs,))}
+            | {"history": Array(history, free=True), "n_iter": Count()}
+        )
+
+    # ---------------------------------------------------------------- what was learned
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, (outputs, P)."""
+        return self.state_["w"]
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes of the solver."""
+        return self.state_["n_iter"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """The objective after every pass."""
+        return self.state_["history"]
+
+
+class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
+    r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
+
+    .. math:: \min_w \sum_i l(y_i, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
+
+    several classes one against the rest. With random Fourier features and SDCA this is the r-SDCA of [1]_, with
+    Nyström features n-SDCA, and so on: what doubly stochastic gradients are compared with there.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z.
+    loss : Loss or str, default="auto"
+        "auto" is the hinge, or its square for the solver "rbcd"; else "hinge", "squared_hinge", "logistic", "squared".
+    lam : float, default=1.0
+        Strength of the regulariser, next to the *sum* of the losses.
+    solver : Solver or str, default="sdca"
+        "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
+    class_weight : dict, "balanced" or None
+        Factors of the loss by class.
+    engine : {"auto", "native", "python"}
+        The compiled feature maps, or their readable specification.
+    random_state : int, Generator, RandomState or None
+        Seed of the map and of the solver's order of the rows.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+    classes_ : array
+        The labels, sorted.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from kernelstream.baselines import FixedFeatureClassifier
+    >>> X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=0)
+    >>> model = FixedFeatureClassifier(random_state=0).fit(X[:700], y[:700])
+    >>> model.score(X[700:], y[700:]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        loss: Loss | str = "auto",
+        lam: float = 1.0,
+        solver: Solver | str = "sdca",
+        *,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.loss = loss
+        self.lam = lam
+        self.solver = solver
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _solver_loss(self) -> Loss:
+        default = "squared_hinge" if self._solver.name == "rbcd" else "hinge"
+        return losses.get(default if self.loss == "auto" else self.loss)
+
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = self._solver_loss()
+        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+
+
+class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
+    r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
+
+    .. math:: \min_w \sum_i l(y_i - \bar y, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
+
+    See :class:`FixedFeatureClassifier`.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z.
+    loss : Loss or str, default="squared"
+        "squared"; with "pegasos" and "sbmd" also "absolute", "epsilon_insensitive", "huber", "quantile".
+    lam : float, default=1.0
+        Strength of the regulariser, next to the *sum* of the losses.
+    solver : Solver or str, default="sdca"
+        "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.baselines import FixedFeatureRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> model = FixedFeatureRegressor(lam=0.01, solver="rbcd", random_state=0).fit(X[:400], y[:400])
+    >>> model.score(X[400:], y[400:]) > 0.98
+    True
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        loss: Loss | str = "squared",
+        lam: float = 1.0,
+        solver: Solver | str = "sdca",
+        *,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.loss = loss
+        self.lam = lam
+        self.solver = solver
+        self.engine = engine
+        self.random_state = random_state
+
+    def _solver_loss(self) -> Loss:
+        return losses.get(self.loss, task="regression")

@@ -1,0 +1,265 @@
+r"""Kernel ridge regression and Kernel-AWV after every row: exact, and therefore with all rows kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from ..core.overflow import quiet, require_finite
+from ..estimators._contract.base import State
+from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.kernel import KernelEstimator
+from ..estimators.second_order.base import ManyTargets, one_against_rest
+from ..estimators.second_order.ridge import FORECASTERS
+from ..rows import Rows, dense
+from ..second_order import more_ridge
+from ..state import undo as _undo
+from ..state.change import Change
+from ..state.schema import Array, Count, Schema, length
+
+FIRST = 64  # rows there is room for at first; the room doubles
+
+
+class KernelRidgeEstimator(KernelEstimator):
+    r"""The growing Cholesky factor of ``K + lambda I``.
+
+    With ``K + lambda I = L L'`` and ``e = L^-1 y``, a new row has ``l = L^-1 k(X, x)``, the kernel ridge forecast is
+    ``l'e``, its variance (in units of the noise) ``v = k(x, x) - l'l``, and (l, sqrt(v + lambda)) is the next row of L.
+    """
+
+    lam: float
+    forecaster: str
+
+    _by_row = frozenset({"rows", "L", "e", "targets"})
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        return y if y.ndim == 2 else y[:, None]
+
+    def _reset(self, state: State) -> None:
+        k = state["n_outputs"]
+        state |= {
+            "rows": np.zeros((FIRST, state["n_features"]), state["dtype"]),
+            "L": np.zeros((FIRST, FIRST)),
+            "e": np.zeros((FIRST, k)),
+            "targets": np.zeros((FIRST, k)),
+            "n_rows": 0,
+        }
+
+    def _see(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``l`` (n, m) of rows X (m, d), and forecasts of kernel ridge regression (m, k)."""
+        n = state["n_rows"]
+        if not n:
+            return np.zeros((0, len(X))), np.zeros((len(X), state["n_outputs"]))
+        K = self._gram(state, X, state["rows"][:n])
+        W = solve_triangular(state["L"][:n, :n], K.T, lower=True, check_finite=False)
+        return W, W.T @ state["e"][:n]
+
+    def _gram(self, state: State, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Kernel values in float64 whatever the rows are: the factor magnifies their rounding."""
+        return self._kernel(state).pairwise(X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False))
+
+    def _shrunk(self, P: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """AWV adds the row with the target 0: ``f(x) lambda/(lambda + v)``."""
+        return P if self.forecaster == "ridge" else P * (self.lam / (self.lam + v))[:, None]
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = self._targets(state, y)
+        weight = np.ones(len(y)) if weight is None else weight
+        block = self._ops.BLOCK
+        parts = [
+            self._learn_block(state, dense(X[i : i + block]), y[i : i + block], weight[i : i + block])
+            for i in range(0, len(y), block)
+        ]
+        state["t"] += int(np.count_nonzero(weight))
+        return np.concatenate(parts)
+
+    @quiet
+    def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        W, P = self._see(state, X)
+        K = self._gram(state, X, X)
+        C = K - W.T @ W
+        kept = np.flatnonzero(weight)
+        L = _factor(C[np.ix_(kept, kept)], self.lam / weight[kept], K) if len(kept) else C[:0, :0]
+        e = solve_triangular(L, y[kept] - P[kept], lower=True, check_finite=False) if len(kept) else y[:0]
+        # what a row of the block sees of the block are the kept rows before it
+        inner = solve_triangular(L, C[kept], lower=True, check_finite=False) if len(kept) else C[:0]
+        inner = np.where(kept[:, None] < np.arange(len(X)), inner, 0.0)
+        P = P + inner.T @ e
+        v = np.maximum(C.diagonal() - (inner**2).sum(axis=0), 0.0)
+        require_finite(P, L, e)
+        self._append(state, X[kept], W[:, kept], L, e, y[kept])
+        return self._shrunk(P, v)
+
+    def _append(self, state: State, X: np.ndarray, W: np.ndarray, L: np.ndarray, e: np.ndarray, y: np.ndarray) -> None:
+        n, end = state["n_rows"], state["n_rows"] + len(X)
+        room = len(state["rows"])
+        if end > room:
+            while room < end:
+                room *= 2
+            grow = room - len(state["rows"])
+            for name in ("rows", "e", "targets"):
+                state[name] = np.pad(state[name], ((0, grow), (0, 0)))
+            state["L"] = np.pad(state["L"], ((0, grow), (0, grow)))
+        for name in self._by_row:
+            _undo.rows(state[name], slice(n, end))
+        state["rows"][n:end], state["e"][n:end], state["targets"][n:end] = X, e, y
+        state["L"][n:end, :n], state["L"][n:end, n:end] = W.T, L
+        state["n_rows"] = end
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        kernel = self._kernel(state)
+        for start in range(0, X.shape[0], 256):
+            rows = slice(start, start + 256)
+            W, P = self._see(state, dense(X[rows]))
+            v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
+            scores[rows] = self._shrunk(P, v)
+        return scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._kernel_schema(state, trained)
+        if not trained:
+            return schema
+        room, k = max(1, length(state, "rows")), state["n_outputs"]
+        return schema | {
+            "rows": Array((room, state["n_features"]), state["dtype"]),
+            "L": Array((room, room)),
+            "e": Array((room, k), any_order=True),
+            "targets": Array((room, k), any_order=True),
+            "n_rows": Count(0, room),
+        }
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.lam, str) or not 0 < self.lam < np.inf:
+            raise ValueError(f"lam must be > 0, got {self.lam!r}")
+        if self.forecaster not in FORECASTERS:
+            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+
+
+def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor of ``C + diag(noise)``; more is added where C, what is left of K, is rounding alone."""
+    extra = 0.0
+    while True:
+        L, failed = lapack.dpotrf(C + np.diag(noise + extra), lower=1, clean=1)
+        if not failed:
+            return L
+        extra = more_ridge(K, extra)
+
+
+class KernelAWV(ManyTargets, KernelRidgeEstimator):
+    r"""Kernel-AWV: at every row the best function of the kernel's space, exactly.
+
+    .. math:: \hat y_t = f_t(x_t), \qquad
+              f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
+
+    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t costs time t² and the model has
+    n²/2 numbers. It is the yardstick for :class:`OnlineRidge`, which has constant cost.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None is "median".
+    lam : float, default=1.0
+        lambda.
+    forecaster : {"awv", "ridge"}, default="awv"
+    engine : {"auto", "native", "python"}
+        Blocks of rows, or one row after the other.
+    random_state : ignored
+        Nothing here is random.
+
+    Attributes
+    ----------
+    state_ : dict
+        All rows, and the Cholesky factor of their Gram matrix.
+
+    References
+    ----------
+    .. [1] Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale problems,
+       NeurIPS 2019, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.baselines import KernelAWV
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> KernelAWV(gamma=1.0, lam=0.01).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1.0,
+        forecaster: str = "awv",
+        *,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.forecaster = forecaster
+        self.engine = engine
+        self.random_state = random_state
+
+
+class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
+    r""":class:`KernelAWV` on targets ±1, one output per class (two classes share one).
+
+    Parameters
+    ----------
+    kernel, gamma, lam, forecaster, engine, random_state
+        See :class:`KernelAWV`.
+    class_weight : dict, "balanced" or None
+        Factors of the squared error by class.
+
+    Attributes
+    ----------
+    state_ : dict
+    classes_ : array
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream.baselines import KernelAWVClassifier
+    >>> X, y = make_moons(400, noise=0.1, random_state=0)
+    >>> KernelAWVClassifier(gamma=2.0).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.97
+    True
+    """
+
+    loss = "hinge"  # how labels are coded
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1.0,
+        forecaster: str = "awv",
+        *,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.forecaster = forecaster
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        return one_against_rest(state, y)
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """A class that appears had the target -1 on all rows before."""
+        n = state["n_rows"]
+        targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
+        targets[n:] = 0.0
+        state["targets"], state["e"] = np.ascontiguousarray(targets), np.zeros(targets.shape)
+        state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0

@@ -1,0 +1,254 @@
+r"""k-SDCA: the regularised minimum over all rows that the online learners of the kernel expansion head for."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import losses
+from .._progress import SolverBar
+from ..estimators._contract.base import State
+from ..estimators._contract.batch import CALLER, BatchEstimator
+from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.regressor import StreamRegressor
+from ..estimators._contract.state import centres
+from ..estimators.budget.base import BudgetEstimator
+from ..random import generator
+from ..rows import Rows
+from ..state.schema import Count, Number, Schema, length
+from ..updates import positive
+from .solvers.duals import dual_of
+from .solvers.kernel_sdca import kernel_sdca
+
+KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
+
+
+class KernelSDCA(BatchEstimator, BudgetEstimator):
+    """What classifier and regressor share: everything but the target."""
+
+    lam: float
+    loss: Any
+    tol: float
+    max_iter: int
+
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        self._estimate(state, X)
+        kernel, loss = self._kernel(state), self._row_loss()
+        n = X.shape[0]
+        weight = np.ones(n) if weight is None else weight
+        rows = X.astype(np.float64, copy=False)
+        whole = kernel.pairwise(rows, rows) if n <= KEPT else None
+
+        def gram(i: np.ndarray) -> np.ndarray:
+            return kernel.pairwise(rows[i], rows) if whole is None else whole[i]
+
+        diag, a = np.asarray(kernel.diag(rows), np.float64), weight / (self.lam * weight.sum())
+        with SolverBar("k-SDCA") as report:
+            found = [
+                kernel_sdca(
+                    gram,
+                    diag,
+                    y,
+                    a,
+                    loss,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    rng=generator(state["seed"], c),
+                    report=report,
+                )
+                for c, y in enumerate(np.ascontiguousarray(Y.T))
+            ]
+        alpha = np.array([part.alpha for part in found])
+        used = np.flatnonzero(alpha.any(axis=0))
+        vectors = X[used]
+        dtype = np.dtype(state["dtype"])
+        state |= {
+            "support": vectors.toarray() if hasattr(vectors, "toarray") else np.array(vectors),
+            "alpha": np.ascontiguousarray(alpha[:, used], dtype),
+            "scale": np.ones(len(alpha)),
+            "diag": diag[used].astype(dtype),
+            "n_support": len(used),
+            "n_iter": max(part.n_iter for part in found),
+            "objective": self.lam * sum(part.primal for part in found),
+            "dual_gap": self.lam * sum(part.primal - part.dual for part in found),
+        }
+        if not all(part.converged for part in found):
+            warnings.warn(
+                f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
+                f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
+                ConvergenceWarning,
+                stacklevel=CALLER,
+            )
+
+    # ---------------------------------------------------------------- results
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the rows."""
+        return int(self.state_["n_iter"])
+
+    @property
+    def objective_(self) -> float:
+        """The objective reached, summed over the outputs."""
+        return float(self.state_["objective"])
+
+    @property
+    def dual_gap_(self) -> float:
+        """Bound of its distance from the minimum."""
+        return float(self.state_["dual_gap"])
+
+    # ---------------------------------------------------------------- hooks
+    def _row_loss(self) -> losses.Loss:
+        """The loss of one output."""
+        raise NotImplementedError
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        kernel, n = self._kernel_schema(state, True), length(state, "alpha", -1)
+        reached: Schema = {"n_iter": Count(), "objective": Number(free=True), "dual_gap": Number(free=True)}
+        support = self._support_schema(state, n, state["dtype"]) | {"n_support": Count(n, n)}
+        return kernel | support | reached | centres(self)
+
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam)
+        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
+            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        dual_of(self._row_loss())
+
+
+class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
+    r"""Kernel machine on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i, f(x_i))`` by dual coordinate ascent.
+
+    The batch reference of the online learners: with the hinge it is a support vector machine (``C = 1/(lam n)``, no
+    intercept), and what Pegasos and NORMA approach. The duality gap bounds the distance from the minimum. More than
+    two classes are separated one against the rest. ``partial_fit`` there is none.
+
+    Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14 (2013).
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None is "median".
+    lam : float, default=1e-3
+        Penalty.
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss
+    tol : float, default=1e-3
+        Stop when the duality gap is this share of the objective of f = 0.
+    max_iter : int, default=200
+        Passes over the rows.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+        For predictions.
+    random_state : int, Generator, RandomState or None
+        Order of the rows.
+
+    Attributes
+    ----------
+    support_vectors_, dual_coef_, n_support_
+        The expansion of f.
+    objective_, dual_gap_, n_iter_
+        What was reached.
+    classes_ : array
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream.baselines import KernelSDCAClassifier
+    >>> X, y = make_moons(600, noise=0.1, random_state=0)
+    >>> model = KernelSDCAClassifier(gamma=2.0, random_state=0).fit(X[:300], y[:300])
+    >>> model.score(X[300:], y[300:]) > 0.98
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1e-3,
+        loss: losses.Loss | str = "hinge",
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _row_loss(self) -> losses.Loss:
+        return losses.get(self.loss, task="binary")
+
+    def _loss_for(self, n_classes: int) -> losses.Loss:
+        loss = self._row_loss()
+        return losses.OneVsRest(loss) if n_classes > 2 else loss
+
+
+class KernelSDCARegressor(KernelSDCA, StreamRegressor):
+    r"""Kernel regression on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i - ybar, f(x_i))`` by dual ascent.
+
+    The squared loss gives kernel ridge regression with ``alpha = lam n``, the epsilon-insensitive loss a support vector
+    regression. See :class:`KernelSDCAClassifier`.
+
+    Parameters
+    ----------
+    kernel, gamma, lam, tol, max_iter, engine, random_state
+        See :class:`KernelSDCAClassifier`.
+    loss : {"squared", "epsilon_insensitive", "absolute"} or Loss
+    center : bool, default=True
+        Whether to learn the difference from the mean ybar of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.baselines import KernelSDCARegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (400, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> KernelSDCARegressor(gamma=1.0, lam=1e-4).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        lam: float = 1e-3,
+        loss: losses.Loss | str = "squared",
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        center: bool = True,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.center = center
+        self.engine = engine
+        self.random_state = random_state
+
+    def _row_loss(self) -> losses.Loss:
+        return losses.get(self.loss, task="regression")
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        mean = float(np.average(y, weights=weight)) if self.center else 0.0
+        if self.center:
+            state["center"] = np.array([float(len(y)), mean])
+        return (y - mean)[:, None], weight

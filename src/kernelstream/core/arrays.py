@@ -1,0 +1,57 @@
+"""Operations on arrays that maps, passes and checks are made of, in plain numpy; :mod:`.arrays_native` has the twins.
+
+Each function has a twin of the same name and signature there; tests pair them by name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..rows import Rows
+
+
+def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """X W for dense or CSR X, (m, d) (d, D) -> (m, D). ``out`` may be used for the result."""
+    return np.asarray(X @ W)
+
+
+def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
+    return cos_sin(matmul(X, W))
+
+
+def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
+    """X[rows] W for dense or CSR X."""
+    return matmul(X[rows], W)
+
+
+def cos_sin(P: np.ndarray) -> np.ndarray:
+    """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D)."""
+    return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)
+
+
+def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+    """An array that the next call with the same name may reuse, or None: the python engine has no use for it."""
+    return None
+
+
+def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
+    """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
+    np.maximum(D, 0, out=D)
+    D *= -gamma
+    return np.exp(D, out=D)
+
+
+def all_finite(X: np.ndarray) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return bool(np.isfinite(X).all())
+
+
+def all_below(X: np.ndarray, exponent: int) -> bool:
+    """Whether ``|X| < 2^exponent`` for every entry; False for NaN."""
+    limit = X.dtype.type(2.0) ** exponent
+    # one after the other without a copy of X: NaN is neither
+    return bool(X.size == 0 or (X.max() < limit and X.min() > -limit))

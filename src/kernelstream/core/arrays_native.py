@@ -1,0 +1,63 @@
+"""The operations of :mod:`.arrays`, compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _core
+from ..rows import Rows
+from .workspace import workspace as workspace
+
+BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
+
+all_finite = _core.all_finite
+all_below = _core.all_below
+standardize = _core.standardize  # see kernelstream.core.ranges
+taylor = _core.taylor  # see kernelstream.features.taylor.taylor
+
+
+def matmul(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """X W for dense or CSR X, (m, d) (d, D) -> (m, D). ``out`` may be used for the result."""
+    if not sp.issparse(X):
+        return np.dot(X, W, out=out)
+    if out is None:
+        out = np.empty((X.shape[0], W.shape[1]), W.dtype)
+    _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr, W, out)
+    return out
+
+
+def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
+    """X[rows] W for dense or CSR X, in a buffer that the second next call uses again."""
+    m, D = rows.stop - rows.start, W.shape[1]
+    out = workspace(f"P{rows.start // BLOCK % 2}", (m, D), W.dtype)
+    if not sp.issparse(X):
+        return np.dot(X[rows], W, out=out)
+    # slicing the row pointers is enough; scipy's own slicing costs more than the product
+    _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr[rows.start : rows.stop + 1], W, out)
+    return out
+
+
+def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``[cos XW, sin XW] / sqrt(D)``, (m, d) (d, D) -> (m, 2D): unit-norm rows. ``out`` may be used for the result."""
+    m, D = X.shape[0], W.shape[1]
+    Z = np.empty((m, 2 * D), W.dtype) if out is None else out
+    if m == 1 and type(X) is np.ndarray:
+        _core.fourier_row(X, W, Z, 1.0 / math.sqrt(D))
+    else:
+        _core.trig(matmul(X, W, workspace("P", (m, D), W.dtype)), Z, 1.0 / math.sqrt(D))
+    return Z
+
+
+def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
+    """``exp(-gamma max(D, 0))`` in place: a Gaussian kernel from squared distances."""
+    _core.exp_scaled(D, gamma)
+    return D
+
+
+def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
+    """Weights of rows, 0 for those whose target is a glitch; see :mod:`.ranges`."""
+    out = np.empty(len(y))
+    return out if _core.set_aside(y, weight, seen, out) else weight

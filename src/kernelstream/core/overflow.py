@@ -1,0 +1,34 @@
+"""Models stay within the range of floats: what a pass says when learning would take one out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+#: The words of the compiled passes, too (cpp/base/arrays.hpp).
+LEARNING = (
+    "learning these rows takes the model beyond the range of floats: scale the columns, the target or the weights, "
+    "or take smaller steps"
+)
+SCORING = "the scores of these rows lie beyond the range of floats: scale the rows as those that were learned"
+
+
+def require_finite(*arrays: Any, words: str = LEARNING) -> None:
+    """ValueError unless all numbers of the arrays, as far as they are there, are finite."""
+    for array in arrays:
+        if array is not None and not np.isfinite(array).all():
+            raise ValueError(words)
+
+
+def quiet(passing: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a pass that checks its results itself: without numpy's warnings on the way."""
+
+    @wraps(passing)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return passing(*args, **kwargs)
+
+    return run

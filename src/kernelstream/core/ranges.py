@@ -1,0 +1,145 @@
+r"""Numbers far outside the range of all before them: glitches, such as a -9999 that stands for "missing".
+
+The rule knows no mean and no deviation, which a glitch would spoil. It keeps the least and the largest number so far:
+
+* after the first ``FEW`` numbers, one that lies more than ``FAR`` times the width of the range outside of it is *far*;
+* a far number raises the doubt by 1, any other lowers it by ``FORGIVEN``, down to 0;
+* far numbers are glitches until the doubt has reached ``ENOUGH``; then they are believed, and the range grows.
+
+So a single wild number does nothing, a new level is believed with its 13th row, a second level that one row in twenty
+comes from after a few hundred rows; and of a target without glitches, however long its tail, hardly a row is far: each
+new record would have to be some ten times the last. Comparisons and exact sums only: the same in every engine.
+
+The compiled twins are in cpp/base/ranges.hpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FEW = 8  # numbers before there is a range to speak of
+FAR = 5.0  # widths
+ENOUGH = 12.0
+FORGIVEN = 1 / 64
+
+COUNT, LOW, HIGH, DOUBT, TOTAL = range(5)  # rows of what is remembered of a target
+
+
+def no_targets(outputs: int) -> np.ndarray:
+    """What is remembered of the targets before the first row, (5, outputs)."""
+    return np.zeros((5, outputs))
+
+
+def is_far(x: Any, count: Any, low: Any, high: Any) -> Any:
+    """Whether x lies far outside the range [low, high] of ``count`` numbers; elementwise."""
+    width = np.subtract(high, low)
+    outside = np.maximum(np.subtract(low, x), np.subtract(x, high))
+    return (np.asarray(count) >= FEW) & (outside > FAR * width) & (width > 0)
+
+
+def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
+    """The weights (n,), 0 for rows whose target is a glitch; None stands for all 1.
+
+    Parameters
+    ----------
+    y : (n,) or (n, k) float64
+        Of several outputs one is enough to set a row aside.
+    weight : (n,) or None
+        Rows of weight 0 are not looked at.
+    seen : (5, k) float64
+        From :func:`no_targets`; changed in place. The first entry of its last row counts the rows set aside.
+    """
+    count, low, high, doubt, total = seen
+    out = None
+    for i, row in enumerate(y.reshape(len(y), -1)):
+        if weight is not None and weight[i] == 0:
+            continue
+        far = is_far(row, count, low, high)
+        glitch = far & (doubt < ENOUGH)
+        if glitch.any():
+            doubt[glitch] += 1
+            total[0] += 1
+            if out is None:
+                out = np.ones(len(y)) if weight is None else np.array(weight)
+            out[i] = 0.0
+            continue
+        low[:] = np.where(count > 0, np.minimum(low, row), row)
+        high[:] = np.where(count > 0, np.maximum(high, row), row)
+        doubt[:] = np.where(far, 0.0, np.maximum(doubt - FORGIVEN, 0.0))
+        count += 1
+    return weight if out is None else out
+
+
+def standardize(
+    X: np.ndarray,
+    weight: np.ndarray | None,
+    count: float,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    doubt: np.ndarray,
+) -> float:
+    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new
+    count.
+
+    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
+    A coordinate that never varied becomes 0. A glitch counts as the end of the range that is next to it. Rows of weight
+    0 are scaled but not counted. X (m, d), weight (m,) or None, the others (d,) float64 and updated in place.
+    """
+    for i, x in enumerate(X):
+        counts = weight is None or weight[i] > 0
+        if not counts:
+            X[i] = scaled(x, count, mean, m2, low, high)
+            continue
+        v = x.astype(np.float64)
+        if count == 0:
+            low[:] = high[:] = v
+        far = is_far(v, count, low, high)
+        glitch = far & (doubt < ENOUGH)
+        v = np.where(glitch, np.where(v < low, low, high), v)
+        doubt[:] = np.where(glitch, doubt + 1, np.where(far, 0.0, np.maximum(doubt - FORGIVEN, 0.0)))
+        np.minimum(low, v, out=low)
+        np.maximum(high, v, out=high)
+        count += 1
+        delta = v - mean
+        mean += delta / count
+        m2 += delta * (v - mean)
+        X[i] = _divided(v - mean, count, m2)
+    return count
+
+
+def scaled(
+    X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """``(X - mean)/sqrt(m2/n)``, 0 where a coordinate never varied; what is far counts as the end of the range."""
+    X = np.asarray(X, np.float64)
+    far = is_far(X, count, low, high)
+    if far.any():
+        X = np.where(far, np.where(low > X, low, high), X)
+    return _divided(X - mean, count, m2)
+
+
+def _divided(X: np.ndarray, count: float, m2: np.ndarray) -> np.ndarray:
+    deviation = np.sqrt(m2 / max(count, 1.0))
+    return np.divide(X, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+
+
+def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:
+    """The range of some numbers (n,) without those far outside that of the others.
+
+    It starts with the middle half of them and grows as long as there is a number within ``far`` times its width.
+    """
+    v = np.sort(values)
+    first, last = len(v) // 4, len(v) - 1 - len(v) // 4
+    if len(v) < FEW or v[first] == v[last]:
+        return float(v[0]), float(v[-1])
+    while True:
+        width = v[last] - v[first]
+        low = int(np.searchsorted(v, v[first] - far * width))
+        high = int(np.searchsorted(v, v[last] + far * width, side="right")) - 1
+        if (low, high) == (first, last):
+            return float(v[low]), float(v[high])
+        first, last = low, high

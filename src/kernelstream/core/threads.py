@@ -1,0 +1,134 @@
+"""Threads: how many may be used, a block of work prepared while the one before is consumed, and work side by side.
+
+The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else the cores this process may use;
+:func:`set_num_threads` overrides both.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+MOST = 256  # threads of one loop
+
+_count: int | None = None
+_pool: ThreadPoolExecutor | None = None
+_crew: ThreadPoolExecutor | None = None
+_helper = threading.Lock()  # held by the caller that the one thread of _pool works for
+_inside = threading.local()  # .each is True in threads that `each` keeps busy
+
+
+def get_num_threads() -> int:
+    """Threads a learner may use."""
+    if _count is not None:
+        return _count
+    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_num_threads(count: int | None) -> None:
+    """Limit the threads of all learners of this process; None returns to the default."""
+    global _count
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"the number of threads must be an integer >= 1 or None, got {count!r}")
+    _count = count
+
+
+def cuts(n: int, block: int, first: int = 0) -> list[slice]:
+    """Slices of at most ``block`` rows that cover ``n`` rows; the first is shorter where ``first`` > 0 says so."""
+    starts = range(first, n, block) if first else range(0, n, block)
+    head = [slice(0, min(first, n))] if first else []
+    return [*head, *(slice(start, min(start + block, n)) for start in starts)]
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the loaded libraries once
+
+
+def one_blas_thread() -> Any:
+    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
+    """``(item, work(item))`` in order; if ``threaded``, the next item's work runs while this one's is consumed."""
+    if len(items) < 4 or getattr(_inside, "each", False):
+        for item in items:
+            yield item, work(item)
+        return
+    with one_blas_thread():
+        # The helping thread has buffers for one caller: who comes while it is taken prepares its blocks itself.
+        if not threaded or get_num_threads() < 2 or not _helper.acquire(blocking=False):
+            for item in items:
+                yield item, work(item)
+            return
+        try:
+            pool = _the_pool()
+            pending = pool.submit(work, items[0])
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                done = pending.result()
+                if following is not None:
+                    pending = pool.submit(work, following)
+                yield item, done
+        finally:
+            pending.exception()  # a caller that stops early must not leave work behind that writes to the buffers
+            _helper.release()
+
+
+def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used."""
+    global _crew
+    count = min(get_num_threads(), len(items))
+    if count < 2:
+        for item in items:
+            work(item)
+        return
+
+    def run(first: int) -> None:
+        _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
+        try:
+            for item in items[first::count]:
+                work(item)
+        finally:
+            _inside.each = False
+
+    if _crew is None or _crew._max_workers < count - 1:
+        _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
+    others: list[Future] = []
+    with one_blas_thread():
+        try:
+            for first in range(1, count):
+                others.append(_crew.submit(run, first))
+            run(0)
+        finally:
+            for other in others:  # nobody may go on working for a caller who has given up
+                other.exception()
+    for other in others:
+        other.result()
+
+
+def _the_pool() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(1, thread_name_prefix="kernelstream")
+    return _pool
+
+
+def _forget_pools() -> None:
+    global _pool, _crew, _helper
+    _pool = _crew = None
+    _helper = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)  # threads do not survive a fork

@@ -1,0 +1,1 @@
+"""The contract that every estimator keeps, in one room."""

@@ -1,0 +1,568 @@
+"""The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
+
+A family of learners supplies a few pure functions of its parameters and a state (:mod:`._hooks`); labels are added by
+:mod:`._classifier`, targets by :mod:`._regressor`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from ... import engine as engines
+from ...core.overflow import SCORING
+from ...random import seed_from
+from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
+from ...state.turns import Turns, in_turn
+from ...state.undo import Undo
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from .first_rows import odd_cells
+from .hooks import Hooks, State
+from .order import Order, check_order
+from .state import COLUMNS, check_state, check_tensor, checked_weights, scaled_rows, widen_rows
+from .units import check_moderate
+
+WARM_UP = 100  # rows from which a bandwidth is estimated
+
+
+class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
+    """Base of all estimators that learn row by row.
+
+    Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
+    derived from it. Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves
+    the state as it was (``_undo``).
+    """
+
+    _turns: Turns
+    _cache: dict[Any, Any]
+    _hot: tuple[np.dtype, int, Any, int] | None
+    _undo: Any
+    _marks: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
+
+    # ---------------------------------------------------------------- public
+    @property
+    @in_turn
+    def state_(self) -> State:
+        """Everything the model has learned: a flat dict of arrays, numbers and strings; the model itself, no copy."""
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        self._sync()
+        return state
+
+    @state_.setter
+    @in_turn
+    def state_(self, state: State) -> None:
+        self._state = state
+        self.n_features_in_ = int(state["n_features"])
+        self._forget()
+
+    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
+        with self._turns:
+            if classes is None and sample_weight is None:
+                hot = self._hot_call(X, y)
+                if hot is not None:
+                    scores = self._learn_plain(X, hot)
+                    return scores[:, 0] if scores.shape[1] == 1 else scores
+            return self._learn_checked(X, y, classes, sample_weight)
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
+    ) -> StreamEstimator:
+        """Forget everything, then learn the rows, in random order if not all at once.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take the rows in a random order that follows from the estimator's seed, so that a file sorted by class or by
+            date does no harm. False keeps the order: what ``learn`` does on a fresh model.
+        passes : int, default=1
+            How often to go through the rows, each time in another order. A learner of all rows at once takes 1 only.
+
+        Returns
+        -------
+        self
+        """
+        with self._turns:
+            self._fit_rows(X, y, sample_weight, shuffle, passes)
+        return self
+
+    @in_turn
+    def widen(self, n_features: int) -> StreamEstimator:
+        """Take rows with more columns from now on, as if the new columns had been zero in every row so far.
+
+        Parameters
+        ----------
+        n_features : int
+            Width of the rows to come, at least ``n_features_in_``.
+
+        Returns
+        -------
+        self
+        """
+        before = self.state_
+        d = before["n_features"]
+        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < d:
+            raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
+        if n_features > d:
+            if hasattr(self, "feature_names_in_"):
+                raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
+            self._check_parameters()
+            state = dict(before)
+            self._widen(state, int(n_features))
+            widen_rows(state, int(n_features))
+            self.state_ = state
+        return self
+
+    # ---------------------------------------------------------------- learning
+    def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
+        """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
+        marks = self._marks
+        if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
+            try:
+                scores = self._learn_as_is(X, y)
+                marks.forget()
+            except BaseException:
+                self._take_back(self._undo, None)
+                raise
+            return scores
+        undo, put_back = self._begin_call()
+        try:
+            scores = self._learn_as_is(X, y)
+            undo.end()
+        except BaseException:
+            self._take_back(undo, put_back)
+            raise
+        return scores
+
+    def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
+        weight = self._set_aside(y, None)
+        return self._learn(self._state, self._standardized(self._state, X, weight), y, weight)
+
+    def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
+            X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
+            if not X.shape[0]:
+                return self._no_scores()
+            scores = self._run(X, y, weight)
+            self._warm_caches()
+        return scores
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
+        """What ``fit`` does in its turn."""
+        with self._all_or_nothing(fresh=True):
+            check_order(self, shuffle, passes)
+            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+            self._check_whole(target, weight)
+            listened = listens(self) and not self._at_once
+            order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
+            context = None
+            if listens(self):
+                context = self._init_callback_context(max_subtasks=order.n_parts)
+                context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            for parts in order:
+                ended = learn_in_parts(self, context, parts, rows, target, weight)
+                self._end_warm_up()
+                if ended:
+                    break
+            self._warm_caches()
+            if context is not None:
+                context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    # ---------------------------------------------------------------- all or nothing
+    def _owners(self) -> list[tuple[Hooks, State]]:
+        """Who learns into which state: the estimator, and its members if it has any."""
+        return [(self, self._state)]
+
+    def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
+        """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
+        undo = self.__dict__.get("_undo")
+        if undo is None:
+            undo = self._undo = Undo(self._owners())
+        undo.begin()
+        self._marks = None if undo.journaled or engines.is_torch(self.engine) else undo.marks
+        held: Any = self._cache.get(self._held)
+        return undo, held.mark() if hasattr(held, "mark") else None
+
+    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
+        """The state as it was at :meth:`_begin_call`, unless the call is complete; what was derived from it goes."""
+        if undo.take_back():
+            self._undo = undo
+            self._cache = {} if put_back is None else {self._held: put_back()}
+            self._remake(self._state)
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
+        """An error inside leaves the estimator as it was.
+
+        ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
+        """
+        before = dict(self.__dict__)
+        undo, put_back = (None, None) if fresh else self._begin_call()
+        try:
+            yield
+            if undo is not None:
+                undo.end()
+        except BaseException:
+            for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
+                del self.__dict__[name]
+            self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
+            if undo is not None:
+                self._take_back(undo, put_back)
+            raise
+
+    # ---------------------------------------------------------------- the door
+    def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
+        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
+
+        A ``fresh`` model needs rows that count. Later calls may bring none, or rows of weight 0 only.
+        """
+        starts = fresh or self.__dict__.get("_state") is None
+        if starts:
+            self._check_engine()
+            self._check_parameters()
+        X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
+        check_consistent_length(X, y)
+        weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        if weight is not None:
+            check_moderate(weight, str(X.dtype).rpartition(".")[2], "sample_weight")
+        if fresh and weight is not None and not weight.any():
+            raise ValueError("all sample weights are zero: there is nothing to learn from")
+        y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
+        if starts and (X.shape[0] or classes is not None):
+            self._start(X, declared)
+        elif starts:  # nothing came, and nothing is known of what will
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+        elif declared is not None:
+            self._declare(self._state, declared)
+        return X, y, weight
+
+    def _no_scores(self) -> np.ndarray:
+        """Scores of no rows."""
+        outputs = 1 if self.__dict__.get("_state") is None else self._state["n_outputs"]
+        return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
+
+    def _check_engine(self) -> None:
+        """Raise ValueError for an engine that there is not, here or for this family."""
+        if engines.is_torch(self.engine) and not self.on_device:
+            raise ValueError(f"{type(self).__name__} has no torch engine; engine='auto' uses the processor")
+        engines.get(self.engine)
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
+        if is_tensor(X) and engines.is_torch(self.engine):
+            check_tensor(self, X, reset, least)
+            self._check_rows(X)
+            return X
+        dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
+        X = canonical(X) if sp.issparse(X) else native(X)
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=least)
+        if sp.issparse(X):
+            X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
+        check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
+        self._check_rows(X)
+        if self.standardize and sp.issparse(X):
+            raise ValueError(
+                "standardize=True centres every column and would make sparse rows dense; "
+                "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+            )
+        return X
+
+    def _start(self, X: Rows, declared: Any) -> None:
+        """A fresh state for rows of the width and type of X."""
+        state: State = {
+            "n_features": int(X.shape[1]),
+            "dtype": str(X.dtype).rpartition(".")[2],  # of an array or a tensor
+            "seed": seed_from(self._seed_source()),
+            "t": 0,
+            "n_outputs": 1,
+            "warm_rows": 0 if self._at_once else self._warm_up_rows(),
+            "warm_count": 0,
+        }
+        if self.standardize:
+            state |= {"x_count": 0.0} | {name: np.zeros(X.shape[1]) for name in COLUMNS}
+        self._forget()
+        if not self._at_once:
+            self._begin(state)
+        self._declare(state, declared)
+        self._state = state
+        if not (self._at_once or state["warm_rows"]):
+            self._reset(state)
+
+    def _seed_source(self) -> Any:
+        return self.random_state
+
+    def _advance(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
+        state = self._state
+        if not state["warm_rows"]:
+            return self._step(X, y, self._set_aside(y, weight))
+        parts = []
+        start, n = 0, X.shape[0]
+        while start < n:
+            if not state["warm_rows"]:
+                ws = self._set_aside(y[start:], None if weight is None else weight[start:])
+                parts.append(self._step(X[start:], y[start:], ws))
+                break
+            before = state["warm_count"]
+            stop = _rows_until(weight, start, n, _next_point(state) - before)
+            Xs, ys = host(X[start:stop]), y[start:stop]
+            ws = self._set_aside(ys, None if weight is None else weight[start:stop])
+            if before == 0:
+                parts.append(np.zeros((stop - start, state["n_outputs"])))
+            else:
+                parts.append(self._step(Xs, ys, ws))
+            kept = self._keep(Xs, ys, ws)
+            if kept == state["warm_rows"]:
+                self._renew()
+                self._drop_kept()
+            elif kept > before and kept & (kept - 1) == 0:
+                self._renew()
+            start = stop
+        return np.concatenate(parts)
+
+    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        state = self._state
+        weight = self._row_weights(state, y, weight)
+        X = self._standardized(state, X, weight)
+        return self._learn(state, X, self._encode(state, y), weight)
+
+    def _standardized(self, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
+        """Rows scaled by the running moments, which they update."""
+        if not self.standardize:
+            return X
+        X = np.array(host(X), order="C")
+        moments = (state[name] for name in COLUMNS)
+        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], *moments)
+        return X
+
+    # ---------------------------------------------------------------- warm-up
+    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
+        state = self._state
+        if weight is None:
+            weight = np.ones(len(y))
+        counted = weight > 0
+        if not counted.any():
+            return 0
+        X, y, weight = X[counted], y[counted], weight[counted]
+        kept = unpack("warm_X", state)
+        if kept is not None:
+            X = concat([kept, X])
+            y = np.concatenate([state["warm_y"], y])
+            weight = np.concatenate([state["warm_weight"], weight])
+        drop("warm_X", state)
+        state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
+        return len(y)
+
+    def _renew(self) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        state = self._state
+        X, y = unpack("warm_X", state), state["warm_y"]
+        weight: Any = self._trusted(X, y, state["warm_weight"])
+        state["t"] = 0
+        if self.standardize:
+            state["x_count"] = 0.0
+            for name in COLUMNS:
+                state[name][:] = 0.0
+        self._forget_rows(state)
+        weight = self._row_weights(state, y, weight)
+        trusted = weight > 0
+        X = self._standardized(state, X, weight)
+        self._estimate(state, X if trusted.all() else X[trusted])
+        self._forget()
+        self._reset(state)
+        self._learn(state, X, self._encode(state, y), weight)
+
+    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the kept rows, 0 for those with a glitch."""
+        return np.where(odd_cells(X), 0.0, weight)
+
+    def _forget_rows(self, state: State) -> None:
+        """Undo what :meth:`_row_weights` counted."""
+
+    def _drop_kept(self) -> None:
+        drop("warm_X", self._state)
+        for name in ("warm_y", "warm_weight"):
+            self._state.pop(name, None)
+        self._state |= {"warm_rows": 0, "warm_count": 0}
+
+    def _end_warm_up(self) -> None:
+        """The data have ended (``fit``): estimate from what there is."""
+        state = self._state
+        if state["warm_rows"] and state["warm_count"]:
+            self._renew()
+            self._drop_kept()
+
+    # ---------------------------------------------------------------- scoring
+    def _scores(self, X: Any) -> np.ndarray:
+        """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is."""
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
+            )
+        hot = self.__dict__.get("_hot")
+        if hot is None or not self._plain_rows(X, hot):
+            X = self._check_X(X, reset=False)
+        if state["warm_rows"] and not state["warm_count"]:
+            return np.zeros((X.shape[0], state["n_outputs"]))
+        if self.standardize:
+            X = scaled_rows(host(X), state)
+        scores = self._score(state, X)
+        if not self._ops.all_finite(scores):
+            raise ValueError(SCORING)
+        return scores
+
+    def _check_state(self, trained: bool | None = None) -> None:
+        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
+
+        Looks at what there is and makes nothing. ``trained`` says whether there are weights; None finds out.
+        """
+        self._check_parameters()
+        check_state(self, trained)
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # says which engines there are
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.__dict__.get("_state") is not None
+
+    # ---------------------------------------------------------------- caches (derived, never saved)
+    @property
+    def _ops(self) -> Any:
+        # a model made on a device goes on where there is none: its state is the same
+        return engines.get(self.engine if engines.usable(self.engine) else "auto")
+
+    def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
+        cache = self.__dict__.setdefault("_cache", {})
+        found = cache.get(name)
+        if found is None:
+            found = cache[name] = make()
+        return found
+
+    def _forget(self) -> None:
+        self._sync()
+        self._cache, self._undo, self._marks, self._hot = {}, None, None, None
+
+    def _warm_caches(self) -> None:
+        """Allow the short path of plain calls once nothing about a row needs a decision."""
+        state = self._state
+        plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
+        most = MODERATE[state["dtype"]]
+        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most) if plain else None
+
+    def _weighs(self) -> bool:
+        """Whether rows are weighed by more than ``sample_weight``."""
+        return False
+
+    def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
+        """Whether the rows need neither a conversion nor a closer look."""
+        if type(X) is np.ndarray:
+            plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
+            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
+        if type(X) in (sp.csr_array, sp.csr_matrix) and not self.standardize:
+            plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
+            return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
+        return False
+
+    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
+        """Encoded target when the call is plain enough for the short path, else None."""
+        hot = self.__dict__.get("_hot")
+        if hot is None or not self._plain_rows(X, hot):
+            return None
+        target = self._hot_target(y, X.shape[0])
+        if target is not None:
+            self._check_rows(X)
+        return target
+
+    def learn_row(self, X: np.ndarray, y: Any) -> None:
+        """Learn one row, known to be finite, with what :meth:`learn` does but nothing around it.
+
+        Parameters
+        ----------
+        X : (1, d) float64 array, C-contiguous
+        y : a label, or a number for a regressor
+        """
+        with self._turns:
+            hot = self.__dict__.get("_hot")
+            if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
+                target = self._hot_row(y)
+                if target is not None:
+                    self._check_rows(X)
+                    self._learn_plain(X, target)
+                    return
+            self._learn_checked(X, np.array([y]), None, None)
+
+    @in_turn
+    def set_params(self, **params: Any) -> StreamEstimator:
+        """Set parameters, nested ones as ``component__name``; see scikit-learn."""
+        super().set_params(**params)
+        self._forget()
+        return self
+
+    def __sizeof__(self) -> int:
+        """Bytes, with the arrays of the state: schedulers weigh by it whether to move a model."""
+        arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
+        return super().__sizeof__() + sum(arrays)
+
+    @in_turn
+    def __getstate__(self) -> Any:
+        self._sync()
+        kept = {key: value for key, value in super().__getstate__().items() if key not in _PASSING}
+        # the arrays too: another thread may go on learning before they are written
+        return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._forget()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.standardize
+        return tags
+
+
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws")  # attributes that are made anew
+
+
+def _copied(value: Any) -> Any:
+    """A state, or a list of them, with arrays of its own."""
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    if isinstance(value, dict):
+        return {key: part.copy() if isinstance(part, np.ndarray) else part for key, part in value.items()}
+    return value
+
+
+def _next_point(state: State) -> int:
+    """Row count at which the estimate is renewed next: a power of two, or the end of the warm-up."""
+    point = 1
+    while point <= state["warm_count"]:
+        point *= 2
+    return min(point, state["warm_rows"])
+
+
+def _rows_until(weight: np.ndarray | None, start: int, n: int, wanted: int) -> int:
+    """End of the shortest run from ``start`` that holds ``wanted`` rows of positive weight."""
+    if weight is None:
+        return min(n, start + wanted)
+    counted = np.cumsum(weight[start:] > 0)
+    return min(n, start + int(np.searchsorted(counted, wanted)) + 1)

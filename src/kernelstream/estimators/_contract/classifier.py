@@ -1,0 +1,397 @@
+"""Labels of classification: classes that may appear at any row, class weights, predicted labels.
+
+A model with a binary loss keeps one score while it knows at most two classes; other models keep one score per class.
+``classes_`` is always sorted, and the columns of the state follow it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import column_or_1d
+
+from ... import losses
+from ...losses import Loss
+from ...rows import Rows, native
+from ...state.change import Change
+from ...state.turns import in_turn
+from .base import State, StreamEstimator
+
+#: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
+Part = tuple[np.ndarray, np.ndarray, Any]
+
+
+def _has_probability(est: StreamClassifier) -> bool:
+    return hasattr(est._loss_for(3), "probability") and hasattr(est._loss_for(2), "probability")
+
+
+class StreamClassifier(ClassifierMixin, StreamEstimator):
+    """Adds growing labels, ``predict``, ``decision_function`` and ``predict_proba``."""
+
+    loss: Any
+    class_weight: Any = None
+
+    def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the scores held before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+            Rows.
+        y : (n,) array
+            Labels.
+        classes : array, optional
+            All labels that can occur.
+        sample_weight : (n,) array, optional
+            Factors of each row's loss; a row of weight 0 is scored and skipped.
+
+        Returns
+        -------
+        (n,) or (n, n_classes) array
+            ``decision_function`` of each row at the moment it arrived. Columns follow
+            ``classes_``; a class that had not appeared yet has score -inf.
+        """
+        return self._learn_any(X, y, classes, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> StreamClassifier:
+        """Learn the rows in order; see :meth:`learn`.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+            Labels. Without ``classes``, new labels may appear in any call and the model grows.
+        classes : array, optional
+            All labels that can occur; afterwards any other label is an error.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        self.learn(X, y, classes, sample_weight)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels known so far, sorted."""
+        return self.state_["classes"]
+
+    @in_turn
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted labels, (n,)."""
+        return self._labels(self._scores(X))
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
+        if len(classes) == 1:
+            return np.full(len(scores), classes[0])
+        if scores.shape[1] == 1:
+            return classes[(scores[:, 0] >= 0).astype(np.intp)]
+        return classes[np.argmax(scores, axis=1)]
+
+    @available_if(_has_probability)
+    @in_turn
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
+        scores = self._scores(X)
+        classes = self._state["classes"]
+        if not len(classes):
+            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
+        if len(classes) == 1:
+            return np.ones((len(scores), 1))
+        loss: Any = self._loss_now(self._state)
+        if scores.shape[1] > 1:
+            return loss.probability(scores)
+        p = loss.probability(scores[:, 0])
+        return np.stack([1 - p, p], axis=1)
+
+    # ---------------------------------------------------------------- the loss in use
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = losses.get(self.loss, task="classification")
+        return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+
+    def _loss_now(self, state: State) -> Loss:
+        n = len(state["classes"])
+        return self._cached(f"loss{n}", lambda: self._loss_for(n))
+
+    def _outputs_of(self, n_classes: int) -> int:
+        """Outputs of a model that knows so many classes."""
+        several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
+        return max(n_classes, 1) if several else 1
+
+    # ---------------------------------------------------------------- checks
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = _labels_1d(y, "y")
+        counted = y if weight is None else y[weight > 0]
+        state = self.__dict__.get("_state")
+        known = None if fresh or state is None else state["classes"]
+        fixed = bool(state["classes_fixed"]) if known is not None and state is not None else False
+        self._check_class_weight(y)
+        if known is not None:
+            _same_kind(known, y)
+        if classes is None:
+            if fixed:
+                _inside(counted, known)
+            return y, (np.empty(0, y.dtype), False) if fresh else None
+        classes = np.unique(_labels_1d(classes, "classes"))
+        if len(classes) == 0:
+            raise ValueError("classes is empty")
+        _same_kind(classes, y)
+        if known is not None:
+            if fixed and not np.array_equal(classes, known):
+                raise ValueError(f"classes={classes} differs from the classes of an earlier call, {known}")
+            if not np.isin(known, classes).all():
+                raise ValueError(f"classes={classes} lacks labels already learned: {np.setdiff1d(known, classes)}")
+        _inside(counted, classes)
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown}, which are not among classes={classes}")
+        return y, (classes, True)
+
+    def _check_class_weight(self, y: np.ndarray | None = None) -> None:
+        """Raise ValueError for weights of classes that are none."""
+        _check_weights(self.class_weight, y)
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        if not isinstance(self.class_weight, dict):
+            return
+        labels = np.unique(y if weight is None else y[weight > 0]).tolist()
+        unknown = [label for label in self.class_weight if label not in labels]
+        unweighted = [label for label in labels if label not in self.class_weight]
+        if unknown and unweighted:  # as in scikit-learn: where all labels have a weight, more may be named
+            raise ValueError(
+                f"class_weight names {unknown}, which are no labels of y, and has no weight for {unweighted[:5]}"
+            )
+
+    def _declare(self, state: State, declared: Any) -> None:
+        classes, fixed = declared
+        if "classes" not in state:
+            state["classes"] = classes[:0]
+            state["class_counts"] = np.zeros(0)
+            state["classes_fixed"] = 0
+            for label in classes:
+                self._add_class(state, label, trained=False)
+        else:
+            for label in np.setdiff1d(classes, state["classes"]):
+                self._add_class(state, label, trained=self._trained(state))
+        state["classes_fixed"] = int(fixed)
+
+    # ---------------------------------------------------------------- growing
+    @staticmethod
+    def _trained(state: State) -> bool:
+        """Whether there are weights to carry over when the outputs change."""
+        return bool(not state["warm_rows"] or state["warm_count"])
+
+    def _sign_of_lone(self, state: State) -> float:
+        """The side a lone class is put on until the second one appears."""
+        return -1.0 if state["classes"][0] in (0, -1) else 1.0
+
+    def _add_class(self, state: State, label: Any, trained: bool) -> None:
+        """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
+        old = state["classes"]
+        place = int(np.searchsorted(old, label))
+        if place < len(old) and old[place] == label:
+            return
+        new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
+        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays were that labels came in
+            new = np.array(new.tolist())
+        kept = np.arange(len(old)) + (np.arange(len(old)) >= place)
+        counts = np.zeros(len(new))
+        counts[kept] = state["class_counts"]
+        change = self._transition(state, new, kept)
+        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
+        if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
+            self._mix_outputs(state, change)
+
+    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
+        """From the outputs of the old classes to those of the new ones."""
+        n_old = len(kept)
+        binary = self._cached("loss2", lambda: self._loss_for(2)).kind == "binary"
+        if binary and len(new) <= 2:
+            if n_old < 1 or len(new) < 2:
+                return Change.of(np.ones((1, 1)))
+            is_positive = kept[0] == 1
+            return Change.of(np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]]))
+        source, factor = np.zeros(len(new), np.intp), np.zeros(len(new))
+        if binary and n_old <= 2:
+            factor[kept] = [-0.5, 0.5]
+            return Change(source, factor, 1)
+        source[kept], factor[kept] = np.arange(n_old), 1.0
+        return Change(source, factor, max(n_old, 1))
+
+    # ---------------------------------------------------------------- learning
+    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        state = self._state
+        counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+        if len(state["classes"]) and y.dtype.kind in "iufb" and state["classes"].dtype.kind in "iufb":
+            counted = counted[~_known(state["classes"], y)[counted]]  # no need to sort what is not new
+        labels, first = np.unique(y[counted], return_index=True)
+        unknown = ~np.isin(labels, state["classes"])
+        arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
+        cuts = [int(row) for row, _ in arrivals] + [len(y)]
+        parts: list[Part] = []
+
+        def run(start: int, stop: int, newcomer: Any = None) -> None:
+            if start < stop:
+                ws = None if weight is None else weight[start:stop]
+                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
+
+        run(0, cuts[0])
+        for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
+            before, outputs = state["classes"], state["n_outputs"]
+            flips = len(before) == 1 and outputs == 1 and label > before[0] and self._sign_of_lone(state) > 0
+            flips = flips or (len(before) == 1 and outputs == 1 and label < before[0] and self._sign_of_lone(state) < 0)
+            self._add_class(state, label, trained=self._trained(state))
+            if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
+                parts = [(-scores, *rest) for scores, *rest in parts]
+            run(int(row), stop, label if len(before) else None)
+        return self._assemble(parts)
+
+    def _assemble(self, parts: list[Part]) -> np.ndarray:
+        """Scores of all rows in the form of the classes known at the end."""
+        classes, outputs = self._state["classes"], self._state["n_outputs"]
+        if outputs == 1:
+            return np.concatenate([scores[:, 0] for scores, _, _ in parts])
+        full = []
+        for scores, known, newcomer in parts:
+            wide = np.full((len(scores), len(classes)), -np.inf)
+            if scores.shape[1] == 1 and len(known) == 2:
+                scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
+            if len(known):
+                wide[:, np.searchsorted(classes, known)] = scores
+            else:  # nothing was known: no class is ahead
+                wide[:] = 0.0
+            if newcomer is not None:  # the class did not exist when its first row was predicted
+                wide[0, np.searchsorted(classes, newcomer)] = -np.inf
+            full.append(wide)
+        return np.concatenate(full)
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        classes = state["classes"]
+        codes = np.searchsorted(classes, y).astype(np.float64)
+        if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
+            return codes
+        if len(classes) == 1:
+            return np.full(len(y), self._sign_of_lone(state))
+        return 2.0 * codes - 1.0
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """One against the rest: +1 for the class of the output, -1 for the others; two classes share one output."""
+        classes, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        state |= {"classes": classes, "class_counts": np.bincount(codes).astype(np.float64)}
+        state["n_outputs"] = len(classes) if len(classes) > 2 else 1
+        if self.class_weight is not None:
+            factor = counts.sum() / (len(classes) * counts)
+            if isinstance(self.class_weight, dict):
+                factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+            weight = factor[codes] if weight is None else factor[codes] * weight
+        if len(classes) == 1:
+            return np.full((len(y), 1), self._sign_of_lone(state)), weight
+        if len(classes) == 2:
+            return 2.0 * codes[:, None] - 1.0, weight
+        return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
+
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        state = self._state
+        classes = state["classes"]
+        codes = self._cached("codes", dict)
+        if len(codes) != len(classes):
+            codes.clear()
+            codes |= dict(zip(classes.tolist(), self._encode(state, classes)[:, None], strict=True))
+        return codes.get(y)
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        if type(y) is not np.ndarray or y.shape != (n,):
+            return None
+        state = self._state
+        classes = state["classes"]
+        if n == 1:
+            return self._hot_row(y.item(0))
+        if not len(classes) or y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
+            return None
+        return self._encode(state, y) if _known(classes, y).all() else None
+
+    # ---------------------------------------------------------------- class weights
+    def _weighs(self) -> bool:
+        return self.class_weight is not None
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Times ``class_weight``; "balanced" is rows / (classes × rows of this class), counted up to this row."""
+        if self.class_weight is None:
+            return weight
+        factor = np.ones(len(y))
+        counted = np.ones(len(y), bool) if weight is None else weight > 0
+        if isinstance(self.class_weight, dict):
+            for label, value in self.class_weight.items():
+                factor[y == label] = value
+        else:
+            counts, classes = state["class_counts"], state["classes"]
+            seen = counts.sum() + np.cumsum(counted)
+            for c, label in enumerate(classes):
+                mine = np.flatnonzero((y == label) & counted)
+                factor[mine] = seen[mine] / (len(classes) * (counts[c] + np.arange(1, len(mine) + 1)))
+                counts[c] += len(mine)
+        return factor if weight is None else factor * weight
+
+    def _forget_rows(self, state: State) -> None:
+        state["class_counts"][:] = 0
+
+
+def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which labels are among sorted classes, of which there is at least one."""
+    return classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y
+
+
+def _labels_1d(y: Any, name: str) -> np.ndarray:
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "O":
+        kinds = {isinstance(label, str) for label in y}
+        if len(kinds) > 1:
+            raise ValueError(f"{name} mixes strings with other labels")
+        y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
+    y = native(y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    # scikit-learn's check would warn of many classes in few rows, which is how streams often come
+    if y.dtype.kind in "OVc" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+        raise ValueError(f"Unknown label type: a classifier needs labels, but {name} holds {y[:3]} (dtype {y.dtype})")
+    return y
+
+
+def _same_kind(known: np.ndarray, y: np.ndarray) -> None:
+    if len(known) and (known.dtype.kind in "US") != (y.dtype.kind in "US"):
+        raise ValueError(f"labels of dtype {y.dtype} do not go with the classes known so far, {known}")
+
+
+def _inside(y: np.ndarray, classes: Any) -> None:
+    outside = np.setdiff1d(y, classes)
+    if len(outside):
+        raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
+
+
+def _check_weights(class_weight: Any, y: np.ndarray | None) -> None:
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
+    for label, value in class_weight.items():
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not number or not np.isfinite(value) or value < 0:
+            raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
+        if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+            raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

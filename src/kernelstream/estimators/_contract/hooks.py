@@ -1,0 +1,132 @@
+"""What a family of streaming learners supplies: pure functions of its parameters and a state.
+
+The part that depends on the target is supplied by :mod:`._classifier`, :mod:`._regressor` or :mod:`._outlier`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...rows import Rows
+from ...state.change import Change
+from ...state.schema import Schema
+
+State = dict[str, Any]
+
+
+class Hooks:
+    """Called by :class:`._base.StreamEstimator`, which documents when."""
+
+    engine: Any
+    random_state: Any
+    standardize: bool = False
+
+    on_device: bool = False  # whether the family has a torch engine
+    _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+    _several_targets: bool = False  # whether a regressor may have more than one output
+
+    # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries never changed in place: another array takes their place
+    _by_row: frozenset[str] = frozenset()  # entries of which `_undo.rows` is told what is about to change
+    _held: str = ""  # entry of the cache with a part of the state on a device: it has `mark`, if it is on one
+
+    def _remake(self, state: State) -> None:
+        """Make entries anew that were not copied because they follow from the others; a call was taken back."""
+
+    # ---------------------------------------------------------------- hooks of a family
+    def _sync(self) -> None:
+        """Bring ``_state`` up to date with whatever a device holds of it."""
+
+    def _begin(self, state: State) -> None:
+        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
+
+    def _warm_up_rows(self) -> int:
+        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
+        return 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        """Set the data-driven entries from the first rows X (n, d)."""
+
+    def _reset(self, state: State) -> None:
+        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
+        raise NotImplementedError
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
+        raise NotImplementedError
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, n_outputs); changes nothing."""
+        raise NotImplementedError
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Replace the outputs by others, which come from them as the change says."""
+        raise NotImplementedError
+
+    def _widen(self, state: State, d: int) -> None:
+        """Make the entries fit rows of width d; the columns that are new were zero in all rows so far."""
+        raise ValueError(
+            f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
+        )
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        """The family's own entries, of a state whose common entries have been checked.
+
+        Those of :meth:`_begin` and :meth:`_estimate`, and if it is ``trained`` those of :meth:`_reset`. Nothing may be
+        drawn or made here: the state can come from a file that lies about its sizes.
+        """
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range or contradicting each other."""
+
+    def _check_rows(self, X: Rows) -> None:
+        """Raise ValueError for finite rows that the kernel cannot take."""
+
+    # ---------------------------------------------------------------- targets, by task
+    def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
+        """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
+        raise NotImplementedError
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise ValueError for parameters that do not go with the target of all rows there will be (``fit``)."""
+
+    def _declare(self, state: State, declared: Any) -> None:
+        """Enter what is known about the target before the first row is learned."""
+
+    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn validated rows; returns the scores in public form."""
+        raise NotImplementedError
+
+    def _loss_now(self, state: State) -> Any:
+        """The loss in use."""
+        raise NotImplementedError
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Target as the passes take it, (n,) float64."""
+        raise NotImplementedError
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """Target of all rows as batch solvers take it, (n, outputs), and the weights of the rows or None.
+
+        Enters what the state must know of the target.
+        """
+        raise NotImplementedError
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Sample weights times whatever else weighs a row."""
+        return weight
+
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Weights of rows with encoded target y that are about to be learned, 0 for those that had better not be."""
+        return weight
+
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        """Encoded target (1,) of a single row, or None when it needs a closer look."""
+        return None
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        """Encoded target of a plain call, or None when it needs a closer look."""
+        raise NotImplementedError

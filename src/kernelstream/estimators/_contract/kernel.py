@@ -1,0 +1,52 @@
+"""What learners share that work with a kernel itself: its parameters, and a bandwidth taken from the first rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...features import Nystroem
+from ...kernels import Kernel
+from ...rows import Rows, host
+from ...state.schema import Schema, check, prefixed
+from ..feature import MAP, map_entries, renew_map_entries
+from .base import WARM_UP, State, StreamEstimator
+
+
+class KernelEstimator(StreamEstimator):
+    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth lies in the state."""
+
+    kernel: Any
+    gamma: Any
+
+    @property
+    def _map(self) -> Nystroem:
+        """A map of the same kernel, which knows how its parameters are found."""
+        return self._cached("map", lambda: Nystroem(self.kernel, 1, self.gamma))
+
+    def _kernel(self, state: State) -> Kernel:
+        def resolve() -> Kernel:
+            return self._map.resolved(map_entries(state))
+
+        return self._cached("kernel", resolve)
+
+    def _begin(self, state: State) -> None:
+        if not self._map.kernel_needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if self._map.kernel_needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        renew_map_entries(state, self._map.kernel_entries(X))
+
+    def _kernel_schema(self, state: State, trained: bool) -> Schema:
+        """What the kernel has taken from rows, which is checked."""
+        if not trained and self._map.kernel_needs_data:
+            return {}
+        schema = self._map.kernel_schema()
+        check(map_entries(state), schema)
+        return prefixed(MAP, schema)
+
+    def _check_rows(self, X: Rows) -> None:
+        if self._cached("domain", lambda: self._map.restricted):
+            self._map.check(host(X))

@@ -1,0 +1,161 @@
+"""Rows as they come, for an estimator that takes them itself: words, dates, gaps and new columns.
+
+Rows of numbers without gaps need no encoder and meet none. A model whose first rows are something else (a data frame
+with words or gaps, dictionaries) encodes all its rows by :class:`~kernelstream.columns.Columns`, which it keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...columns import Columns
+from ...rows import Rows
+from ...state.turns import in_turn
+
+PREFIX = "columns:"  # of the encoder's entries in the state
+
+
+def is_mixed(X: Any) -> bool:
+    """Whether rows hold anything but numbers."""
+    if sp.issparse(X):
+        return False
+    if isinstance(X, dict) or (isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], dict)):
+        return True
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind == "O":
+            return any(cell is None or isinstance(cell, str) for cell in X.ravel())
+        return X.dtype.kind == "f" and bool(np.isnan(X).any())
+    if not hasattr(X, "columns") and not hasattr(X, "column_names"):
+        return False
+    if hasattr(X, "__array__"):
+        try:
+            values = np.asarray(X)
+        except (TypeError, ValueError):
+            return True
+        if values.dtype.kind in "iub":
+            return False
+        return values.dtype.kind != "f" or bool(np.isnan(values).any())
+    return True
+
+
+class Encoded(np.ndarray):
+    """Rows that have been through the encoder."""
+
+
+class MixedRows:
+    """Mixed into the one learner; ``columns`` is a parameter of it."""
+
+    columns: Any
+    _encoder: Columns | None = None
+    _hot: Any
+
+    @property
+    def columns_(self) -> Columns:
+        """The encoder of the rows, fitted; only models of mixed rows have one."""
+        if self._encoder is None:
+            raise AttributeError(f"{type(self).__name__} has no columns_: its rows are numbers")
+        return self._encoder
+
+    def _new_encoder(self: Any) -> Columns:
+        kinds = self.columns if isinstance(self.columns, dict) else None
+        return Columns(kinds, engine=self.engine if self.engine in ("native", "python") else "auto")
+
+    def _check_columns(self) -> None:
+        if isinstance(self.columns, dict) or (isinstance(self.columns, str) and self.columns == "auto"):
+            return
+        raise ValueError(f"columns must be 'auto' or a dict of name: kind, got {self.columns!r}")
+
+    def _encodes(self: Any, X: Any, fresh: bool) -> bool:
+        """Whether rows go through the encoder."""
+        if not fresh and self.__dict__.get("_state") is not None:
+            return self._encoder is not None
+        return isinstance(self.columns, dict) or is_mixed(X)
+
+    # ---------------------------------------------------------------- learning
+    def _learn_checked(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        learn = super()._learn_checked  # type: ignore[misc]
+        if not self._encodes(X, fresh=False):
+            return learn(X, y, classes, sample_weight)
+        y = np.array([y]) if np.ndim(y) == 0 else y
+        return self._encoded(X, y, sample_weight, False, lambda rows: learn(rows, y, classes, sample_weight))
+
+    def _fit_rows(self: Any, X: Any, y: Any, sample_weight: Any, *order: Any) -> None:
+        fit = super()._fit_rows  # type: ignore[misc]
+        if not self._encodes(X, fresh=True):
+            held, self._encoder = self._encoder, None
+            try:
+                fit(X, y, sample_weight, *order)
+            except BaseException:
+                self._encoder = held
+                raise
+            return
+        self._encoded(X, y, sample_weight, True, lambda rows: fit(rows, y, sample_weight, *order))
+
+    def _encoded(self: Any, X: Any, y: Any, sample_weight: Any, fresh: bool, learn: Callable[[np.ndarray], Any]) -> Any:
+        """Encode and learn rows; an error leaves the encoder and the model as they were."""
+        started = not fresh and self._encoder is not None
+        encoder = self._encoder if started else self._new_encoder()
+        rows, undo = encoder._learn(X, y, sample_weight, "number" if self._regression else "label")
+        held, before = self._encoder, None
+        try:
+            if started and rows.shape[1] > self.n_features_in_:
+                before = self.state_
+                self.widen(rows.shape[1])
+            self._encoder = encoder
+            return learn((self._filled(rows) if started else rows).view(Encoded))
+        except BaseException:
+            undo()
+            if before is not None:
+                self.state_ = before
+            self._encoder = held
+            raise
+
+    def _filled(self: Any, rows: np.ndarray) -> np.ndarray:
+        missing = self.n_features_in_ - rows.shape[1]
+        return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
+
+    # ---------------------------------------------------------------- rows to be scored
+    def _check_X(self: Any, X: Any, reset: bool, least: int = 1) -> Rows:
+        if not reset and self._encoder is not None and not isinstance(X, Encoded):
+            X = self._filled(self._encoder._encode(X))
+        return super()._check_X(X, reset, least)  # type: ignore[misc]
+
+    def _warm_caches(self: Any) -> None:
+        super()._warm_caches()  # type: ignore[misc]
+        if self._encoder is not None:
+            self._hot = None
+
+    # ---------------------------------------------------------------- state
+    @property
+    @in_turn
+    def state_(self: Any) -> dict[str, Any]:
+        """Everything learned, flat; the entries of learner i have names that begin with ``m{i}_``."""
+        state = super().state_  # type: ignore[misc]
+        if self._encoder is not None:
+            state |= {PREFIX + name: value for name, value in self._encoder.state_.items()}
+        return state
+
+    @state_.setter
+    @in_turn
+    def state_(self: Any, flat: dict[str, Any]) -> None:
+        own = {name.removeprefix(PREFIX): value for name, value in flat.items() if name.startswith(PREFIX)}
+        encoder = None
+        if own:
+            encoder = self._new_encoder()
+            encoder.state_ = own
+        kept = {name: value for name, value in flat.items() if not name.startswith(PREFIX)}
+        _next_setter(type(self), MixedRows)(self, kept)
+        self._encoder = encoder
+
+
+def _next_setter(cls: type, after: type) -> Callable[[Any, Any], None]:
+    """The setter of ``state_`` that comes after a class in the order of methods."""
+    order = list(cls.__mro__)
+    for base in order[order.index(after) + 1 :]:
+        if "state_" in vars(base):
+            return vars(base)["state_"].fset
+    raise TypeError(f"{cls.__name__} has no state_")

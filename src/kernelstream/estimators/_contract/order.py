@@ -1,0 +1,68 @@
+"""The order in which ``fit`` takes its rows."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...random import generator
+from ...rows import Rows
+
+ORDER = 1 << 60  # first stream of the random orders, one for each pass; maps count theirs from 0
+BYTES = 1 << 25  # rows are put in order in parts of about so many
+LEAST = 1000  # rows of a part, at least
+REPORTS = 100  # parts of a pass that somebody listens to, at most
+
+
+def check_order(est: Any, shuffle: Any, passes: Any) -> None:
+    """ValueError for values of ``fit`` that make no sense."""
+    if not isinstance(shuffle, (bool, np.bool_)):
+        raise ValueError(f"shuffle must be True or False, got {shuffle!r}")
+    if isinstance(passes, bool) or not isinstance(passes, numbers.Integral) or passes < 1:
+        raise ValueError(f"passes must be an integer >= 1, got {passes!r}")
+    if est._at_once and passes != 1:
+        raise ValueError(f"{type(est).__name__} learns all rows at once: passes must be 1, got {passes}")
+
+
+class Order:
+    """Passes over rows, each a list of parts: slices or indices, in the order in which to learn them.
+
+    Rows of weight 0 are left out. No more than a part is copied at a time.
+
+    Parameters
+    ----------
+    seed : int
+        Of the random orders.
+    X : (n, d)
+        Rows, of which only the size counts.
+    weight : (n,) or None
+    shuffle : bool
+    passes : int
+    listened : bool
+        Whether somebody wants to hear how a pass goes on.
+    """
+
+    def __init__(self, seed: int, X: Rows, weight: np.ndarray | None, shuffle: bool, passes: int, listened: bool):
+        n = X.shape[0]
+        self.seed, self.shuffle, self.passes = seed, shuffle, passes
+        self.rows = np.arange(n) if weight is None else np.flatnonzero(weight)
+        self.in_place = not shuffle and len(self.rows) == n
+        entries = X.nnz / n if sp.issparse(X) else X.shape[1]
+        size = n if self.in_place else max(LEAST, int(BYTES // (8 * max(entries, 1))))
+        self.size = min(size, max(LEAST, -(-len(self.rows) // REPORTS))) if listened else size
+
+    @property
+    def n_parts(self) -> int:
+        """Of all passes."""
+        return self.passes * -(-len(self.rows) // self.size)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        n = len(self.rows)
+        cuts = [slice(start, min(start + self.size, n)) for start in range(0, n, self.size)]
+        for i in range(self.passes):
+            rows = generator(self.seed, ORDER + i).permutation(self.rows) if self.shuffle else self.rows
+            yield cuts if self.in_place else [rows[cut] for cut in cuts]

@@ -1,0 +1,122 @@
+"""Targets of regression: one real number per row."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
+
+from ... import losses
+from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
+from ...state.turns import in_turn
+from .base import State, StreamEstimator
+from .first_rows import odd_ones
+from .units import check_moderate
+
+CALLER = 5  # how far the caller of ``learn`` is from the warning
+
+
+class StreamRegressor(RegressorMixin, StreamEstimator):
+    """Adds ``predict`` and ``partial_fit`` for real targets."""
+
+    loss: Any
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Learn the rows in order and return the predictions made before each update.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array of numbers
+        sample_weight : (n,) array, optional
+            Factors of each row's loss; a row of weight 0 is predicted and skipped.
+
+        Returns
+        -------
+        (n,) array
+        """
+        return self._learn_any(X, y, None, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StreamRegressor:
+        """Learn the rows in order; see :meth:`learn`."""
+        self.learn(X, y, sample_weight)
+        return self
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, (n,)."""
+        return self._scores(X)[:, 0]
+
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = column_or_1d(y, warn=True)
+        try:
+            y = np.ascontiguousarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+        assert_all_finite(y, input_name="y")
+        return y, None
+
+    def _admit(self, *args, **kwargs):
+        X, y, weight = super()._admit(*args, **kwargs)
+        if len(y):
+            check_moderate(y, self._state["dtype"], "y")
+        return X, y, weight
+
+    def _declare(self, state: State, declared: Any) -> None:
+        if not self._at_once:
+            state["target_range"] = no_targets(state["n_outputs"])
+
+    def _run(self, X, y, weight):
+        return self._advance(X, y, weight)[:, 0]
+
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        seen = self._state["target_range"]
+        before = seen[TOTAL, 0]
+        weight = self._ops.set_aside(y, weight, seen)
+        if not before and seen[TOTAL, 0]:
+            _warn(seen)
+        return weight
+
+    def _trusted(self, X, y, weight):
+        weight = super()._trusted(X, y, weight)
+        seen = self._state["target_range"]
+        for o, column in enumerate(y.reshape(len(y), -1).T):
+            odd = odd_ones(column, FAR)
+            seen[LOW, o], seen[HIGH, o] = column[~odd].min(), column[~odd].max()
+            weight = np.where(odd, 0.0, weight)
+        return weight
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        return y
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        return y[:, None], weight
+
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        plain = type(y) in (float, int) and self._hot is not None and abs(y) < 2.0 ** self._hot[3]
+        return np.array([y], np.float64) if plain else None
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:
+            return None
+        y = np.ascontiguousarray(y, np.float64)
+        return y if self._hot[2](y, self._hot[3]) else None
+
+
+def _warn(seen: np.ndarray) -> None:
+    """Say once that a row was set aside."""
+    o = int(seen[DOUBT].argmax())
+    warnings.warn(
+        f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
+        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them "
+        f"comes in short order",
+        RuntimeWarning,
+        stacklevel=CALLER,
+    )

@@ -1,0 +1,209 @@
+"""Functions of a state as a whole: is it consistent, and the same for wider rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from ...core.ranges import HIGH, LOW, no_targets, scaled
+from ...rows import MODERATE, concat, dense, drop, pack, unpack
+from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
+from .units import check_moderate
+
+State = dict[str, Any]
+
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what is known of every column, for scaling
+OUTPUTS = 10**6  # more targets or classes than anybody has
+COMMON: Schema = {  # entries that every state has
+    "n_features": Count(1),
+    "dtype": Text(("float32", "float64")),
+    "seed": Count(0, SEEDS),
+    "t": Count(),
+    "n_outputs": Count(1, OUTPUTS),
+    "warm_rows": Count(),
+    "warm_count": Count(),
+}
+SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; beyond it is multiplied into them
+
+
+def check_state(est: Any, trained: bool | None) -> None:
+    """ValueError unless all entries of an estimator's state have the type, the shape and the range they must have."""
+    state = est._state
+    check({name: value for name, value in state.items() if name in COMMON}, COMMON)
+    if trained is None:
+        trained = not state["warm_rows"] or state["warm_count"] > 0
+    schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
+    check(state, schema | est._schema(state, trained))
+
+
+def scales(state: State) -> Array:
+    """The factor that the weights of each output have in common."""
+    return Array((state["n_outputs"],), low=SCALE[0], high=SCALE[1])
+
+
+def centres(est: Any) -> Schema:
+    """Count and running mean of the targets, where a regressor learns the differences from it."""
+    return {"center": Array((2,))} if getattr(est, "center", False) else {}
+
+
+def _targets(est: Any, state: State) -> Schema:
+    """The range of a regressor's targets so far, unless all rows come at once."""
+    if not is_regressor(est) or est._at_once:
+        return {}
+    schema: Schema = {"target_range": Array(no_targets(state["n_outputs"]).shape)}
+    check({name: state[name] for name in schema if name in state}, schema)
+    seen = state["target_range"]
+    if np.delete(seen, (LOW, HIGH), axis=0).min() < 0 or (seen[LOW] > seen[HIGH]).any():
+        raise ValueError("state_['target_range'] must be counts and ranges of the targets")
+    return schema
+
+
+def packed(prefix: str, state: State, n: int) -> Schema:
+    """Rows in a state (see ``rows.pack``), n of them, finite; sparse ones with sorted columns, none of them twice."""
+    d, dtype = state["n_features"], state["dtype"]
+    if prefix in state:
+        return {prefix: Array((n, d), dtype)}
+    size, types = length(state, f"{prefix}_data"), ("int32", "int64")
+    parts: Schema = {
+        f"{prefix}_data": Array((size,), dtype),
+        f"{prefix}_indices": Array((size,), types, low=0, high=d - 1),
+        f"{prefix}_indptr": Array((n + 1,), types, low=0, high=size, rising=True),
+        f"{prefix}_width": Count(d, d),
+    }
+    check({name: state[name] for name in parts if name in state}, parts)
+    indptr = state[f"{prefix}_indptr"]
+    rows: Any = unpack(prefix, state)
+    if indptr[0] != 0 or indptr[-1] != size or not rows.has_canonical_format:
+        raise ValueError(f"state_[{prefix + '_indptr'!r}] and the columns do not make sparse rows")
+    return parts
+
+
+def targets(name: str, state: State, n: int) -> Schema:
+    """Targets of n rows that are kept: labels among the classes, or numbers."""
+    value: Any = state.get(name)
+    if "classes" not in state:
+        outputs = state["n_outputs"]
+        return {name: Array((n,) if outputs == 1 else (n, outputs))}
+    labels = isinstance(value, np.ndarray) and value.shape == (n,) and value.dtype.kind in "biufUS"
+    if not labels or not np.isin(value, state["classes"]).all():
+        raise ValueError(f"state_[{name!r}] must be {n} labels among the classes")
+    return {name: Anything()}
+
+
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n rows as an array (n,); ValueError for anything but numbers that are finite and not negative."""
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must hold numbers, got {sample_weight!r}") from None
+    if weight.ndim == 0:
+        weight = np.full(n, weight)
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got an array of {weight.ndim} dimensions")
+    if len(weight) != n:
+        raise ValueError(f"sample_weight has {len(weight)} entries for {n} rows")
+    if not np.isfinite(weight).all():
+        raise ValueError("Input sample_weight contains NaN or infinity")
+    if (weight < 0).any():
+        raise ValueError(f"Negative values in data passed to `sample_weight`: {weight[weight < 0][0]:g}")
+    return np.ascontiguousarray(weight)
+
+
+def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
+    """What scikit-learn's ``validate_data`` does, for rows that are a torch tensor and stay where they are."""
+    name = type(est).__name__
+    kind = str(X.dtype).rpartition(".")[2]
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D rows, got a tensor with {X.ndim} dimensions")
+    if X.shape[0] < least or X.shape[1] == 0:
+        raise ValueError(f"Found an empty tensor of rows with shape {tuple(X.shape)}")
+    if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
+        wanted = "float32 or float64" if reset else est._state["dtype"]
+        raise ValueError(f"{name} takes tensors of {wanted}, got {kind}: convert them with .to()")
+    if not bool((X.abs() < 2.0 ** MODERATE[kind]).all()):
+        if not bool(X.isfinite().all()):
+            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
+        check_moderate(X.detach().cpu().numpy(), kind, "X")
+    if reset:
+        est.n_features_in_ = X.shape[1]
+        est.__dict__.pop("feature_names_in_", None)
+    elif X.shape[1] != est.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
+
+
+def scaled_rows(X: np.ndarray, state: State) -> np.ndarray:
+    """Rows scaled by the moments of the columns, in the type of the model."""
+    mean, m2, low, high, _ = (state[name] for name in COLUMNS)
+    return scaled(X, state["x_count"], mean, m2, low, high).astype(state["dtype"])
+
+
+def _moments(est: Any, state: State) -> Schema:
+    """Running mean and deviation of the columns."""
+    if not est.standardize:
+        return {}
+    d = state["n_features"]
+    schema: Schema = {name: Array((d,)) for name in COLUMNS}
+    counts: Schema = {"x_count": Number(0.0), "x_m2": Array((d,), low=0.0), "x_doubt": Array((d,), low=0.0)}
+    return schema | counts
+
+
+def _classes(est: Any, state: State) -> Schema:
+    """The labels of a classifier, and how many outputs they make."""
+    outputs = state["n_outputs"]
+    if not hasattr(type(est), "classes_"):
+        if outputs > 1 and not est._several_targets:
+            raise ValueError(f"{type(est).__name__} has one output, not {outputs}")
+        return {}
+    classes: Any = state.get("classes")
+    labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "biufUS"
+    if not labels or not np.array_equal(np.unique(classes), classes):
+        raise ValueError("state_['classes'] must be a sorted array of different labels")
+    est._check_class_weight()
+    if outputs != est._outputs_of(len(classes)):
+        raise ValueError(f"{outputs} outputs do not go with {len(classes)} classes")
+    return {
+        "classes": Anything(),
+        "class_counts": Array(classes.shape, low=0.0),
+        "classes_fixed": Count(0, 1),
+    }
+
+
+def _kept(state: State) -> Schema:
+    """The rows kept during the warm-up."""
+    n, most = state["warm_count"], state["warm_rows"]
+    if n and n >= most:
+        raise ValueError(f"{n} rows are kept until there are {most}")
+    if not n and "warm_y" not in state:
+        return {}
+    own = targets("warm_y", state, n) | {"warm_weight": Array((n,), low=POSITIVE)}
+    return own | packed("warm_X", state, n)
+
+
+def widen_rows(state: State, d: int) -> None:
+    """Entries that every family may have, for rows of width d: the moments of the columns and the rows kept."""
+    for name in COLUMNS:
+        if name in state:
+            state[name] = pad_columns(state[name], d)  # as of a column of zeros
+    widen_packed("warm_X", state, d)
+    state["n_features"] = d
+
+
+def widen_packed(name: str, state: State, d: int) -> None:
+    """Rows that lie in a state, if there are any, with columns of zeros up to width d."""
+    rows = unpack(name, state)
+    if rows is None:
+        return
+    drop(name, state)
+    if hasattr(rows, "indptr"):
+        rows = concat([rows])
+        rows.resize(rows.shape[0], d)
+    else:
+        rows = pad_columns(dense(rows), d)
+    state |= pack(name, rows)
+
+
+def pad_columns(A: np.ndarray, d: int) -> np.ndarray:
+    """The array with zeros added at the end of its last axis, up to length d."""
+    return np.pad(A, [(0, 0)] * (A.ndim - 1) + [(0, d - A.shape[-1])])

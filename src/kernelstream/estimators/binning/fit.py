@@ -1,0 +1,119 @@
+"""Batch learning on random binning features: cells, order of the rows, warm starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core import grids as _grids
+from ...core.cell_matrix import CellMatrix
+from ...losses import Loss
+from ...rows import Rows
+from ...solvers import Problem, Solution, Solver
+
+SCATTERED = 20_000  # rows from which their order matters: the vectors of a grid no longer stay in the nearest cache
+_LEVELS = (16, 8, 4, 2, 1)  # cells within cells
+_TOGETHER = 150_000_000  # weights of the outputs solved for at once
+
+
+@dataclass
+class Features:
+    """Rows in their cells: the matrix, the names of the cells, and the order in which the rows were taken."""
+
+    Z: CellMatrix
+    keys: np.ndarray  # (D,) uint64
+    order: np.ndarray | None
+
+
+def make_features(X: Rows, grids: _grids.Grids, ops: Any, threads: int) -> Features:
+    """Cells of all rows. Many rows are first brought into an order in which neighbours have cells in common, so that
+    the
+    products of the solvers find in the cache what the last rows left there."""
+    order = None
+    if X.shape[0] >= SCATTERED:
+        order = ops.binning.order_of_cells(ops.binning.cell_hashes(X, _grids.coarsened(grids, _LEVELS), threads))
+        X = X[order]
+    cells, keys, starts = ops.binning.number_cells(X, grids, threads)
+    return Features(CellMatrix(cells, starts, ops.binning, threads), keys, order)
+
+
+def solve(
+    features: Features,
+    Y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    lam: float,
+    solver: Solver,
+    offset: np.ndarray,
+    start: np.ndarray | None,
+    dtype: Any,
+    ops: Any,
+    seed: int,
+    report: Any,
+) -> Solution:
+    """Weights (D, C) for targets Y (n, C), given in the original order of the rows, and offset (C,)."""
+    if features.order is not None:
+        Y = Y[features.order]
+        weight = None if weight is None else weight[features.order]
+    Z = features.Z
+    parts = []
+    outputs = max(1, _TOGETHER // max(1, Z.shape[1]))
+    for c in range(0, Y.shape[1], outputs):
+        span = slice(c, c + outputs)
+        begin = None if start is None else np.ascontiguousarray(start[:, span])
+        part = np.ascontiguousarray(Y[:, span])
+        fixed = (loss, lam, ops, weight, begin, offset[span], dtype, Z.threads, seed, report)
+        parts.append(solver.solve(Problem(Z, part, *fixed)))
+    if len(parts) == 1:
+        return parts[0]
+    histories = [part.history for part in parts]
+    return Solution(
+        np.concatenate([part.W for part in parts], axis=1),
+        max(histories, key=len),
+        max(part.n_iter for part in parts),
+        all(part.converged for part in parts),
+    )
+
+
+def best_constant(Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> np.ndarray:
+    """The constant score of least loss for every output, (C,): what a row with no known cell gets.
+
+    The mean of the targets, for the squared loss and also for the squared hinge on -1 and +1; the log odds for the
+    logistic loss, shrunk by one row so that a class alone has finite ones.
+    """
+    mean, total = np.average(Y, axis=0, weights=weight), len(Y) if weight is None else weight.sum()
+    return 2 * np.arctanh(mean * (total / (total + 1))) if loss.name == "logistic" else mean
+
+
+def largest_penalty(
+    features: Features, Y: np.ndarray, weight: np.ndarray | None, loss: Loss, offset: np.ndarray
+) -> float:
+    """The L1 penalty above which all weights are zero."""
+    slopes = loss.gradient(Y, np.tile(offset, (len(Y), 1)))
+    if weight is not None:
+        slopes = slopes * weight[:, None]
+    if features.order is not None:
+        slopes = slopes[features.order]
+    return float(np.abs(features.Z.tdot(np.ascontiguousarray(slopes))).max())
+
+
+def carry_over(old: dict[str, Any], keys: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Weights of an earlier model for the cells that are known now, (D, C); 0 for the others."""
+    before, old_starts = old["w"], old["starts"]
+    W = np.zeros((len(keys), before.shape[1]), before.dtype)
+    for r in range(min(len(starts), len(old_starts)) - 1):
+        mine, theirs = slice(starts[r], starts[r + 1]), slice(old_starts[r], old_starts[r + 1])
+        _, here, there = np.intersect1d(keys[mine], old["cells"][theirs], assume_unique=True, return_indices=True)
+        W[starts[r] + here] = before[old_starts[r] + there]
+    # the entries of Z are 1/sqrt(R): with another number of grids the same scores need other weights
+    return W * W.dtype.type(np.sqrt((len(starts) - 1) / (len(old_starts) - 1)))
+
+
+def without_zeros(keys: np.ndarray, starts: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cells that have a weight, where each grid's begin, and the weights."""
+    kept = np.asarray(W.any(axis=1))
+    counts = np.add.reduceat(np.append(kept, False), starts[:-1]) if len(kept) else np.zeros(len(starts) - 1)
+    counts = np.where(np.diff(starts) > 0, counts, 0)
+    return keys[kept], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), W[kept]

@@ -1,0 +1,125 @@
+"""Bandwidth and penalty by a quick held-out search, for models that were given none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core import grids as _grids
+from ...core.cell_matrix import CellMatrix
+from ...losses import Loss, Squared
+from ...random import generator
+from ...rows import Rows
+from ...solvers import ConjugateGradient, Solver
+from .fit import Features, best_constant, largest_penalty, make_features, solve
+
+GAMMAS = tuple(2.0**k for k in range(-2, 5))  # on columns divided by their range
+FEW_ROWS, MORE_ROWS = 30_000, 120_000
+FEW_GRIDS, MORE_GRIDS = 32, 64
+RIDGES = (10.0, 1.0, 0.1, 0.01)
+SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the penalty above which all weights are zero
+_FOLDED = 5_000  # fewer rows than this are cut into four folds, each held out once
+_QUICK = ConjugateGradient(tol=1e-2, max_iter=30)
+
+
+@dataclass
+class Search:
+    """The rows and everything that stays the same while bandwidth and penalty vary."""
+
+    X: Rows  # (n, d)
+    Y: np.ndarray  # (n, C)
+    weight: np.ndarray | None
+    kernel: Callable[[float], Any]  # kernel of a bandwidth
+    width: np.ndarray | None
+    loss: Loss
+    solver: Solver
+    error: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float]  # of scores, targets and weights
+    dtype: Any
+    seed: int
+    ops: Any
+    threads: int
+
+    def bandwidth(self, median: float) -> float:
+        """gamma among 2^-2 … 2^4 on few rows and grids, then against 2 gamma on more of both.
+
+        Where the median rule lies below 2^-2, as it does with many columns, the search begins there; it ends when
+        two values in a row have been worse than the best.
+        """
+        if self.X.shape[0] < 8:
+            return 1.0
+        errors: dict[float, float] = {}
+        for gamma in (*_powers_between(median, GAMMAS[0]), *GAMMAS):
+            errors[gamma] = self._ridge_error(gamma, FEW_ROWS, FEW_GRIDS)
+            if list(errors).index(min(errors, key=errors.__getitem__)) < len(errors) - 2:
+                break
+        best = min(errors, key=errors.__getitem__)
+        pair = (best, 2 * best)
+        return pair[int(np.argmin([self._ridge_error(gamma, MORE_ROWS, MORE_GRIDS) for gamma in pair]))]
+
+    def penalty(self, gamma: float | None, kernel: Any, relative: bool) -> float:
+        """The best of a few penalties at a bandwidth; with ``relative``, as a share of the largest useful one."""
+        choices = SHARES if relative else RIDGES
+        if self.X.shape[0] < 8:
+            return choices[2]
+        totals = np.zeros(len(choices))
+        for train, test in self._cuts(MORE_ROWS):
+            features, held = self._cells(kernel, train, test, MORE_GRIDS)
+            Y, weight = self.Y[train], self._weights(train)
+            offset = best_constant(Y, weight, self.loss)
+            unit = largest_penalty(features, Y, weight, self.loss, offset) if relative else 1.0
+            start = None
+            for k, choice in enumerate(choices):
+                lam = max(choice * unit, 1e-12)
+                start = self._solve(features, Y, weight, lam, self.loss, self.solver, offset, start)
+                totals[k] += self.error(held.dot(start) + offset, self.Y[test], self._weights(test))
+        return choices[int(np.argmin(totals))]
+
+    def _ridge_error(self, gamma: float, rows: int, grids: int) -> float:
+        total = 0.0
+        for train, test in self._cuts(rows):
+            features, held = self._cells(self.kernel(gamma), train, test, grids)
+            Y, weight = self.Y[train], self._weights(train)
+            offset = best_constant(Y, weight, Squared())
+            W = self._solve(features, Y, weight, 0.1, Squared(), _QUICK, offset, None)
+            total += self.error(held.dot(W) + offset, self.Y[test], self._weights(test))
+        return total
+
+    def _solve(
+        self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, offset: Any, start: Any
+    ) -> Any:
+        found = solve(features, Y, weight, loss, lam, solver, offset, start, self.dtype, self.ops, self.seed, _silent)
+        return found.W
+
+    def _cells(self, kernel: Any, train: np.ndarray, test: np.ndarray, R: int) -> tuple[Features, CellMatrix]:
+        ops = self.ops.binning
+        grids = _grids.draw(kernel, self.seed, self.X.shape[1], R, self.X.dtype, self.width)
+        features = make_features(self.X[train], grids, self.ops, self.threads)
+        table = ops.cell_table(features.keys, features.Z.starts)
+        cells = ops.find_cells(self.X[test], grids, table, self.threads)
+        return features, CellMatrix(cells, features.Z.starts, ops, self.threads, missing=True)
+
+    def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Rows to learn from and rows to test on: one cut of many rows, four of few."""
+        order = generator(self.seed, 4).permutation(self.X.shape[0])[:rows]
+        quarters = np.array_split(order, 4)
+        for k in range(4 if len(order) < _FOLDED else 1):
+            yield np.sort(np.concatenate(quarters[:k] + quarters[k + 1 :])), np.sort(quarters[k])
+
+    def _weights(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weight is None else self.weight[rows]
+
+
+def _powers_between(low: float, high: float) -> list[float]:
+    """Powers of two from the last one not above ``low`` up to ``high``, without it."""
+    powers = []
+    while high > low:
+        high /= 2
+        powers.append(high)
+    return powers[::-1]
+
+
+def _silent(iteration: int, value: float) -> None:
+    pass

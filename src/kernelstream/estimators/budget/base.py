@@ -1,0 +1,408 @@
+"""What the learners in the kernel expansion share: the support set, its budget, the pass over blocks of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import budgets, losses, updates
+from ...budgets import Budget
+from ...budgets.projection import some_basis
+from ...core import threads
+from ...core.overflow import require_finite
+from ...features import Mapping
+from ...features._base import KernelMap
+from ...kernels import Kernel
+from ...random import uniforms
+from ...rows import Rows, host
+from ...state.change import Change
+from ...state.schema import Array, Count, Schema, anything, check, foreign, length, prefixed
+from ...state.turns import in_turn
+from ...updates import NormAdaGrad, Update
+from .._contract.base import WARM_UP, State, StreamEstimator
+from .._contract.state import centres, scales
+
+KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
+STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs from 0
+SMALLEST = 64  # vectors for which an unbounded support set has room at first
+FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
+
+MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
+COPIED = 1 << 20  # bytes of such a matrix up to which it is copied before a call; a larger one is made anew if need be
+
+# Entries with a place for every vector, and the axes along which.
+SLOTS = {
+    "support": (0,),
+    "alpha": (1,),
+    "diag": (0,),
+    "born": (0,),
+    "budget_gram": (0, 1),
+    "budget_basis": (0, 1),
+    "budget_factor": (0, 1),
+    "budget_scores": (1,),
+    "budget_z": (0,),
+}
+
+
+class _Bandwidth(KernelMap):
+    """The part of a kernel map that turns ``kernel`` and ``gamma`` into a kernel with numbers."""
+
+    def __init__(self, kernel: Any, gamma: Any):
+        self.kernel = kernel
+        self.gamma = gamma
+
+
+class BudgetEstimator(StreamEstimator):
+    """What the learners of this module share: everything but the target."""
+
+    kernel: Any
+    gamma: Any
+    budget: int | None
+    strategy: Any
+    update: Any
+
+    _by_row = frozenset({"support"})
+
+    @property
+    def _replaced(self) -> frozenset[str]:  # type: ignore[override]
+        """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""
+        state = self._state
+        if isinstance(self._strategy, budgets.Merge):  # kernel values of merged vectors have errors of their own
+            return frozenset()
+        return frozenset(name for name in MATRICES if name in state and state[name].nbytes > COPIED)
+
+    def _remake(self, state: State) -> None:
+        n, names = state.get("n_support", 0), self._replaced
+        if not names:
+            return
+        S = state["support"][:n]
+        gram = np.asarray(self._kernel(state).pairwise(S, S), np.float64)
+        made: dict[str, np.ndarray] = {"budget_gram": gram}
+        if "budget_basis" in names:
+            made["budget_basis"] = some_basis(gram)
+        if "budget_factor" in names:
+            made["budget_factor"] = np.linalg.cholesky(gram)
+        if "budget_z" in names:
+            made["budget_z"] = self._features(state, S)
+        for name in names:
+            value = made[name]
+            state[name] = np.zeros_like(state[name])
+            state[name][:n, : value.shape[1]] = value
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _bandwidth(self) -> _Bandwidth:
+        return self._cached("bandwidth", lambda: _Bandwidth(self.kernel, self.gamma))
+
+    @property
+    def _strategy(self) -> Budget:
+        return self._cached("strategy", lambda: self._pick_strategy().sized(self.budget))
+
+    def _pick_strategy(self) -> Budget:
+        if isinstance(self.strategy, str) and self.strategy == "auto":
+            return budgets.Stop() if self.budget is None else budgets.Replace()
+        return budgets.get(self.strategy)
+
+    @property
+    def _update(self) -> Update:
+        return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
+
+    def _kernel(self, state: State) -> Kernel:
+        def resolve() -> Kernel:
+            return self._bandwidth.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
+
+        return self._cached("kernel", resolve)
+
+    def _expansion(self, state: State) -> Any:
+        return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
+
+    def _features(self, state: State, X: Rows) -> np.ndarray:
+        """Random features of rows, for the strategies that keep some."""
+
+        def build() -> Mapping:
+            strategy: Any = self._strategy
+            return strategy.mapping(self._kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
+
+        return self._cached("mapping", build)(X, self._ops)
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which are kept here
+
+    def _check_rows(self, X: Rows) -> None:
+        X = host(X)
+        if self._cached("restricted", lambda: self._bandwidth.restricted):
+            self._bandwidth.check(X)
+
+    def _check_together(self, loss: losses.Loss) -> None:
+        """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
+        update = self._update
+        if update.diagonal or isinstance(update, updates.Averaged):
+            raise ValueError(
+                f"{type(self).__name__} keeps a kernel expansion and needs an update of the form (decay, tau), such as "
+                f"OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
+            )
+        update.check(loss)
+        self._strategy.check(self.budget, self._bandwidth.kernel_object, loss, update)
+
+    # ---------------------------------------------------------------- what is public besides scikit-learn's contract
+    @property
+    @in_turn
+    def support_vectors_(self) -> np.ndarray:
+        """Support vectors, (n_support, d)."""
+        return self.state_["support"][: self.n_support_].copy()
+
+    @property
+    @in_turn
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients in the decision function, (n_outputs, n_support)."""
+        return self._coefficients(self.state_)
+
+    @property
+    def n_support_(self) -> int:
+        """Number of support vectors."""
+        return int(self.state_.get("n_support", 0))
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        if not self._bandwidth.kernel_needs_data:
+            self._estimate(state, None)
+
+    def _warm_up_rows(self) -> int:
+        return WARM_UP if self._bandwidth.kernel_needs_data else 0
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        state |= {KERNEL + key: value for key, value in self._bandwidth.kernel_entries(X).items()}
+
+    def _reset(self, state: State) -> None:
+        strategy, outputs = self._strategy, state["n_outputs"]
+        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
+        dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
+        state |= {
+            "support": np.zeros((capacity, state["n_features"]), dtype),
+            "alpha": np.zeros((outputs, capacity), dtype),
+            "scale": np.ones(outputs),
+            "diag": np.zeros(capacity, dtype),
+            "n_support": 0,
+            "memory": self._update.memory(outputs),
+        }
+        if getattr(strategy, "average", False):
+            state["born"] = np.zeros(capacity)
+        if self.budget is None:
+            state["warned"] = 0
+        state |= strategy.begin(state, capacity, self._kernel(state))
+        self._cache.pop("expansion", None)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X = X.astype(state["support"].dtype, copy=False)
+        expansion, strategy = self._expansion(state), self._strategy
+        n, first = X.shape[0], state["t"]
+        chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
+        scores = np.empty((n, state["n_outputs"]))
+        for rows in self._cuts(state, n, expansion.block):
+            block = expansion.cut(X, rows)
+            part = None if weight is None else weight[rows]
+            u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
+            if strategy.grows:
+                scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
+            else:
+                Z = self._features(state, X[rows]) if "budget_w" in state else None
+                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
+        return scores
+
+    def _cuts(self, state: State, n: int, block: int) -> Iterator[slice]:
+        """Blocks of n rows, cut off where the arrays might be full; then they are made longer, up to the budget."""
+        start = 0
+        while start < n:
+            self._lengthen(state)  # the budget may have been raised
+            size = block
+            if self._may_grow(state):
+                size = min(block, state["alpha"].shape[1] - state["n_support"])
+            rows = slice(start, min(n, start + size))
+            yield rows
+            self._lengthen(state)
+            start = rows.stop
+
+    def _may_grow(self, state: State) -> bool:
+        """Whether the arrays are shorter than the budget allows; sets that only grow look after themselves."""
+        return not self._strategy.grows and self.budget is not None and state["alpha"].shape[1] < self.budget
+
+    def _lengthen(self, state: State) -> None:
+        if self._may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
+            self._make_room(state, state["n_support"] + 1)
+
+    def _rule(self, state: State) -> Any:
+        make = self._ops.Rule.of
+        return self._cached(
+            ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
+        )
+
+    # ---------------------------------------------------------------- support sets that only grow
+    def _grow(
+        self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
+    ) -> np.ndarray:
+        n, t = state["n_support"], state["t"]
+        alpha = state["alpha"][:, :n]
+        M = None
+        if "born" in state:
+            F = expansion.scores(X, state, np.concatenate([alpha, alpha * state["born"][:n].astype(alpha.dtype)]))
+            F, M = np.split(F, 2, axis=1)
+            F, M = F * state["scale"], M * state["scale"]
+        else:
+            F = expansion.scores(X, state, alpha) * state["scale"]
+        room = len(y) if self.budget is None else self.budget - n
+        _, joined, coefficients, decay = self._ops.expansion_pass(
+            F,
+            expansion.among(X),
+            y,
+            weight,
+            self._rule(state),
+            state["memory"],
+            state.get("center"),
+            t,
+            room,
+            u=u,
+            M=M,
+            stop=False,
+        )
+        counted = np.ones(len(y), bool) if weight is None else weight > 0
+        state["t"] += int(np.count_nonzero(counted))
+        self._join(
+            state,
+            lambda start: expansion.put(X, joined, state, start),
+            coefficients,
+            decay,
+            t + np.cumsum(counted)[joined],
+        )
+        return F
+
+    def _join(
+        self, state: State, put: Callable[[int], None], coefficients: np.ndarray, decay: np.ndarray, born: np.ndarray
+    ) -> None:
+        """Rows join the set with coefficients (q, C); ``put(n)`` writes their vectors from slot n on.
+
+        The others shrink by decay (C,); born (q,) says when each row came.
+        """
+        shrink(state, decay)
+        if not len(coefficients):
+            return
+        n = state["n_support"]
+        new = n + len(coefficients)
+        self._make_room(state, new)
+        put(n)
+        require_finite(state["diag"][n:new])
+        state["alpha"][:, n:new] = coefficients.T / state["scale"][:, None]
+        if "born" in state:
+            state["born"][n:new] = born
+        state["n_support"] = new
+        self._warn(state, self._strategy)
+
+    def _make_room(self, state: State, n: int) -> None:
+        """Double the support arrays until n vectors fit, up to the budget."""
+        held = capacity = state["alpha"].shape[1]
+        while capacity < n:
+            capacity *= 2
+        if self.budget is not None:
+            capacity = min(capacity, self.budget)
+        if capacity == held:
+            return
+        for name, axes in SLOTS.items():
+            if name in state:
+                wider = [(0, capacity - held if axis in axes else 0) for axis in range(state[name].ndim)]
+                state[name] = np.pad(state[name], wider)
+
+    def _warn(self, state: State, strategy: Any) -> None:
+        if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
+            if not state["warned"]:
+                warnings.warn(
+                    f"the support set of {type(self).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
+                    "row costs more than the one before. Give a budget, or raise warn_at of the strategy.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            state["warned"] = 1
+
+    # ---------------------------------------------------------------- scoring
+    def _coefficients(self, state: State) -> np.ndarray:
+        """Coefficients of the function that predicts, (C, n)."""
+        n = state.get("n_support", 0)
+        if n == 0:
+            return np.zeros((state["n_outputs"], 0))
+        alpha = state["alpha"][:, :n] * state["scale"][:, None].astype(state["alpha"].dtype)
+        if "born" in state:
+            alpha = alpha * (1.0 - state["born"][:n] / max(state["t"], 1)).astype(alpha.dtype)
+        return alpha
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        X = X.astype(state["support"].dtype, copy=False)
+        expansion, alpha = self._expansion(state), self._coefficients(state)
+        scores = np.empty((X.shape[0], len(alpha)))
+        for rows in threads.cuts(X.shape[0], 512):
+            part = expansion.cut(X, rows)
+            scores[rows] = expansion.scores(part, state, alpha)
+            if "budget_w" in state:
+                scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
+        return scores + state["center"][1] if "center" in state else scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._kernel_schema(state, trained)
+        if not trained:
+            return schema
+        strategy = self._strategy
+        capacity = self._capacity(state)
+        dtype = "float64" if strategy.precise else state["dtype"]
+        schema |= self._support_schema(state, capacity, dtype)
+        schema["memory"] = Array(self._update.memory(state["n_outputs"]).shape)
+        if getattr(strategy, "average", False):
+            schema["born"] = Array((capacity,), low=0.0)
+        if self.budget is None:
+            schema["warned"] = Count(0, 1)
+        if foreign(strategy):
+            schema |= anything(name for name in state if name.startswith("budget_"))
+        check({name: state[name] for name in schema if name in state}, schema)  # for what follows
+        return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
+
+    def _kernel_schema(self, state: State, trained: bool) -> Schema:
+        """What the kernel has taken from rows, which is checked."""
+        if not trained and self._bandwidth.kernel_needs_data:
+            return {}
+        schema = prefixed(KERNEL, self._bandwidth.kernel_schema())
+        check({name: value for name, value in state.items() if name.startswith(KERNEL)}, schema)
+        return schema
+
+    def _capacity(self, state: State) -> int:
+        """Support vectors for which there is room: as much as the set has grown to, within the budget."""
+        room = max(1, length(state, "alpha", -1))
+        if self.budget is not None and room > self.budget:
+            raise ValueError(f"the state has room for {room} support vectors, the budget is {self.budget}")
+        return room
+
+    def _support_schema(self, state: State, capacity: int, dtype: str) -> Schema:
+        """The support vectors and their coefficients."""
+        return {
+            "support": Array((capacity, state["n_features"]), dtype),
+            "alpha": Array((state["n_outputs"], capacity), dtype),
+            "scale": scales(state),
+            "diag": Array((capacity,), dtype, low=0.0),
+            "n_support": Count(0, capacity),
+        }
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        for name in ("alpha", "budget_scores", "budget_w"):
+            if name in state:
+                state[name] = change.rows(state[name], state["scale"])
+        state["scale"] = np.ones(len(change))
+        memory, old = self._update.memory(len(change)), ~change.fresh
+        memory[:, old] = state["memory"][:, change.source[old]]
+        state["memory"] = memory
+
+
+def shrink(state: State, decay: np.ndarray) -> None:
+    """Multiply the function by decay (C,); folded into the coefficients before it leaves a safe range."""
+    state["scale"] *= decay
+    for c, s in enumerate(state["scale"]):
+        if not 1e-6 < s < 1e6:
+            state["alpha"][c] *= s
+            state["scale"][c] = 1.0

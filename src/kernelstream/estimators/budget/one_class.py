@@ -1,0 +1,164 @@
+"""Online novelty detection in the kernel expansion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import budgets, losses
+from ...budgets import Budget
+from ...state.turns import in_turn
+from ...updates import Novelty, Update
+from .._contract.base import State
+from .._contract.outlier import StreamOutlier
+from .base import BudgetEstimator
+
+
+class BudgetOneClass(StreamOutlier, BudgetEstimator):
+    r"""NORMA for novelties: a row is novel when ``f(x) = sum_j alpha_j k(s_j, x) < rho``, f and rho learned online.
+
+    A novel row joins the support set with coefficient eta and lowers the threshold, ``rho -= (1 - nu) eta``; any other
+    row raises it, ``rho += nu eta``. Before each row f shrinks by ``1 - eta lam``, so what is not seen any more becomes
+    novel again. A share nu of a long stream is called novel.
+
+    Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name; None is "median".
+    budget : int or None, default=200
+        Largest number of support vectors; None lets the set grow with the stream.
+    strategy : Budget or str, default="auto"
+        One of :mod:`kernelstream.budgets` that needs no loss. "auto" removes the smallest coefficient, which because of
+        the decay is the oldest, and is :class:`~kernelstream.budgets.Stop` when there is no budget.
+    nu : float, default=0.1
+        Share of the rows that should be called novel.
+    eta : float, default=0.05
+        Step size.
+    lam : float, default=0.01
+        Regulariser: the model remembers the latest ``1/(eta lam)`` rows or so.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+        For strategies that draw lots.
+
+    Attributes
+    ----------
+    offset_ : float
+        The threshold rho: ``decision_function = score_samples - offset_``.
+    support_vectors_ : (n_support, d) array
+    dual_coef_ : (1, n_support) array
+    n_support_ : int
+    state_ : dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import BudgetOneClass
+    >>> rng = np.random.default_rng(0)
+    >>> model = BudgetOneClass().fit(rng.normal(size=(2000, 2)))
+    >>> model.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    >>> novel = model.predict(rng.normal(size=(1000, 2))) < 0
+    >>> bool(0.05 < novel.mean() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        budget: int | None = 200,
+        strategy: Budget | str = "auto",
+        nu: float = 0.1,
+        eta: float = 0.05,
+        lam: float = 0.01,
+        *,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.budget = budget
+        self.strategy = strategy
+        self.nu = nu
+        self.eta = eta
+        self.lam = lam
+        self.engine = engine
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------- scikit-learn's contract
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
+    ) -> BudgetOneClass:
+        """Forget everything, then learn the rows in random order.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : ignored
+        sample_weight : (n,) array, optional
+            Factors of the coefficients with which rows join; a row of weight 0 is skipped.
+        shuffle : bool, default=True
+            Take the rows in a random order. False keeps the order: what ``learn`` does on a fresh model.
+        passes : int, default=1
+            How often to go through the rows, each time in another order.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetOneClass:
+        """Learn the rows in order; see :meth:`learn`."""
+        self.learn(X, None, sample_weight)
+        return self
+
+    @in_turn
+    def score_samples(self, X: Any) -> np.ndarray:
+        """f of rows, (n,): the larger, the more like the stream so far."""
+        return self._scores(X)[:, 0]
+
+    @in_turn
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``f - rho`` of rows, (n,): negative for novelties."""
+        return self.score_samples(X) - self.offset_
+
+    @property
+    def offset_(self) -> float:
+        """The threshold rho."""
+        memory = self.state_.get("memory")
+        return 0.0 if memory is None else float(memory[0, 0])
+
+    # ---------------------------------------------------------------- hooks
+    @property
+    def _update(self) -> Update:
+        return self._cached("update", lambda: Novelty(self.eta, self.lam, self.nu))
+
+    def _pick_strategy(self) -> Budget:
+        if isinstance(self.strategy, str) and self.strategy == "auto" and self.budget is not None:
+            return budgets.RemoveSmallest()
+        return super()._pick_strategy()
+
+    def _loss_now(self, state: State) -> losses.Loss:
+        return self._cached("loss", losses.Absolute)  # of no effect: the update needs none, nor do the strategies
+
+    def _check_parameters(self) -> None:
+        strategy = self._strategy
+        if isinstance(strategy, (budgets.SPA, budgets.OSKL, budgets.RemoveRedundant, budgets.ProjectronPP)):
+            raise ValueError(
+                f"{type(strategy).__name__} decides by the loss of labelled rows, which novelty detection does not have"
+            )
+        self._check_together(losses.Absolute())
+
+    def _learn(self, state: State, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        before = float(state["memory"][0, 0])
+        f = super()._learn(state, X, y, weight)
+        return f - self._update.thresholds(f[:, 0], before, weight)[:, None]
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        return np.zeros(n)

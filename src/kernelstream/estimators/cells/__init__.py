@@ -1,0 +1,1 @@
+"""Learners on cells of grids over few columns, or hashed."""

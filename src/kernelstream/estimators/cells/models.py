@@ -1,0 +1,410 @@
+r"""Learners on cells of random grids: over few columns with edges at quantiles, or over many columns, hashed.
+
+The kernel of the first kind is an ANOVA kernel on ranks. With grids over the column sets S drawn with probability p(S),
+
+.. math:: k(x, x') = \sum_S p(S) \prod_{j \in S} P(\text{no edge between } x_j \text{ and } x'_j)
+
+which depends on how many quantiles lie between two values and not on their units: columns may have any scale. The
+second kind is random binning [1]_ with cells in one table.
+
+References
+----------
+.. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...features._base import positive_int
+from ...random import generator, uniforms
+from ...rows import Rows, dense
+from ...state import undo as _undo
+from ...state.change import Change
+from ...state.schema import Array, Count, Schema
+from .._contract.base import State, StreamEstimator, _rows_until
+from .._contract.classifier import StreamClassifier
+from .._contract.regressor import StreamRegressor
+from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of, maps_of
+
+GRIDS = ("columns", "hashed")
+CELLS = 256  # of a grid over few columns
+BITS = 18  # of the numbers of hashed cells
+SAMPLE = 2000  # rows kept, of the last 8 times as many
+FIRST, PERIOD = 64, 16384  # rows before the first grids; they are looked at when the rows double, then after so many
+AHEAD = 1024  # random numbers that are made at once
+REDRAWN = 0.25  # part of the grids that is replaced then
+CANDIDATES = 8  # for each of them
+SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
+
+
+class CellsEstimator(StreamEstimator):
+    """What the classifier and the regressor share."""
+
+    n_grids: int
+    grids: str
+    eta: Any
+    forgetting: float
+
+    _regression = False
+    _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights"})
+    _by_row = frozenset({"tables", "sample_rows", "sample_down"})
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """How much the forecasts vary with each column, (d,), 1 on average: the variance of grids' parts of them."""
+        state = self.state_
+        if not len(state.get("columns", ())):
+            raise AttributeError(f"{type(self).__name__} has relevance_ with grids='columns' only, and after some rows")
+        rows = np.ascontiguousarray(state["sample_rows"][: min(state["t"], SAMPLE)])
+        parts = state["tables"][self._index(state, rows), 0].astype(float)  # (n, R, C)
+        found = by_column(state["columns"], state["n_edges"], parts.var(axis=0).sum(axis=1), state["n_features"])
+        return found / found.mean() if found.any() else np.ones(len(found))
+
+    # ---------------------------------------------------------------- parameters
+    def _rate(self) -> float:
+        if self.eta != "auto":
+            return float(self.eta)
+        if self.forgetting < 1:
+            return 0.5 if self._regression else 1.5
+        if self._regression:
+            return 0.2 if self.grids == "columns" else 0.25
+        return 0.7
+
+    def _check_parameters(self) -> None:
+        positive_int("n_grids", self.n_grids)
+        if self.grids not in GRIDS:
+            raise ValueError(f"grids must be one of {', '.join(GRIDS)}, got {self.grids!r}")
+        for name, most in (("eta", math.inf), ("forgetting", 1.0)):
+            value = getattr(self, name)
+            if name == "eta" and isinstance(value, str) and value == "auto":
+                continue
+            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            if not number or not 0 < value <= most or not np.isfinite(value):
+                raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+    # ---------------------------------------------------------------- hooks
+    def _begin(self, state: State) -> None:
+        state["grid_width"] = state["n_features"]
+
+    def _reset(self, state: State) -> None:
+        C, d = state["n_outputs"], state["n_features"]
+        state |= {"bias": np.zeros((2, C)), "target": np.zeros(3), "unit": 0}
+        if self.grids == "hashed":
+            state |= {"tables": np.zeros((1 << BITS, 2, C), np.float32), "use": np.zeros(self.n_grids)}
+            return
+        state |= {"tables": np.zeros((self.n_grids * CELLS, 2, C), np.float32), "use": np.zeros(0)}
+        state |= {"sample_rows": np.zeros((SAMPLE, d)), "sample_down": np.zeros((SAMPLE, C))}
+        state |= {"levels": np.zeros((d, LEVELS)), "n_levels": np.zeros(d, np.int32), "column_weights": np.ones(d)}
+        state |= {"columns": np.zeros((0, COLUMNS), np.int32), "n_edges": np.zeros((0, COLUMNS), np.int32)}
+        state["edges"] = np.zeros((0, COLUMNS, LEVELS))
+        self._cache.pop("maps", None)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X = np.ascontiguousarray(dense(X), np.float64)
+        y = self._in_units(state, y, weight)
+        spec = (self._regression, self._rate(), float(self.forgetting))
+        if self.grids == "hashed":
+            scores, _ = self._block(state, X, y, weight, spec)
+            state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
+            return np.ldexp(scores, state["unit"])
+        parts, start, n = [], 0, len(X)
+        while start < n:
+            stop = _rows_until(weight, start, n, _next_look(state["t"]) - state["t"])
+            rows = slice(start, stop)
+            own = None if weight is None else weight[rows]
+            scores, down = self._block(state, X[rows], y[rows], own, spec)
+            self._sample(state, X[rows], down, own)
+            parts.append(scores)
+            if state["t"] == _look_before(state["t"]):
+                self._look(state)
+            start = stop
+        scores = np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return np.ldexp(scores, state["unit"]) if state["unit"] else scores
+
+    def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """The target in units of 2^unit, about the size of the first one that is not 0: the tables are in float32."""
+        return y
+
+    def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
+        index = self._index(state, X)
+        tables = state["tables"]
+        _undo.rows(tables, index.ravel() if 2 * index.size < len(tables) else slice(None))
+        return self._ops.cells_pass(index, y, weight, state, spec)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for start in range(0, X.shape[0], 4096):
+            part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
+            scores[start : start + len(part)] = self._ops.cells_score(self._index(state, part), state, self._regression)
+        return np.ldexp(scores, state["unit"])
+
+    def _index(self, state: State, X: np.ndarray) -> np.ndarray:
+        """Cells of rows, (n, R) int32."""
+        if self.grids == "hashed":
+            return self._ops.by_hashing(X, *self._cached("hashed", lambda: self._hashed(state)), BITS)
+        maps = self._cached("maps", lambda: maps_of(state, state["levels"], state["n_levels"]))
+        return self._ops.by_levels(X, state["levels"], state["n_levels"], state["columns"], maps, CELLS)
+
+    def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
+        """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
+        rng, R, d = generator(state["seed"], SHAPE), self.n_grids, int(state["grid_width"])
+        K = min(d, 16)
+        k = np.full(R, d) if d <= 16 else 8 + (rng.random(R) * 9).astype(int)
+        columns = np.argsort(rng.random((R, d)), axis=1)[:, :K].astype(np.int32)
+        columns[np.arange(K) >= k[:, None]] = -1
+        width = np.sqrt(k)[:, None] * rng.gamma(2.0, 0.5, (R, K)) + 1e-3
+        offset = rng.random((R, K)) * width
+        return columns, offset, 1.0 / width, rng.integers(0, 1 << 63, R, np.uint64)
+
+    # ---------------------------------------------------------------- grids that follow the rows
+    def _sample(self, state: State, X: np.ndarray, down: np.ndarray, weight: np.ndarray | None) -> None:
+        """Keep some of the rows, each in a place drawn for it; later ones are likelier to be there."""
+        if weight is not None:
+            X, down = X[weight > 0], down[weight > 0]
+        numbers = state["t"] + np.arange(len(X))
+        state["t"] += len(X)
+        place = numbers.copy()
+        if state["t"] > SAMPLE:
+            u = self._uniforms(state["seed"], int(numbers[0]) if len(X) else 0, len(X))
+            drawn = (u * np.minimum(numbers + 1, 8 * SAMPLE)).astype(np.int64)
+            place = np.where(numbers < SAMPLE, numbers, drawn)
+            kept = place < SAMPLE
+            X, down, place = X[kept], down[kept], place[kept]
+        _undo.rows(state["sample_rows"], place)
+        _undo.rows(state["sample_down"], place)
+        state["sample_rows"][place] = X
+        state["sample_down"][place] = down
+
+    def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
+        """Numbers start, …, start + n - 1 of the places; for calls of few rows they are made ahead."""
+        if n > AHEAD // 4:
+            return uniforms(seed, start, n, SLOT)
+        first, made = self._cache.get("uniforms", (0, np.zeros(0)))
+        if not first <= start <= start + n <= first + len(made):
+            first, made = start, uniforms(seed, start, AHEAD, SLOT)
+            self._cache["uniforms"] = (first, made)
+        return made[start - first : start - first + n]
+
+    def _look(self, state: State) -> None:
+        """Renew the levels; draw the first grids, or those that were of least use anew."""
+        m, d = min(state["t"], SAMPLE), state["n_features"]
+        rng = generator(state["seed"], SHAPE + state["t"])
+        levels, count = levels_of(state["sample_rows"][:m])
+        state["levels"], state["n_levels"] = levels, count
+        if not len(state["columns"]):
+            state |= draw(rng, self.n_grids, levels, count, state["column_weights"], CELLS)
+            state["use"] = np.zeros(self.n_grids)
+        else:
+            use = state["use"]
+            state["column_weights"] = column_weights(state["columns"], state["n_edges"], use, d)
+            self._redraw(state, np.argsort(use, kind="stable")[: int(REDRAWN * self.n_grids)], rng, m)
+            use[:] = 0.0
+        self._cache.pop("maps", None)
+
+    def _redraw(self, state: State, worst: np.ndarray, rng: np.random.Generator, m: int) -> None:
+        """Replace grids by the best of several candidates each: those whose cells explain most of the sample."""
+        if not len(worst):
+            return
+        levels, count = state["levels"], state["n_levels"]
+        new = draw(rng, len(worst) * CANDIDATES, levels, count, state["column_weights"], CELLS)
+        maps = maps_of(new, levels, count)
+        rows = np.ascontiguousarray(state["sample_rows"][:m])
+        index = self._ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
+        gains = self._ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)
+        best = gains.reshape(len(worst), CANDIDATES).argmax(axis=1) + np.arange(len(worst)) * CANDIDATES
+        for name, value in new.items():
+            state[name] = state[name].copy()
+            state[name][worst] = value[best]
+        for r in worst:
+            cells = slice(int(r) * CELLS, (int(r) + 1) * CELLS)
+            _undo.rows(state["tables"], cells)
+            state["tables"][cells] = 0.0
+
+    # ---------------------------------------------------------------- other outputs, other columns
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        tables, bias = state["tables"], state["bias"]
+        new = np.zeros((len(tables), 2, len(change)), np.float32)
+        for c in np.flatnonzero(~change.fresh):
+            new[:, 0, c] = tables[:, 0, change.source[c]] * np.float32(change.factor[c])
+            new[:, 1, c] = tables[:, 1, change.source[c]]
+        state["tables"] = new
+        state["bias"] = np.stack([change.rows(bias[0]), np.where(change.fresh, 0.0, bias[1][change.source])])
+        if "sample_down" in state:
+            state["sample_down"] = np.zeros((SAMPLE, len(change)))
+
+    def _widen(self, state: State, d: int) -> None:
+        if self.grids == "hashed":
+            return  # its grids stay on the columns they were drawn for
+        more = d - state["n_features"]
+        for name, axis in (("sample_rows", 1), ("levels", 0), ("n_levels", 0)):
+            pad = [(0, more if i == axis else 0) for i in range(state[name].ndim)]
+            state[name] = np.pad(state[name], pad)
+        state["column_weights"] = np.append(state["column_weights"], np.ones(more))
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema: Schema = {"grid_width": Count(1, state["n_features"])}
+        if not trained:
+            return schema
+        C, d, R = state["n_outputs"], state["n_features"], self.n_grids
+        schema |= {"bias": Array((2, C)), "target": Array((3,)), "unit": Count(-1100, 1100)}
+        if self.grids == "hashed":
+            return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
+        drawn = R if state["t"] >= FIRST else 0
+        schema |= {"tables": Array((R * CELLS, 2, C), "float32"), "use": Array((drawn,))}
+        schema |= {"sample_rows": Array((SAMPLE, d)), "sample_down": Array((SAMPLE, C))}
+        schema |= {"levels": Array((d, LEVELS)), "n_levels": Array((d,), "int32", low=0, high=LEVELS)}
+        schema |= {"column_weights": Array((d,), low=0.0), "edges": Array((drawn, COLUMNS, LEVELS))}
+        schema |= {"columns": Array((drawn, COLUMNS), "int32", low=0, high=d - 1)}
+        edges: Any = state.get("n_edges")
+        fits = isinstance(edges, np.ndarray) and edges.shape == (drawn, COLUMNS) and edges.dtype == np.int32
+        if not fits or (edges < 0).any() or (edges > LEVELS).any():
+            raise ValueError("state_['n_edges'] does not fit the grids")
+        if len(edges) and (np.prod(edges.astype(float) + 1, axis=1) > CELLS).any():
+            raise ValueError(f"a grid of the state has more than {CELLS} cells")
+        return schema | {"n_edges": Array((drawn, COLUMNS), "int32")}
+
+
+def _next_look(t: int) -> int:
+    """Row count above t at which the grids are looked at."""
+    if t >= PERIOD:
+        return (t // PERIOD + 1) * PERIOD
+    point = FIRST
+    while point <= t:
+        point *= 2
+    return point
+
+
+def _look_before(t: int) -> int:
+    """The last such row count up to t, or -1."""
+    if t < FIRST:
+        return -1
+    return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
+
+
+class CellsClassifier(StreamClassifier, CellsEstimator):
+    r"""Classifier on cells of random grids, ``f(x) = b + sum_r w[cell_r(x)]``, with a step of its own for every cell.
+
+    Parameters
+    ----------
+    n_grids : int, default=128
+    grids : {"columns", "hashed"}, default="columns"
+        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
+        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
+        the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
+        columns, 2^18 cells for all grids together; it needs columns of like units (``standardize=True``).
+    eta : float or "auto", default="auto"
+        Step scale; "auto" is 0.7, or 1.5 with forgetting.
+    forgetting : float, default=1.0
+        Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    relevance_ : (d,) array
+        How much each column has helped lately.
+    classes_ : array
+    state_ : dict
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import CellsClassifier
+    >>> X, y = make_moons(3000, noise=0.1, random_state=0)
+    >>> CellsClassifier(random_state=0).fit(X[:2500], y[:2500]).score(X[2500:], y[2500:]) > 0.97
+    True
+    """
+
+    loss = "logistic"
+
+    def __init__(
+        self,
+        n_grids: int = 128,
+        grids: str = "columns",
+        *,
+        eta: float | str = "auto",
+        forgetting: float = 1.0,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_grids = n_grids
+        self.grids = grids
+        self.eta = eta
+        self.forgetting = forgetting
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+
+class CellsRegressor(StreamRegressor, CellsEstimator):
+    r"""Regression on cells of random grids, ``f(x) = ybar + b + sum_r w[cell_r(x)]``.
+
+    Residuals count for five deviations of the target at most.
+
+    Parameters
+    ----------
+    n_grids : int, default=128
+    grids : {"columns", "hashed"}, default="columns"
+        See :class:`CellsClassifier`.
+    eta : float or "auto", default="auto"
+        Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
+    forgetting : float, default=1.0
+    standardize : bool, default=False
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    relevance_, state_
+        See :class:`CellsClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import CellsRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(6000, 5))
+    >>> y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    >>> CellsRegressor(random_state=0).fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) > 0.85
+    True
+    """
+
+    loss = "squared"
+    _regression = True
+
+    def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        if not state["unit"] and not state["target"][1:].any():
+            told = y != 0 if weight is None else (y != 0) & (weight > 0)
+            if told.any():
+                state["unit"] = math.frexp(float(y[told.argmax()]))[1]
+        return np.ldexp(y, -state["unit"]) if state["unit"] else y
+
+    def __init__(
+        self,
+        n_grids: int = 128,
+        grids: str = "columns",
+        *,
+        eta: float | str = "auto",
+        forgetting: float = 1.0,
+        standardize: bool = False,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_grids = n_grids
+        self.grids = grids
+        self.eta = eta
+        self.forgetting = forgetting
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state

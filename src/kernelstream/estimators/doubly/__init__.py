@@ -1,0 +1,1 @@
+"""Doubly stochastic learners."""

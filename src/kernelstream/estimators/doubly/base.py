@@ -1,0 +1,395 @@
+"""What the doubly stochastic learners share: automatic choices, rows that wait for their batch, several passes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Tags
+
+from ... import engine as engines
+from ... import kernels
+from ...features._base import BANDWIDTHS, positive_int
+from ...kernels import Kernel
+from ...passes.doubly.blocks import FeatureBlocks
+from ...passes.doubly.descent import ORDERS, Descent
+from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
+from ...random import generator
+from ...rows import Rows, concat, drop, host, pack, unpack
+from ...state.change import Change
+from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
+from ...state.turns import in_turn
+from ...updates import positive
+from .._contract.base import WARM_UP, State, StreamEstimator, _rows_until
+from .._contract.batch import counted
+from .._contract.order import check_order
+from .._contract.state import packed, targets, widen_packed
+from .choice import CHOICE_ROWS, choose, trial
+from .step import BlockTags, DoublyStep
+
+KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
+WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
+LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
+SHUFFLE = ORDERS - 1  # stream of the order in which fit takes its rows
+
+
+class DoublyEstimator(StreamEstimator):
+    """The contract of a streaming estimator for a learner whose unit is a batch of rows.
+
+    Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
+    """
+
+    kernel: Any
+    gamma: Any
+    lam: Any
+    step: Any
+    batch_size: int
+    block_size: int
+    max_blocks: int | None
+    passes: Any
+    cache_bytes: int
+    center: bool = False
+
+    _replaced = frozenset({"alpha", "mean"})
+    _least_steps = LEAST_STEPS
+    _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
+
+    # ---------------------------------------------------------------- components
+    def _the_step(self) -> DoublyStep:
+        if isinstance(self.step, DoublyStep):
+            return self.step
+        if isinstance(self.step, str) and self.step == "auto":
+            return DoublyStep()
+        raise ValueError(f"step must be 'auto' or a DoublyStep, got {self.step!r}")
+
+    def _kernel_given(self) -> Kernel:
+        """The kernel of the parameters; its bandwidth may still be a rule."""
+        auto = isinstance(self.gamma, str) and self.gamma == "auto"
+        kernel = kernels.get(self.kernel, None if auto else self.gamma)
+        named = isinstance(self.kernel, str) and kernel.bandwidth is not None and "median" in kernel.rules
+        if named and (auto or self.gamma is None):
+            kernel = kernels.get(self.kernel, "median")
+        return kernel
+
+    def _chooses_bandwidth(self) -> bool:
+        """Whether fractions of the median distance compete on held-out rows."""
+        kernel = self._kernel_given()
+        auto = isinstance(self.gamma, str) and self.gamma == "auto" and isinstance(self.kernel, str)
+        return auto and kernel.bandwidth is not None and "median" in kernel.rules
+
+    @property
+    @in_turn
+    def kernel_(self) -> Kernel:
+        """The kernel in use."""
+        return self._kernel(self.state_)
+
+    def _kernel(self, state: State) -> Kernel:
+        kernel = self._kernel_given()
+        found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}
+        return clone(kernel).set_params(**found) if found else kernel
+
+    def _descent(self, state: State) -> Descent:
+        """The recursion for the entries of a state."""
+
+        def build() -> Descent:
+            kernel, step = self._kernel(state), self._the_step()
+            on_device = engines.is_torch(self.engine) and engines.usable(self.engine)
+            blocks = (DeviceFeatureBlocks if on_device else FeatureBlocks)(
+                kernel,
+                state["seed"],
+                state["n_features"],
+                self.block_size,
+                state["dtype"],
+                self._ops,
+                self.cache_bytes,
+            )
+            loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
+            kind = DeviceDescent if on_device else Descent
+            return kind(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+
+        made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
+        made.loss = self._loss_now(state)  # which a new class changes
+        return made
+
+    def _check_parameters(self) -> None:
+        step = self._the_step()
+        step.check()
+        kernel = self._kernel_given()
+        if not kernel.has_features:
+            raise ValueError(f"{type(kernel).__name__} has no random features, which doubly stochastic gradients need")
+        positive_int("batch_size", self.batch_size)
+        positive_int("block_size", self.block_size)
+        if self.max_blocks is not None:
+            positive_int("max_blocks", self.max_blocks)
+        _checked_passes(self.passes)
+        if self.lam != "auto":
+            positive("lam", self.lam, zero=True)
+        positive("cache_bytes", self.cache_bytes, zero=True)
+        if not isinstance(self.center, (bool, np.bool_)):
+            raise ValueError(f"center must be True or False, got {self.center!r}")
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))  # rows wait, are shuffled and come back: they are kept here
+
+    def _check_rows(self, X: Rows) -> None:
+        X = host(X)
+        kernel = self._cached("kernel given", self._kernel_given)
+        if kernel.domain != "real" or type(kernel).check is not Kernel.check:
+            kernel.check(X)
+
+    # ---------------------------------------------------------------- automatic choices
+    def _warm_up_rows(self) -> int:
+        if self._chooses_bandwidth() or self._the_step().eta == "auto":
+            return CHOICE_ROWS
+        return WARM_UP if self.center or _rules(self._kernel_given()) else 0
+
+    def _begin(self, state: State) -> None:
+        if not self._warm_up_rows():
+            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
+
+    def _regulariser(self, state: State, n: int) -> float:
+        """The paper's 1/(100 n), if none is given."""
+        return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
+
+    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n.
+
+        Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
+        """
+        self._drop_kernel(state)
+        kernel = self._kernel_given()
+        state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
+        state["lam"] = self._regulariser(state, n)
+        return choose(self, state, kernel.resolve(X), X, y, weight)
+
+    def _trial(
+        self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
+    ) -> float:  # fmt: skip
+        """What a kernel and a step are judged by, the smaller the better."""
+        return trial(self, state, kernel, eta, X, y, weight)
+
+    def _stream_rows(self, n: int) -> int:
+        """For how many rows to regularise when n of a stream have come."""
+        return CHOICE_ROWS
+
+    @staticmethod
+    def _drop_kernel(state: State) -> None:
+        """Forget the numbers that the kernel took from rows."""
+        for key in [key for key in state if key.startswith(KERNEL)]:
+            del state[key]
+
+    def _set_kernel(self, state: State, kernel: Kernel) -> None:
+        """Enter the numbers that the kernel took from rows."""
+        values = kernel.get_params()
+        state |= {KERNEL + name: float(values[name]) for name in _rules(self._kernel_given())}
+
+    # ---------------------------------------------------------------- a stream of batches
+    def _reset(self, state: State) -> None:
+        for name in ("wait_y", "wait_weight"):
+            state.pop(name, None)
+        drop("wait_X", state)
+        state["waiting"] = 0
+        self._descent(state).reset(state, self._columns(state))
+
+    def _columns(self, state: State) -> int:
+        """Number of functions that are learned."""
+        return state["n_outputs"]
+
+    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
+        return None  # rows wait with the labels they came with
+
+    @contextlib.contextmanager
+    def _without_scores(self) -> Iterator[None]:
+        """Scores of rows that wait are not asked for."""
+        self._silent = True
+        try:
+            yield
+        finally:
+            self.__dict__.pop("_silent", None)
+
+    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        state, n = self._state, X.shape[0]
+        wanted = not self.__dict__.get("_silent", False)
+        scores = np.zeros((n, state["n_outputs"]))
+        start = 0
+        while start < n:
+            stop = _rows_until(weight, start, n, self.batch_size - state["waiting"])
+            part = slice(start, stop)
+            fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
+            full = state["waiting"] == self.batch_size
+            if full and fresh == stop - start:  # the usual case: they end a batch, whose scores are needed anyway
+                before = self._learn_waiting(wanted)
+                if wanted:
+                    scores[part] = before[-fresh:]
+            else:
+                if wanted:
+                    scores[part] = self._score(state, X[part])
+                if full:
+                    self._learn_waiting(False)
+            start = stop
+        return scores
+
+    def _wait(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to those that wait; returns how many."""
+        state = self._state
+        weight = np.ones(len(y)) if weight is None else weight
+        if not weight.all():
+            counted = weight > 0
+            X, y, weight = X[counted], y[counted], weight[counted]
+        fresh = len(y)
+        if state["waiting"]:
+            X = concat([unpack("wait_X", state), X])
+            y = np.concatenate([state["wait_y"], y])
+            weight = np.concatenate([state["wait_weight"], weight])
+        drop("wait_X", state)
+        if len(y):
+            state |= pack("wait_X", X) | {"wait_y": np.array(y), "wait_weight": np.array(weight), "waiting": len(y)}
+        return fresh
+
+    def _learn_waiting(self, wanted: bool) -> np.ndarray:
+        """One iteration for the rows that wait; returns their scores before it if ``wanted``, (b, C)."""
+        state = self._state
+        X, y, weight = unpack("wait_X", state), state.pop("wait_y"), state.pop("wait_weight")
+        drop("wait_X", state)
+        state["waiting"] = 0
+        descent = self._descent(state)
+        F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
+        weight = self._row_weights(state, y, weight)
+        descent.batch(state, X, self._encode(state, y), weight, F)
+        return shown
+
+    def _renew(self) -> None:
+        state = self._state
+        X, y = unpack("warm_X", state), state["warm_y"]
+        self._forget_rows(state)
+        weight = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
+        target = self._encode(state, y)
+        self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
+        self._forget()
+        self._reset(state)
+        self._descent(state).train(state, X, target, weight, WARM_STEPS, self.batch_size, state["seed"])
+
+    # ---------------------------------------------------------------- fit
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+    ) -> DoublyEstimator:
+        """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
+        passes : float or "auto", optional
+            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
+
+        Returns
+        -------
+        self
+        """
+        with self._turns:
+            if not shuffle:
+                self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
+                return self
+            with self._all_or_nothing(fresh=True):
+                check_order(self, shuffle, 1)
+                passes = self.passes if passes is None else _checked_passes(passes)
+                rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+                self._check_whole(target, weight)
+                self._fit(rows, target, weight, passes)
+                self._warm_caches()
+        return self
+
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        state = self._state
+        X, y, weight = counted(X, y, weight)
+        n = len(y)
+        weight = self._weigh_all(state, y, np.ones(n) if weight is None else weight)
+        y = self._encode(state, y)
+        if self._warm_up_rows():
+            some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+            self._settle(state, X[some], y[some], weight[some], n)
+        else:
+            state["lam"] = self._regulariser(state, n)
+        state |= {"warm_rows": 0, "warm_count": 0}
+        self._forget()
+        self._reset(state)
+        steps = self._steps(n, passes)
+        self._descent(state).train(state, X, y, weight, steps, self.batch_size, state["seed"])
+
+    def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Enter what all targets say; returns the weights of all rows."""
+        return weight
+
+    def _steps(self, n: int, passes: Any) -> int:
+        """Iterations of so many passes over n rows."""
+        one = n / min(self.batch_size, n)
+        return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
+
+    # ---------------------------------------------------------------- the rest of the contract
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        return self._descent(state).predict(state, X)
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        for name in ("alpha", "mean"):
+            if name in state:
+                state[name] = np.ascontiguousarray(np.moveaxis(change.rows(np.moveaxis(state[name], 2, 0)), 0, 2))
+
+    def _widen(self, state: State, d: int) -> None:
+        if not isinstance(self._kernel_given(), kernels.Gaussian):
+            super()._widen(state, d)
+        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on how many there are
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        if not (trained or not self._warm_up_rows()):
+            return {}
+        kernel = prefixed(KERNEL, dict.fromkeys(_rules(self._kernel_given()), Number(POSITIVE)))
+        settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
+        if not trained:
+            return settled
+        check({name: state[name] for name in settled if name in state}, settled)  # for the kernel
+        blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
+        d, dtype = state["n_features"], state["dtype"]
+        width = FeatureBlocks(self._kernel(state), state["seed"], d, self.block_size, dtype, self._ops, 0).width
+        weights = Array((blocks, width, self._columns_of(state)), dtype)
+        average: Schema = {"mean": weights} if self._the_step().average else {}
+        return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
+
+    def _waiting_schema(self, state: State) -> Schema:
+        """Rows that wait for their batch."""
+        waiting = Count(0, self.batch_size - 1)
+        check({name: state[name] for name in ("waiting",) if name in state}, {"waiting": waiting})
+        n = state["waiting"]
+        own: Schema = {"waiting": waiting}
+        if n:
+            own |= targets("wait_y", state, n) | {"wait_weight": Array((n,), low=POSITIVE)}
+            own |= packed("wait_X", state, n)
+        return own
+
+    def _columns_of(self, state: State) -> int:
+        """Number of functions that are learned, by the parameters alone."""
+        return state["n_outputs"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._kernel_given().domain == "nonnegative"
+        fields = {name: getattr(tags, name) for name in Tags.__dataclass_fields__}
+        return BlockTags(**fields, rows_per_update=self.batch_size)
+
+
+def _rules(kernel: Kernel) -> list[str]:
+    """Names of the (nested) parameters of a kernel that are still rules."""
+    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
+
+
+def _checked_passes(passes: Any) -> Any:
+    """``passes`` itself, "auto" or a positive number."""
+    if passes != "auto":
+        positive("passes", passes)
+    return passes

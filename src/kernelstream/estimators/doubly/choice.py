@@ -1,0 +1,137 @@
+"""Automatic bandwidth and step of the doubly stochastic learners: short trials, judged on held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...core import threads
+from ...kernels import Gaussian, Kernel
+from ...losses import Loss
+from ...passes.doubly.blocks import FeatureBlocks
+from ...passes.doubly.descent import Descent, Diverged, largest_eigenvalue, mean_loss
+from ...rows import Rows
+
+State = dict[str, Any]
+
+CHOICE_ROWS = 1536  # rows that the choices are made on
+TRIAL_STEPS = 48
+TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
+TRIAL_STREAM = 3  # of the random features of trials
+EIGEN_ROWS = 512
+HELD_OUT = 4  # every fourth row
+LEAST_ROWS = 24  # with fewer there is nothing to compare
+
+FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
+STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
+CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
+CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
+HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
+USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
+
+
+def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
+    """Enter the kernel's estimated numbers and ``eta`` into the state.
+
+    Parameters
+    ----------
+    est : DoublyEstimator
+    state : dict
+        With ``offset`` and ``lam``.
+    kernel : Kernel
+        With a numeric bandwidth, that of the median distance if fractions of it are to compete.
+    X, y, weight : (n, d), (n,), (n,)
+        Rows, encoded targets and positive weights.
+
+    Returns
+    -------
+    float
+        Held-out loss of the choice, NaN if there was nothing to compare.
+    """
+    with threads.one_blas_thread():  # small products, which the threads of a large machine only wait for each other in
+        return _choose(est, state, kernel, X, y, weight)
+
+
+def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
+    loss, eta = est._loss_now(state), est._the_step().eta
+    enough = X.shape[0] >= LEAST_ROWS
+    fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)
+    factors = _factors(loss, y, weight, est._the_step().precondition) if eta == "auto" else (1.0,)
+    usual = factors[len(factors) // 2]
+
+    def step(kernel: Kernel, factor: float) -> float:
+        return factor / max(top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
+
+    def trial(kernel: Kernel, factor: float) -> float:
+        return est._trial(state, kernel, step(kernel, factor), X, y, weight)
+
+    best, factor, reached = kernel if len(fractions) == 1 else scaled(kernel, USUAL_FRACTION), usual, np.nan
+    if enough and len(fractions) > 1:
+        reached, best = _least((trial(k, usual), k) for k in (scaled(kernel, fraction) for fraction in fractions))
+    if enough and len(factors) > 1:
+        tried = [(trial(best, c), c) for c in factors]
+        reached, factor = _least(tried)
+        if est._the_step().precondition:  # for directions of small variance, which the held-out loss hardly sees
+            factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
+    if enough and est._judges and np.isnan(reached):
+        reached = trial(best, factor)
+    est._set_kernel(state, best)
+    state["eta"] = step(best, factor)
+    return reached
+
+
+def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
+    """The first pair with the least loss."""
+    return min(tried, key=lambda pair: pair[0])
+
+
+def scaled(kernel: Kernel, fraction: float) -> Kernel:
+    """The same kernel with its width multiplied by ``fraction``."""
+    name = kernel.bandwidth
+    if name is None or fraction == 1.0:
+        return kernel
+    power = 1.0 if name == "length" else -2.0 if isinstance(kernel, Gaussian) else -1.0
+    values = kernel.get_params(deep=False)
+    return type(kernel)(**{**values, name: values[name] * fraction**power})
+
+
+def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray, precondition: float) -> tuple[float, ...]:
+    """Candidates for eta × largest eigenvalue: about 1 where the curvature of the loss decides."""
+    if loss.bound is None:
+        return CURVED_STEPS
+    steps = CONDITIONED_STEPS if precondition else STEPS
+    if loss.kind != "regression":
+        return steps
+    # steps of a bounded derivative move the function by that much at most, however far the target is
+    spread = float(np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))) / loss.bound
+    if loss.name == "huber":
+        return tuple(max(1.0, spread) * c for c in (0.25, 1.0, 4.0))
+    return tuple((spread or 1.0) * c for c in steps)
+
+
+def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
+    """Largest eigenvalue of the kernel matrix of some rows, divided by their number, times their mean weight."""
+    some = X[:EIGEN_ROWS]
+    return largest_eigenvalue(kernel.pairwise(some, some).astype(np.float64)) / some.shape[0] * float(weight.mean())
+
+
+def trial(
+    est: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
+) -> float:  # fmt: skip
+    """Held-out loss after a short training."""
+    held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
+    size, d, seed = min(est.block_size, TRIAL_SIZE), state["n_features"], state["seed"]
+    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, 0, TRIAL_STREAM)
+    loss, step = est._loss_now(state), est._the_step()
+    descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, step.precondition)
+    model: State = {"offset": state["offset"]}
+    descent.reset(model, state["n_outputs"])
+    try:
+        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, min(est.batch_size, TRIAL_SIZE), seed)
+    except Diverged:
+        return np.inf
+    F = model["offset"] + blocks.scores(X[held], model["mean"], together=True)
+    result = mean_loss(loss, y[held], F, weight[held])
+    return result if np.isfinite(result) else np.inf

@@ -1,0 +1,304 @@
+r"""Gaussian-process regression by doubly stochastic gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ... import losses
+from ...features._base import positive_int
+from ...losses import Loss
+from ...passes.doubly.blocks import FeatureBlocks
+from ...passes.doubly.descent import Descent
+from ...passes.doubly.gp import GPDescent
+from ...rows import Rows, dense
+from ...state.schema import POSITIVE, Count, Number, Schema
+from ...state.turns import in_turn
+from ...updates import positive
+from .._contract.base import State
+from .._contract.regressor import StreamRegressor
+from .base import DoublyEstimator
+from .choice import CHOICE_ROWS
+from .models import CACHE_BYTES
+from .step import DoublyStep
+
+LEFT = 1  # stream of the features whose regressions make up the operator
+
+
+class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
+    r"""Posterior of a Gaussian process, mean and standard deviation, without a kernel matrix.
+
+    For rows :math:`x_i` with targets :math:`y_i = f(x_i) + \epsilon_i`, :math:`\epsilon_i \sim N(0, s^2)` and
+    :math:`f \sim GP(0, k)`, the posterior at x is
+
+    .. math:: N\big(k_x'(K + s^2 I)^{-1} y,\; k(x, x) - k_x'(K + s^2 I)^{-1} k_x\big).
+
+    The mean is a kernel ridge regression with :math:`\lambda = s^2/n`; so are, with targets :math:`k(x, x_i)`, the
+    variances at points x given beforehand; otherwise the variance comes from the operator
+    :math:`A = C(C + \lambda)^{-1}`, :math:`C = \frac1n \sum_i k(x_i, \cdot) \otimes k(x_i, \cdot)`. All are learned
+    by doubly stochastic gradients [1]_.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel with random features.
+    gamma : float, "auto", "median", "scale" or None, default="auto"
+        Bandwidth, see :class:`DoublyStochasticClassifier`.
+    noise : float or "auto", default="auto"
+        Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
+    points : (m, d) array or None, default=None
+        Points whose standard deviation will be asked for, if known: m regressions. Without them the operator is
+        learned, which answers for any point.
+    step : DoublyStep or "auto", default="auto"
+        "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
+        on directions that plain steps take very long to learn.
+    normalize_y : bool, default=False
+        Use the mean and the variance of the first targets as those of the prior, instead of 0 and 1.
+    variance_features : int, default=256
+        Random features by which the operator is learned: with few of them the variance is too large or too small as a
+        whole. 0 leaves the variance out.
+    batch_size : int, default=256
+    block_size : int, default=512
+    max_blocks : int or None, default=8
+        The model stops growing at so many blocks, because every one has weights for all ``variance_features``.
+    passes : float or "auto", default="auto"
+        Passes of ``fit`` over the rows; "auto" is one, or as many as make 100 iterations.
+    cache_bytes
+        See :class:`DoublyStochasticClassifier`.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+    noise_ : float
+        The variance of the noise in use.
+
+    Notes
+    -----
+    In a stream, :math:`\lambda = s^2 /` (rows so far). A row of weight w has noise variance :math:`s^2/w`.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import DoublyStochasticGP
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(500)
+    >>> model = DoublyStochasticGP(random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[1.0], [8.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(2)) < 0.1), bool(std[0] < 0.1), bool(std[1] > 0.8)
+    (True, True, True)
+    """
+
+    lam = "auto"  # follows from the noise
+    _least_steps = 100  # with preconditioning more do not help
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = "auto",
+        noise: float | str = "auto",
+        points: Any = None,
+        step: DoublyStep | str = "auto",
+        *,
+        normalize_y: bool = False,
+        variance_features: int = 256,
+        batch_size: int = 256,
+        block_size: int = 512,
+        max_blocks: int | None = 8,
+        passes: float | str = "auto",
+        cache_bytes: int = CACHE_BYTES,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.noise = noise
+        self.points = points
+        self.step = step
+        self.normalize_y = normalize_y
+        self.variance_features = variance_features
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.max_blocks = max_blocks
+        self.passes = passes
+        self.cache_bytes = cache_bytes
+        self.engine = engine
+        self.random_state = random_state
+
+    @property
+    def center(self) -> bool:  # type: ignore[override]
+        """Whether the prior mean is taken from the targets."""
+        return self.normalize_y
+
+    @property
+    def noise_(self) -> float:
+        """The variance of the noise in use."""
+        return self.state_["noise"]
+
+    # ---------------------------------------------------------------- public
+    @in_turn
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
+        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
+        with self._without_scores():
+            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
+
+    @in_turn
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean, and with ``return_std`` the standard deviation of f (without the noise).
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+            With ``return_std``, if ``points`` were given, only rows that are among them.
+        return_std : bool
+
+        Returns
+        -------
+        (n,) array, or two of them
+        """
+        mean = self._scores(X)[:, 0]
+        if not return_std:
+            return mean
+        state = self.state_
+        X = self._check_X(X, reset=False)
+        return mean, np.sqrt(state["amplitude"] * self._variance(state, X))
+
+    def _variance(self, state: State, X: Rows) -> np.ndarray:
+        """Posterior variance of f divided by the amplitude, (n,)."""
+        descent: Any = self._descent(state)
+        if descent.points is not None:
+            prior = descent.blocks.kernel.diag(X).astype(np.float64)
+            left = prior - descent.at_points(state, self._which(descent.points, X))
+        elif descent.left is not None:
+            left, prior = descent.variance(state, X)
+        else:
+            raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
+        least = np.zeros(len(prior))
+        if descent.blocks.kernel.is_fourier:  # all rows at x itself would leave so much
+            ratio = state["noise"] / state["amplitude"]
+            least = prior * ratio / (state["rows"] * prior + ratio)
+        return np.clip(left, least, prior)
+
+    def _which(self, points: np.ndarray, X: Rows) -> np.ndarray:
+        """Positions of rows among the points."""
+        index = {row.tobytes(): i for i, row in enumerate(points)}
+        found = [index.get(row.tobytes(), -1) for row in np.ascontiguousarray(dense(X))]
+        if min(found) < 0:
+            raise ValueError(
+                f"row {found.index(-1)} of X is not among the points given beforehand, and only their standard "
+                f"deviations are known; with points=None those of all rows are"
+            )
+        return np.array(found)
+
+    # ---------------------------------------------------------------- components
+    def _the_step(self) -> DoublyStep:
+        if isinstance(self.step, str) and self.step == "auto":
+            return DoublyStep(theta0=30.0, precondition=0.05)
+        return super()._the_step()
+
+    def _loss_now(self, state: State) -> Loss:
+        return self._cached("loss", lambda: losses.Squared())
+
+    def _descent(self, state: State) -> Descent:
+        def build() -> Descent:
+            plain = DoublyEstimator._descent(self, state)
+            points, left = self._the_points(state), None
+            if points is None and self.variance_features:
+                kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
+                draws = max(1, self.variance_features // 2)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, self.cache_bytes, LEFT)
+            return GPDescent(**plain.__dict__, points=points, left=left)
+
+        made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()
+        made.lam = state["lam"]  # which falls as rows come
+        return made
+
+    def _the_points(self, state: State) -> np.ndarray | None:
+        if self.points is None:
+            return None
+        points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
+        if points.shape[1] != state["n_features"]:
+            raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
+        self._check_rows(points)
+        return points
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not (isinstance(self.noise, str) and self.noise == "auto"):
+            positive("noise", self.noise)
+        if self.variance_features:
+            positive_int("variance_features", self.variance_features)
+        if self.points is not None:
+            check_array(self.points)
+
+    def _columns(self, state: State) -> int:
+        return self._descent(state).columns  # type: ignore[attr-defined]
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
+        return schema | prior | {"rows": Count()}
+
+    def _columns_of(self, state: State) -> int:
+        points = self._the_points(state)
+        if points is not None:
+            return 1 + len(points)
+        draws = max(1, self.variance_features // 2)
+        blocks = FeatureBlocks(self._kernel(state), 0, state["n_features"], draws, state["dtype"], self._ops, 0)
+        return 1 + (blocks.width if self.variance_features else 0)
+
+    def _widen(self, state: State, d: int) -> None:
+        if self.points is not None:
+            raise ValueError(f"points have {state['n_features']} columns: the rows cannot have more")
+        super()._widen(state, d)
+
+    # ---------------------------------------------------------------- noise, prior and rows so far
+    @property
+    def _judges(self) -> bool:  # type: ignore[override]
+        return isinstance(self.noise, str)
+
+    def _warm_up_rows(self) -> int:
+        return CHOICE_ROWS if self._judges else super()._warm_up_rows()
+
+    def _begin(self, state: State) -> None:
+        state["rows"] = 0
+        if not self._warm_up_rows():
+            self._the_points(state)
+            state |= {"noise": float(self.noise), "amplitude": 1.0}
+        super()._begin(state)
+
+    def _stream_rows(self, n: int) -> int:
+        return n
+
+    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
+        state["amplitude"] = spread if self.normalize_y else 1.0
+        state["noise"] = 0.1 * spread if self._judges else float(self.noise)
+        held_out = super()._settle(state, X, y, weight, n)
+        if self._judges and np.isfinite(held_out):
+            state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
+        state |= {"rows": n, "lam": self._regulariser(state, n)}
+        return held_out
+
+    def _learn_waiting(self, wanted: bool) -> np.ndarray:
+        state = self._state
+        state["rows"] += state["waiting"]
+        state["lam"] = self._regulariser(state, state["rows"])
+        return super()._learn_waiting(wanted)
+
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        self._state["rows"] = len(y) if weight is None else int((weight > 0).sum())
+        super()._fit(X, y, weight, passes)
+
+    def _regulariser(self, state: State, n: int) -> float:
+        return state["noise"] / (state["amplitude"] * max(n, 1))

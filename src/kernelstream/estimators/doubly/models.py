@@ -1,0 +1,243 @@
+r"""Doubly stochastic gradients for classification and regression: any kernel with random features, any loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...losses import Loss
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.classifier import StreamClassifier
+from .._contract.regressor import StreamRegressor
+from .base import DoublyEstimator
+from .step import DoublyStep
+
+CACHE_BYTES = 1 << 26
+
+
+class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
+    r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
+
+    Iteration t takes a batch of b rows and a fresh block of random features phi_t of the kernel,
+
+    .. math:: f(x) = \sum_i \alpha_i'\phi_i(x), \qquad
+        \alpha_t = -\frac{\gamma_t}{b} \sum_x l'(f(x), y)\, \phi_t(x), \qquad
+        \alpha_i \leftarrow (1 - \gamma_t \lambda)\, \alpha_i \; (i < t)
+
+    with steps :math:`\gamma_t = \eta\theta_0 / (\theta_0 + t)` [1]_. The features are never stored: block t is made
+    again from the seed and t, the same bits everywhere. The model is the array of alphas and one integer, whatever the
+    width of the rows; it grows with the rows seen, so that it is not limited to a number of features chosen beforehand.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel with random features.
+    gamma : float, "auto", "median", "scale" or None, default="auto"
+        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
+        first rows and keeps what does best on held-out ones.
+    loss : Loss or str, default="hinge"
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
+        ``predict_proba``.
+    lam : float or "auto", default="auto"
+        Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in
+        a stream.
+    step : DoublyStep or "auto", default="auto"
+        Step sizes, averaging and preconditioning.
+    batch_size : int, default=256
+        Rows in a batch.
+    block_size : int, default=256
+        Random draws in a block: a Fourier kernel has two features (cosine and sine) for each.
+    max_blocks : int or None, default=None
+        If given, the model stops growing at so many blocks: further iterations come back to them in turn and refine
+        their alphas.
+    passes : float or "auto", default="auto"
+        Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations.
+    cache_bytes : int, default=67108864
+        Frequencies are kept in so much memory instead of being made again; changes the speed only.
+    class_weight : dict, "balanced" or None
+        Factors of the loss by class.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        The compiled loops, their readable specification, or a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None
+        Where the seed comes from.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned; ``alpha`` (blocks, features, outputs) and ``seed`` among it.
+    classes_ : array
+        Labels known so far, sorted.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+
+    Notes
+    -----
+    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until ``batch_size`` of them
+    are there, so any split into calls gives the same model. ``predict`` answers from the complete batches. When
+    something is automatic, the first 1536 rows are kept, and the choice is made again, and the model trained again on
+    them, when 1, 2, 4, … 1024 and finally 1536 rows have been seen.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from kernelstream import DoublyStochasticClassifier
+    >>> X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=0)
+    >>> model = DoublyStochasticClassifier(passes=20, random_state=0).fit(X[:700], y[:700])
+    >>> model.score(X[700:], y[700:]) > 0.97
+    True
+    """
+
+    on_device = True
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = "auto",
+        loss: Loss | str = "hinge",
+        lam: float | str = "auto",
+        step: DoublyStep | str = "auto",
+        *,
+        batch_size: int = 256,
+        block_size: int = 256,
+        max_blocks: int | None = None,
+        passes: float | str = "auto",
+        cache_bytes: int = CACHE_BYTES,
+        class_weight: dict | str | None = None,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.loss = loss
+        self.lam = lam
+        self.step = step
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.max_blocks = max_blocks
+        self.passes = passes
+        self.cache_bytes = cache_bytes
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    @in_turn
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DoublyStochasticClassifier:
+        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+            Labels. Without ``classes``, new labels may appear in any call and the model grows.
+        classes : array, optional
+            All labels that can occur; afterwards any other label is an error.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        with self._without_scores():
+            return super().partial_fit(X, y, classes, sample_weight)  # type: ignore[return-value]
+
+    def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        for label in np.unique(y):
+            self._add_class(state, label, trained=False)
+        if self.class_weight != "balanced":
+            return np.asarray(self._row_weights(state, y, weight))
+        counts = np.array([(y == label).sum() for label in state["classes"]], float)
+        state["class_counts"][:] = counts
+        return weight * (len(y) / (len(counts) * counts))[np.searchsorted(state["classes"], y)]
+
+
+class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
+    r"""Kernel regression trained by doubly stochastic gradients: random rows and random features at once.
+
+    The recursion of :class:`DoublyStochasticClassifier`, :math:`f(x) = \bar y + \sum_i \alpha_i'\phi_i(x)`, for losses
+    of regression: kernel ridge, Huber, support vector, least absolute deviation and quantile regression [1]_.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel with random features.
+    gamma : float, "auto", "median", "scale" or None, default="auto"
+        Bandwidth of a kernel given by name. "auto" tries fractions of the median distance on held-out rows.
+    loss : Loss or str, default="squared"
+        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
+    lam : float or "auto", default="auto"
+        Strength of the regulariser; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in a stream.
+    step : DoublyStep or "auto", default="auto"
+        Step sizes, averaging and preconditioning.
+    center : bool, default=True
+        Learn the difference from the mean of the first (in ``fit``: of some) targets.
+    batch_size, block_size, max_blocks, passes, cache_bytes
+        See :class:`DoublyStochasticClassifier`.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import DoublyStochasticRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> model = DoublyStochasticRegressor(random_state=0).fit(X[:700], y[:700])
+    >>> model.score(X[700:], y[700:]) > 0.99
+    True
+    """
+
+    on_device = True
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = "auto",
+        loss: Loss | str = "squared",
+        lam: float | str = "auto",
+        step: DoublyStep | str = "auto",
+        *,
+        center: bool = True,
+        batch_size: int = 256,
+        block_size: int = 256,
+        max_blocks: int | None = None,
+        passes: float | str = "auto",
+        cache_bytes: int = CACHE_BYTES,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.loss = loss
+        self.lam = lam
+        self.step = step
+        self.center = center
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.max_blocks = max_blocks
+        self.passes = passes
+        self.cache_bytes = cache_bytes
+        self.engine = engine
+        self.random_state = random_state
+
+    @in_turn
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
+        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
+        with self._without_scores():
+            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]

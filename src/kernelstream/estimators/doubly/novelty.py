@@ -1,0 +1,257 @@
+r"""Novelty detection by doubly stochastic gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...kernels import Kernel
+from ...passes.doubly.blocks import FeatureBlocks
+from ...passes.doubly.descent import Descent
+from ...passes.doubly.novelty import NoveltyDescent
+from ...random import generator
+from ...rows import Rows, unpack
+from ...state.schema import Number, Schema
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.outlier import StreamOutlier
+from .base import DoublyEstimator
+from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
+from .models import CACHE_BYTES
+from .step import DoublyStep
+
+FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
+TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
+QUANTILE_ROWS = 2048
+BOX = 6 << 32  # stream of the artificial novelties
+MARGIN = 0.02  # a narrower kernel must separate better by this
+
+
+class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
+    r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
+
+    .. math:: \min_{f, \tau} E[\max(0, \tau - f(x))] + \frac\nu2 \|f\|^2 - \nu\tau,
+
+    the one-class support vector machine, by doubly stochastic gradients [1]_:
+
+    .. math:: \alpha_t = \frac{\gamma_t}{b} \sum_x 1[f(x) < \tau]\, \phi_t(x), \qquad
+        \tau \leftarrow \tau + \frac{\gamma_t}{b} \sum_x (\nu - 1[f(x) < \tau]).
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel with random features.
+    gamma : float, "auto", "median", "scale" or None, default="auto"
+        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance and
+        keeps what best separates held-out rows, which should be normal, from rows drawn uniformly from the box around
+        the data, which should be novel, the widest of equals; sparse rows have no such box and get the median.
+    nu : float, default=0.1
+        Share of the rows that is called novel, and the strength of the regulariser.
+    step : DoublyStep or "auto", default="auto"
+        Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
+    batch_size, block_size, max_blocks, passes, cache_bytes
+        See :class:`DoublyStochasticClassifier`.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned.
+    offset_ : float
+        The threshold tau: ``decision_function = score_samples - offset_``.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+
+    Notes
+    -----
+    For a given f the best threshold is the nu-quantile of f. After ``fit`` tau is that quantile over (at most 2048 of)
+    the rows; in a stream it is learned with f, and the unit is a batch, see :class:`DoublyStochasticClassifier`.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import DoublyStochasticOneClass
+    >>> rng = np.random.default_rng(0)
+    >>> model = DoublyStochasticOneClass(random_state=0).fit(rng.normal(size=(1000, 2)))
+    >>> model.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    >>> bool(0.05 < (model.predict(rng.normal(size=(1000, 2))) < 0).mean() < 0.15)
+    True
+    """
+
+    lam = "auto"  # nu
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = "auto",
+        nu: float = 0.1,
+        step: DoublyStep | str = "auto",
+        *,
+        batch_size: int = 256,
+        block_size: int = 256,
+        max_blocks: int | None = None,
+        passes: float | str = "auto",
+        cache_bytes: int = CACHE_BYTES,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.nu = nu
+        self.step = step
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.max_blocks = max_blocks
+        self.passes = passes
+        self.cache_bytes = cache_bytes
+        self.engine = engine
+        self.random_state = random_state
+
+    @property
+    def offset_(self) -> float:
+        """The threshold tau."""
+        state = self.state_
+        return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
+
+    # ---------------------------------------------------------------- public
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+    ) -> DoublyStochasticOneClass:
+        """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : ignored
+        sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
+        passes : float or "auto", optional
+            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
+        return self
+
+    @in_turn
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
+        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
+        with self._without_scores():
+            self._learn_any(X, None, None, sample_weight)
+        return self
+
+    @in_turn
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``f - tau`` of rows, (n,): negative for novelties."""
+        return self._scores(X)[:, 0]
+
+    @in_turn
+    def score_samples(self, X: Any) -> np.ndarray:
+        """f of rows, (n,): the larger, the more like the rows learned."""
+        return self.decision_function(X) + self.offset_
+
+    # ---------------------------------------------------------------- components
+    def _loss_now(self, state: State) -> Any:
+        return None  # the recursion has its own
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        number = isinstance(self.nu, (int, float, np.number)) and not isinstance(self.nu, bool)
+        if not (number and 0 < self.nu < 1):
+            raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}")
+
+    def _regulariser(self, state: State, n: int) -> float:
+        return float(self.nu)
+
+    def _theta0(self, eta: float) -> float:
+        if isinstance(self.step, DoublyStep):
+            return self.step.theta0
+        return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
+
+    def _descent(self, state: State) -> Descent:
+        def build() -> Descent:
+            plain = DoublyEstimator._descent(self, state)
+            return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
+
+        return self._cached("novelty", build) if state is self.__dict__.get("_state") else build()
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        if trained:
+            schema["tau"] = Number()
+            if self._the_step().average:
+                schema["tau_mean"] = Number()
+        return schema
+
+    # ---------------------------------------------------------------- automatic choices
+    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+        self._drop_kernel(state)
+        state |= {"offset": 0.0, "lam": self._regulariser(state, n)}
+        kernel = self._kernel_given().resolve(X)
+        if self._chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
+            separated = [self._separates(state, scaled(kernel, part), X, weight) for part in FRACTIONS]
+            good = max(separated) - MARGIN
+            kernel = scaled(
+                kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
+            )
+        self._set_kernel(state, kernel)
+        state["eta"] = self._first_step(kernel, X, weight)
+        return np.nan
+
+    def _first_step(self, kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
+        eta = self._the_step().eta
+        if eta != "auto":
+            return float(eta)
+        return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
+
+    def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray) -> float:
+        """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
+        held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
+        d, seed, step = state["n_features"], state["seed"], self._the_step()
+        size = min(self.block_size, TRIAL_SIZE)
+        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, 0, TRIAL_STREAM)
+        eta = self._first_step(kernel, X, weight)
+        descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, step.precondition)  # type: ignore[arg-type]
+        model: State = {"offset": 0.0}
+        descent.reset(model, 1)
+        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, self.batch_size, seed)
+        box = generator(seed, BOX).uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
+        threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
+        normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
+        return float(normal[: len(box)].mean() - normal[len(box) :].mean())
+
+    def _renew(self) -> None:
+        state = self._state
+        X, weight = unpack("warm_X", state), state["warm_weight"]
+        super()._renew()
+        self._calibrate(state, X, weight)
+
+    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        super()._fit(X, y, weight, passes)
+        counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+        some = counted[generator(self._state["seed"], BOX + 1).permutation(len(counted))[:QUANTILE_ROWS]]
+        self._calibrate(self._state, X[some], np.ones(len(some)) if weight is None else weight[some])
+
+    def _calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
+        """Put the threshold at the quantile of f over rows X (n, d)."""
+        if state["t"]:
+            f = self._descent(state).predict(state, X)[:, 0] + self.offset_
+            state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
+
+
+def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
+    """The least value with more than ``share`` of the weight at or below it."""
+    order = np.argsort(values, kind="stable")
+    mass = np.cumsum(weight[order])
+    return float(values[order[min(int(np.searchsorted(mass, share * mass[-1], side="right")), len(order) - 1)]])

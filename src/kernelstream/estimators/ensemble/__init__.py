@@ -1,0 +1,1 @@
+"""Learners made of one learner per kernel."""

@@ -1,0 +1,417 @@
+"""What learners made of learners share: members in one flat state, blocks of rows, weights, and who updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core import threads
+from ...engine.python import HISTORY, Hedge
+from ...rows import Rows
+from ...state.schema import Array, Count, Schema
+from ...state.turns import in_turn
+from .._contract.base import State, _rows_until
+from .._contract.composite import CompositeEstimator
+from . import capacity as _capacity
+from . import choice as _hedge
+from . import members as _members
+from .fourier import FourierFamily
+from .fourier import find as find_family
+from .pool import ExpansionFamily
+from .pool import find as find_expansions
+
+COMBINATIONS = ("hedge", "uniform")
+UPDATES = ("deterministic", "stochastic")
+COUNTED = ("all", "drawn")
+CAPACITIES = ("fixed", "shared", "weights")
+ROWS = 1024  # rows whose scores of all learners are held at once
+SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
+AHEAD = 64  # rows for which the stochastic choices are looked at together
+PERIOD = 1000  # rows after which capacity may move
+FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
+
+
+class MultiKernelEstimator(CompositeEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    learners: Any
+    combination: str
+    updates: str
+    counted: str
+    discount: float
+    smoothing: float
+    share: float
+    capacity: str
+
+    # ---------------------------------------------------------------- components
+    def _pool(self) -> list[Any]:
+        """The learners where none are given."""
+        raise NotImplementedError
+
+    def _hedge(self) -> Hedge:
+        raise NotImplementedError
+
+    def _prototypes(self) -> list[Any]:
+        """Unfitted copies of the learners."""
+        return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
+
+    def _size(self, i: int, member: Any) -> None:
+        if "capacity" in self._state:
+            _capacity.set_size(member, int(self._state["capacity"][i]))
+
+    @property
+    @in_turn
+    def learners_(self) -> list[Any]:
+        """The learners, fitted; they go on learning with the ensemble."""
+        return self._learners
+
+    # ---------------------------------------------------------------- state
+    @property
+    @in_turn
+    def weights_(self) -> np.ndarray:
+        """Weights of the learners now, (m,); they sum to one."""
+        return self._ops.theta(self._fitted("log_theta"))
+
+    @property
+    @in_turn
+    def weights_history_(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
+        history, stride = self._fitted("history"), self._state["history_stride"]
+        k = self._state["t"] // stride
+        return stride * np.arange(1, k + 1), history[:k].astype(float)
+
+    def _fitted(self, name: str) -> np.ndarray:
+        state = self.__dict__.get("_state") or {}
+        if name not in state:
+            raise AttributeError(f"{type(self).__name__} has no weights before it has learned a row")
+        return state[name]
+
+    # ---------------------------------------------------------------- hooks
+    def _reset(self, state: State) -> None:
+        self._regroup()
+        self._cache.pop("learners", None)
+        if self.capacity != "fixed":
+            sizes = [_capacity.size(member) for member in self._examples()]
+            if self.capacity == "shared":
+                state["capacity_total"] = sum(sizes)
+                sizes = [FIRST] * len(sizes)
+            state["capacity"] = np.array(sizes, np.int64)
+        for member in self._learners:
+            member._state["t"] = 0
+            member._reset(member._state)
+        state |= self._ops.start_hedge(len(self._states), self._hedge())
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        n = X.shape[0]
+        if self.capacity != "weights":
+            return self._learn_rows(state, X, y, weight)
+        parts, start = [], 0
+        while start < n:
+            stop = _rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            rows = slice(start, stop)
+            parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
+            self._follow_weights(state)
+            start = stop
+        return np.concatenate(parts)
+
+    def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        expansions = self._expansions()
+        if expansions is not None and X.shape[0] >= SIDE_BY_SIDE:
+            with threads.one_blas_thread():
+                return self._learn_runs(state, X, y, weight, expansions)
+        return self._learn_runs(state, X, y, weight, expansions)
+
+    def _learn_runs(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, expansions: ExpansionFamily | None
+    ) -> np.ndarray:
+        hedge = self._cached("hedge", self._hedge)
+        stochastic = self.updates == "stochastic"
+        everybody = expansions is not None and len(expansions.where) == len(self._states)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, P in self._blocks(X):
+            start = rows.start
+            while start < rows.stop:
+                run = slice(start, start + self._run_length(state, rows.stop - start))
+                counted = None if weight is None else weight[run]
+                expansions = self._expansions()
+                if stochastic and everybody and expansions is not None and not self._scarce(state):
+                    run = slice(start, min(run.stop, start + expansions.rows()))
+                    counted = None if weight is None else weight[run]
+                    scores[run] = self._learn_by_lot(state, X, y[run], counted, run, hedge)
+                    start = run.stop
+                    continue
+                own = None if counted is None else np.tile(counted, (len(self._states), 1))
+                drawn = None
+                if stochastic:
+                    drawn = self._drawn(state, counted, run, hedge)
+                    run = slice(start, start + len(drawn))
+                    counted = None if weight is None else weight[run]
+                    own = np.ascontiguousarray(drawn.T * (1.0 if counted is None else counted))
+                part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
+                F = self._member_scores(state, X, run, part, y[run], own)
+                scores[run] = self._ops.hedge_pass(
+                    F, y[run], counted, state, hedge, drawn if self.counted == "drawn" else None
+                )
+                start = run.stop
+        return scores
+
+    def _learn_by_lot(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, hedge: Hedge
+    ) -> np.ndarray:
+        """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
+        expansions = self._expansions()
+        assert expansions is not None
+        lots = _hedge.lots(state["seed"], state["t"], weight, len(y), len(self._states))
+        able = np.ones(len(self._states), bool)
+        if self.capacity == "shared":
+            able[:] = [self._has_room(state, i) for i in range(len(able))]
+        if weight is not None and state["n_outputs"] > 1:
+            y = np.where(weight > 0, y, 0.0)  # the code of a row that does not count need not be one
+        only_drawn = self.counted == "drawn"
+        return expansions.learn_by_lot(X[rows], y, weight, lots, able, self.smoothing, only_drawn, state, hedge)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        ops, hedge = self._ops, self._hedge()
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, P in self._blocks(X):
+            F = self._member_scores(state, X, rows, P)
+            scores[rows] = ops.combine(F, ops.theta(state["log_theta"]), hedge, state)
+        return scores
+
+    # ---------------------------------------------------------------- rows and members
+    def _family(self) -> FourierFamily | None:
+        """The learners that share a product of rows and frequencies."""
+        return self._cached("family", lambda: find_family(self._learners, self._state["n_outputs"], self._ops))
+
+    def _expansions(self) -> ExpansionFamily | None:
+        """The learners that share a pool of support vectors."""
+        found = self._cached("expansions", lambda: find_expansions(self._learners, self._state["n_outputs"], self._ops))
+        if found is not None and not found.fits():  # somebody has taught a learner on its own
+            self._cache.pop("expansions")
+            return self._expansions()
+        return found
+
+    def _regroup(self) -> None:
+        """Who shares work with whom has changed."""
+        for name in ("family", "expansions"):
+            self._cache.pop(name, None)
+
+    def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Blocks of rows and the projections that many learners use; those of the next are made during this one."""
+        family = self._family()
+        cuts = threads.cuts(X.shape[0], ROWS if self._ops.BLOCK > 1 else 1)
+        if family is None:
+            return ((rows, None) for rows in cuts)
+        if len(cuts) == 1:
+            return iter([(cuts[0], family.project(X, "family"))])
+        # two buffers: one being consumed, one being filled
+        return threads.prefetch(
+            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % 2}"), cuts, self._ops.THREADED
+        )
+
+    def _member_scores(
+        self,
+        state: State,
+        X: Rows,
+        rows: slice,
+        P: np.ndarray | None,
+        y: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Scores of all learners for some rows, (m, n, C).
+
+        With y (n,) they learn the rows, each those to which ``weights`` (m, n) give it more than 0; the scores are then
+        those before each update.
+        """
+        n, outputs = rows.stop - rows.start, state["n_outputs"]
+        F = np.empty((len(self._states), n, outputs))
+        alone = y is None and not state["log_theta"].flags.writeable  # a model in a mapped file: passes want to write
+        family = None if alone else self._family()
+        if family is not None and P is not None:
+            if y is None:  # a pass over rows of weight 0 changes nothing
+                family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
+            else:
+                family.learn(P, family.target(state, y), weights, F)
+        turns = self.capacity == "shared" and y is not None and self._scarce(state)
+        expansions = None if turns or alone else self._expansions()
+        apart = (() if family is None else family.where, () if expansions is None else expansions.where)
+        others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
+        block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
+        members = self._learners
+        if expansions is not None:
+            if self.capacity == "shared" and y is not None and weights is not None:
+                for i in expansions.where:
+                    if not self._has_room(state, i):
+                        weights[i] = 0.0
+            self._pooled_scores(expansions, block, y, weights, F)
+
+        def work(i: int) -> None:
+            member = members[i]
+            if y is None:
+                part = member._score(member._state, block)
+            else:
+                own = None if weights is None else weights[i]
+                if self.capacity == "shared" and not self._has_room(state, i):
+                    own = np.zeros(n)
+                part = member._learn(member._state, block, _members.target(member, state, y), own)
+            F[i] = _members.scores(part, outputs)
+
+        if self._ops.THREADED and n >= SIDE_BY_SIDE:
+            threads.each(work, others)
+        else:
+            for i in others:
+                work(i)
+        return F
+
+    @staticmethod
+    def _pooled_scores(
+        expansions: ExpansionFamily, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray
+    ) -> None:
+        """The part of F (m, n, C) that belongs to learners with a pool of vectors."""
+        own = None if weights is None else weights[expansions.where]
+        start, n = 0, X.shape[0]
+        while start < n:
+            rows = slice(start, min(n, start + expansions.rows()))
+            start = rows.stop
+            part = X if rows == slice(0, n) else X[rows]
+            if y is None:
+                F[expansions.where, rows] = expansions.scores(part)
+                continue
+            weight = None if own is None else np.ascontiguousarray(own[:, rows])
+            target = y[rows] if weight is None or F.shape[2] == 1 else np.where(weight.any(axis=0), y[rows], 0.0)
+            F[expansions.where, rows] = expansions.learn(part, target, weight)
+
+    def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
+        """Who is drawn to update, (n, m), in the next n of the rows: those for which it is settled."""
+        n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
+        ahead = None if weight is None else weight[:n]
+        u = _hedge.lots(state["seed"], state["t"], ahead, n, len(self._states))
+        return _hedge.drawn(state["log_theta"], u, ahead, self.smoothing, hedge)
+
+    # ---------------------------------------------------------------- capacity
+    def _n_support(self) -> int:
+        return sum(state["n_support"] for state in self._states)
+
+    def _run_length(self, state: State, rows: int) -> int:
+        """Where the budget is shared: how many rows, at most, can be learned at once. They cannot exhaust it."""
+        if self.capacity != "shared":
+            return rows
+        room = state["capacity_total"] - self._n_support()
+        if room == 0:
+            return rows
+        for member, size in zip(self._states, state["capacity"].tolist(), strict=True):
+            rows = min(rows, size - member["n_support"] or size)  # a full one doubles
+        return max(1, min(rows, room // len(self._states)))
+
+    def _scarce(self, state: State) -> bool:
+        """Whether what is left of a shared budget is not enough for all learners, so that they must take turns."""
+        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self._states)
+
+    def _has_room(self, state: State, i: int) -> bool:
+        """Make room for learner i where the budget is shared; whether it can take a row at all.
+
+        As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
+        Then all keep what they have: to take a row, a learner must drop one of its own.
+        """
+        member, size = self._learners[i], int(state["capacity"][i])
+        n, least, spent = member._state["n_support"], _capacity.least(member), False
+        wanted = size
+        if self._n_support() >= state["capacity_total"]:
+            spent, wanted = True, max(n, least)
+        elif n == size:
+            wanted = 2 * size
+        if wanted != size:
+            _capacity.resize(member, wanted)
+            state["capacity"][i] = wanted
+        return n >= least or not spent
+
+    def _follow_weights(self, state: State) -> None:
+        """Every so many rows, the learners get features or support vectors in proportion to their weights."""
+        if state["t"] == 0 or state["t"] % PERIOD:
+            return
+        now, members = state["capacity"], self._learners
+        total = sum(_capacity.size(member) for member in self._examples())
+        sizes = _capacity.shares(self._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
+        if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
+            return
+        for member, n in zip(members, sizes, strict=True):
+            _capacity.resize(member, int(n))
+        state["capacity"] = sizes
+        self._regroup()
+
+    # ---------------------------------------------------------------- checks
+    def _check_parameters(self) -> None:
+        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        learners = self.learners
+        if learners is not None:
+            if not isinstance(learners, (list, tuple)) or not learners:
+                raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
+            for learner in learners:
+                _members.check(learner, self)
+        choices = {"combination": COMBINATIONS, "updates": UPDATES, "counted": COUNTED, "capacity": CAPACITIES}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        _fraction("discount", self.discount, zero=False, one=True)
+        _fraction("smoothing", self.smoothing, zero=True, one=True)
+        _fraction("share", self.share, zero=True, one=False)
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+        if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
+            raise ValueError("combination='uniform' has no weights that could choose updates, be shared or be followed")
+        if self.counted == "drawn" and self.updates != "stochastic":
+            raise ValueError("counted='drawn' needs updates='stochastic': else nobody is drawn, all learn every row")
+        self._check_capacity()
+
+    def _check_capacity(self) -> None:
+        if self.capacity == "fixed":
+            return
+        members = self._examples()
+        alike = all(map(_capacity.is_budget, members))
+        if self.capacity == "shared" and not (alike and self.updates == "stochastic"):
+            raise ValueError(
+                "capacity='shared' is a common budget of support vectors for stochastic updates: it needs "
+                "updates='stochastic' and budgeted learners that remove or replace vectors"
+            )
+        if self.capacity == "weights" and not (alike or all(map(_capacity.is_fourier, members))):
+            raise ValueError(
+                "capacity='weights' needs learners that can change their size: all on independent Fourier features, or "
+                "all with a budget that removes or replaces support vectors"
+            )
+
+    def _check_state(self, trained: bool | None = None) -> None:
+        expected = len(self._pool() if self.learners is None else self.learners)
+        if len(self._states) != expected:
+            raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
+        super()._check_state(trained)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        if not trained:
+            return {}
+        m = len(self._states)
+        stride = state.get("history_stride")
+        whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY
+        if not whole:
+            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
+        schema: Schema = {
+            "log_theta": Array((m,)),
+            "history": Array((HISTORY, m), "float32"),
+            "history_stride": Count(1),
+        }
+        if self._hedge().regression:
+            schema["range"] = Array((2,), rising=True)
+        if self.capacity != "fixed":
+            least = max(map(_capacity.least, self._examples()))
+            schema["capacity"] = Array((m,), "int64", low=least)
+        if self.capacity == "shared":
+            schema["capacity_total"] = Count()
+        return schema
+
+
+def _fraction(name: str, value: Any, *, zero: bool, one: bool) -> None:
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not ok or not 0 <= value <= 1 or (value == 0 and not zero) or (value == 1 and not one):
+        bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise ValueError(f"{name} must be a number in {bounds}, got {value!r}")

@@ -1,0 +1,103 @@
+"""Learners of a size that can change while they learn: Fourier features, and support sets of some budget strategies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import budgets
+from ...features import RandomFourier
+from .._contract.base import State
+from ..budget.base import SLOTS, BudgetEstimator
+from ..feature import FeatureEstimator
+
+# Strategies that remember nothing of their vectors but what can be cut and padded slot by slot.
+RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
+OLDEST = 2  # where the Forgetron's memory has its oldest slot
+
+
+def is_budget(member: Any) -> bool:
+    """Whether the member is a support set whose budget can change."""
+    return isinstance(member, BudgetEstimator) and type(member._strategy) in RESIZABLE
+
+
+def is_fourier(member: Any) -> bool:
+    """Whether the member learns on Fourier features, of which there can be more or fewer."""
+    plain = type(member)._learn is FeatureEstimator._learn
+    return plain and isinstance(member._map, RandomFourier) and member._map.sampling == "iid"
+
+
+def size(member: Any) -> int:
+    """Frequencies or support vectors for which the member has room."""
+    return int(member.budget if is_budget(member) else member._map.n_components)
+
+
+def least(member: Any) -> int:
+    """The smallest size that makes sense."""
+    return member._strategy.least if is_budget(member) else 1
+
+
+def set_size(member: Any, n: int) -> None:
+    """Change the parameter; the state must fit already."""
+    if is_budget(member):
+        member.set_params(budget=n)
+    else:
+        member.set_params(features=member._map.set_params(n_components=n))
+
+
+def resize(member: Any, n: int) -> None:
+    """Change the size of a member that has learned. A larger one is the same function as before."""
+    if n == size(member):
+        return
+    if is_budget(member):
+        _resize_support(member._state, n, type(member._strategy) is budgets.Forgetron)
+    else:
+        _resize_features(member._state, size(member), n)
+    set_size(member, n)
+
+
+def _resize_features(state: State, old: int, new: int) -> None:
+    """The first frequencies stay; features are scaled by 1/sqrt(D), so weights go by sqrt(D), their squares by 1/D."""
+    factors = {"w": math.sqrt(new / old), "w_mean": math.sqrt(new / old), "G": old / new}
+    kept = min(old, new)
+    for name, factor in factors.items():
+        if name in state:
+            before = state[name]
+            after = np.zeros((len(before), 2 * new), before.dtype)
+            after[:, :kept] = before[:, :kept] * before.dtype.type(factor)
+            after[:, new : new + kept] = before[:, old : old + kept] * before.dtype.type(factor)
+            state[name] = after
+
+
+def _resize_support(state: State, new: int, by_age: bool) -> None:
+    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay; the youngest, for the Forgetron."""
+    n, memory = state["n_support"], state["budget_memory"]
+    slots = np.arange(n)
+    if by_age:
+        slots = np.roll(slots, -int(memory[OLDEST]))  # from the oldest to the youngest
+        memory[OLDEST] = 0
+        slots = slots[max(0, n - new) :]
+    elif n > new:
+        sizes = (state["alpha"][:, :n] * state["scale"][:, None]) ** 2
+        sizes = sizes.sum(axis=0) * state["diag"][:n]
+        slots = np.sort(np.argsort(-sizes, kind="stable")[:new])
+    for name, axes in SLOTS.items():
+        if name in state:
+            for axis in axes:
+                state[name] = _take(state[name], slots, new, axis)
+    state["n_support"] = len(slots)
+
+
+def _take(A: np.ndarray, slots: np.ndarray, length: int, axis: int) -> np.ndarray:
+    """The given slots of an axis, then zeros up to the length."""
+    taken = np.take(A, slots, axis=axis)
+    pad = [(0, length - len(slots) if i == axis else 0) for i in range(A.ndim)]
+    return np.ascontiguousarray(np.pad(taken, pad))
+
+
+def shares(theta: np.ndarray, total: int, least: int) -> np.ndarray:
+    """Sizes (m,) that follow the weights: a quarter of the total evenly, the rest by weight; rounded down."""
+    even = total / (4 * len(theta))
+    return np.maximum(least, np.floor(even + 0.75 * total * theta)).astype(np.int64)

@@ -1,0 +1,103 @@
+"""Learners inside a learner: their states in one flat dict, their targets and scores in the form of the whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from ...random import generator
+from .._contract.base import State, StreamEstimator
+from ..feature import FeatureEstimator
+
+# Entries that the whole and its members have in common; a flat state holds them once.
+SHARED = ("n_features", "dtype", "warm_rows", "warm_count", "classes", "class_counts", "classes_fixed")
+SEEDS = 1 << 61  # first stream of the members' own seeds
+
+_OWN = re.compile(r"m(\d+)_(.+)", re.DOTALL)
+
+
+def flatten(state: State, members: list[State]) -> State:
+    """One dict: the entries of the whole, and those of member i under names that begin with ``m{i}_``."""
+    flat = dict(state)
+    for i, member in enumerate(members):
+        flat |= {f"m{i}_{name}": value for name, value in member.items() if name not in SHARED}
+    return flat
+
+
+def split(flat: State) -> tuple[State, list[State]]:
+    """Inverse of :func:`flatten`."""
+    state: State = {}
+    members: dict[int, State] = {}
+    for name, value in flat.items():
+        own = _OWN.fullmatch(name)
+        if own:
+            if own[2] in SHARED:
+                raise ValueError(f"the state has an entry {name!r}, which all learners have in common")
+            members.setdefault(int(own[1]), {})[own[2]] = value
+        else:
+            state[name] = value
+    if sorted(members) != list(range(len(members))):
+        raise ValueError(f"the state has entries of learners {sorted(members)}, with gaps")
+    shared = {name: state[name] for name in SHARED if name in state} | WARM
+    return state, [shared | members[i] for i in range(len(members))]
+
+
+WARM: State = {"warm_rows": 0, "warm_count": 0}  # members never wait for rows: the whole does, for all of them
+
+
+def start(member: StreamEstimator, i: int, state: State) -> State:
+    """State of member i before any row, from that of the whole."""
+    source = member._seed_source()
+    own = {name: state[name] for name in ("n_features", "dtype")} | WARM
+    own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
+    member._begin(own)
+    if not is_classifier(member):
+        member._declare(own, None)
+    return own
+
+
+def _seed(member: StreamEstimator, i: int, seed: int) -> int:
+    """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
+    if type(member)._learn is FeatureEstimator._learn:
+        return seed
+    return int(generator(seed, SEEDS + i).integers(1 << 63))
+
+
+def check(member: Any, whole: StreamEstimator) -> None:
+    """Raise ValueError for something that cannot be a member of ``whole``."""
+    if not isinstance(member, StreamEstimator):
+        raise ValueError(f"learners must be estimators of this library, got {member!r}")
+    if type(member) is type(whole):
+        raise ValueError(f"a {type(whole).__name__} cannot be among the learners of another")
+    if is_classifier(member) != is_classifier(whole):
+        raise ValueError(f"{type(whole).__name__} and its learner {type(member).__name__} learn different things")
+    for name, plain in {"standardize": False, "class_weight": None}.items():
+        if getattr(member, name, plain) != plain:
+            raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
+    if not (member._seed_source() is None or isinstance(member._seed_source(), (int, np.integer))):
+        raise ValueError("random_state of a learner must be an integer or None, which takes that of the whole")
+    member._check_parameters()
+
+
+def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
+    """Unfitted copies that use the given engine."""
+    made = [clone(learner) for learner in learners]
+    for learner in made:
+        learner.engine = engine
+    return made
+
+
+def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded target as the member takes it: labels ±1 become codes for losses that keep a column for every class."""
+    own = member._state
+    if "classes" not in own or state["n_outputs"] > 1 or member._loss_now(own).kind != "multiclass":
+        return y
+    return (y > 0).astype(float) if len(state["classes"]) == 2 else np.zeros(len(y))
+
+
+def scores(F: np.ndarray, outputs: int) -> np.ndarray:
+    """Scores of a member, (n, C), as the whole has them: two columns of two classes become their difference."""
+    return F if F.shape[1] == outputs else F[:, 1:] - F[:, :1]

@@ -1,0 +1,1 @@
+"""Second-order learners: ridge regression, AWV, AROW and Newton steps on any feature map."""

@@ -1,0 +1,230 @@
+r"""Confidence-weighted classifiers: AROW and the online Newton step, with full or diagonal matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import losses, second_order
+from ...features import FeatureMap
+from ...losses import Loss, OneVsRest
+from ...rows import Rows
+from ...second_order import Margin, Newton, Rule
+from ...state.change import Change
+from ...state.schema import POSITIVE, Array, Schema
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.classifier import StreamClassifier
+from .base import SecondOrderEstimator, mix_matrices, one_against_rest
+
+
+class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
+    """One matrix A per class, full or diagonal; which rows count, and how much, depends on their scores."""
+
+    diagonal: bool
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        return one_against_rest(state, y)
+
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = losses.get(self.loss, task="binary")
+        return OneVsRest(loss) if n_classes > 2 else loss
+
+    def _reset(self, state: State) -> None:
+        if not self.diagonal:
+            return super()._reset(state)
+        shape = (state["n_outputs"], self._width(state))
+        state |= {"A": np.full(shape, float(self.lam)), "w": np.zeros(shape)}
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        if not self.diagonal:
+            return super()._learn(state, X, y, weight)
+        y = np.ascontiguousarray(self._targets(state, y))
+        scores = np.empty(y.shape)
+        for rows, Z in self._rows(state, X):
+            part = None if weight is None else weight[rows]
+            scores[rows] = second_order.diagonal.learn(
+                self._ops, Z, y[rows], part, state["A"], state["w"], self._rule()
+            )
+        state["t"] += X.shape[0] if weight is None else int(np.count_nonzero(weight))
+        return scores
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        if not self.diagonal:
+            return super()._score(state, X)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, Z in self._rows(state, X):
+            scores[rows] = Z @ state["w"].T
+        return scores
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """A class that appears is untrained; others keep what they know, with their sign."""
+        if self.diagonal:
+            fresh, source, sign = change.fresh, change.source, change.sign
+            state["A"] = np.where(fresh[:, None], float(self.lam), state["A"][source])
+            state["w"] = sign[:, None] * state["w"][source]
+        else:
+            mix_matrices(state, change)
+            self._cache.pop("recursion", None)
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        if not self.diagonal:
+            return super()._statistics(state, r)
+        shape = (state["n_outputs"], r)
+        return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
+
+    @property
+    @in_turn
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, (r,) or (classes, r)."""
+        state = self.state_
+        w = state["w"] if self.diagonal else self._recursion(state).weights()[0]
+        return w[0] if len(w) == 1 else w
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.diagonal, (bool, np.bool_)):
+            raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
+
+
+class AROWClassifier(ConfidenceClassifier):
+    r"""Adaptive regularisation of weights: a Gaussian over the weights that hardens where rows have been.
+
+    On a row with :math:`y f < 1`, with :math:`v = z'\Sigma z` and :math:`\beta = 1/(v + r)`,
+
+    .. math:: w \leftarrow w + \max(0, 1 - y f)\, \beta\, y\, \Sigma z, \qquad
+              \Sigma \leftarrow \Sigma - \beta\, \Sigma z z' \Sigma
+
+    [1]_. This is ridge regression on the labels ±1 that leaves out every row with margin 1 or more: :math:`\Sigma =
+    r A^{-1}` with :math:`\lambda = r`. Several classes are learned one against the rest, each with its own matrix.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z, see :class:`OnlineRidge`.
+    lam : float, default=0.1
+        r: the larger, the smaller the steps. (With features of norm 1, 0.1 did better than 1 on ijcnn1 and cod-rna.)
+    diagonal : bool, default=False
+        Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
+        square.
+    intercept, standardize, class_weight, engine, random_state
+        See :class:`OnlineRidgeClassifier`.
+
+    Attributes
+    ----------
+    state_ : dict
+    classes_ : array
+    coef_ : array
+
+    References
+    ----------
+    .. [1] Crammer, Kulesza, Dredze: Adaptive regularization of weight vectors, NeurIPS 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import AROWClassifier
+    >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+    >>> AROWClassifier(random_state=0).fit(X[:800], y[:800]).score(X[800:], y[800:]) > 0.97
+    True
+    """
+
+    loss = "hinge"  # how labels are coded
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        lam: float = 0.1,
+        diagonal: bool = False,
+        *,
+        intercept: bool = False,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.lam = lam
+        self.diagonal = diagonal
+        self.intercept = intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _rule(self) -> Rule:
+        return self._cached("rule", Margin)
+
+
+class NewtonClassifier(ConfidenceClassifier):
+    r"""Online Newton step: gradients seen through the matrix of all gradients before.
+
+    .. math:: A_t = A_{t-1} + \gamma\, g_t g_t', \qquad w_{t+1} = w_t - A_t^{-1} g_t, \qquad g_t = l'(y_t, f_t)\, z_t
+
+    with :math:`A_0 = \lambda I`: logarithmic regret for losses that curve, such as the logistic one [1]_. Several
+    classes are learned one against the rest, each with its own matrix.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z, see :class:`OnlineRidge`.
+    loss : Loss or str, default="logistic"
+        A binary loss. "logistic" gives ``predict_proba``.
+    lam : float, default=0.1
+    curvature : float, default=0.5
+        gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
+    diagonal : bool, default=False
+        Keep only the diagonal of A: time per row proportional to the number of features, not to its square.
+    standardize, engine, random_state
+        See :class:`OnlineRidgeClassifier`.
+
+    Attributes
+    ----------
+    state_ : dict
+    classes_ : array
+    coef_ : array
+
+    References
+    ----------
+    .. [1] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
+       (2007).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import NewtonClassifier
+    >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+    >>> NewtonClassifier(random_state=0).fit(X[:800], y[:800]).score(X[800:], y[800:]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        loss: Loss | str = "logistic",
+        lam: float = 0.1,
+        curvature: float = 0.5,
+        diagonal: bool = False,
+        *,
+        standardize: bool = False,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.loss = loss
+        self.lam = lam
+        self.curvature = curvature
+        self.diagonal = diagonal
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state
+
+    def _rule(self) -> Rule:
+        return self._cached("rule", lambda: Newton(losses.get(self.loss, task="binary"), float(self.curvature)))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        losses.get(self.loss, task="binary")
+        if isinstance(self.curvature, str) or not 0 < self.curvature < np.inf:
+            raise ValueError(f"curvature must be > 0, got {self.curvature!r}")

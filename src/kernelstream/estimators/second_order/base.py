@@ -1,0 +1,249 @@
+"""What second-order learners share: a feature map in front of sufficient statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d
+
+from ... import second_order
+from ...core import threads
+from ...rows import Rows
+from ...second_order import RowRecursion, Rule
+from ...state.change import Change
+from ...state.schema import Schema
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.regressor import StreamRegressor
+from ..feature import MAP, FeatureEstimator, feature_blocks, map_entries
+
+
+class SecondOrderEstimator(FeatureEstimator):
+    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
+
+    lam: Any
+    forgetting: float = 1.0
+    intercept: bool = False
+
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
+    _held = "recursion"
+
+    # ---------------------------------------------------------------- hooks of a family
+    def _rule(self) -> Rule:
+        raise NotImplementedError
+
+    def _ridges(self) -> np.ndarray:
+        """Values of the ridge, each with its own model."""
+        return np.array([self.lam], dtype=float)
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Encoded targets (n,) or (n, k) as numbers for every output, (n, k)."""
+        return y if y.ndim == 2 else y[:, None]
+
+    def _forecast(self, state: State, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
+        """Scores (n, k) of rows that are not learned, from raw scores F (n, J, k) and uncertainties S (n, heads)."""
+        return F[:, 0]
+
+    def _forecast_and_learn(
+        self, state: State, F: np.ndarray, S: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """The same for rows being learned, before each update."""
+        return self._forecast(state, F, S)
+
+    # ---------------------------------------------------------------- the recursion
+    def _recursion(self, state: State) -> RowRecursion:
+        held = self._cache.get("recursion")
+        if held is None or held.state is not state:
+            held = self._cache["recursion"] = second_order.make(self._ops, state, self._rule(), self.forgetting)
+        return held
+
+    def _sync(self) -> None:
+        held = self.__dict__.get("_cache", {}).get("recursion")
+        if hasattr(held, "sync"):
+            held.sync()
+
+    def _leave_device(self) -> None:
+        self._sync()
+        self._cache.pop("recursion", None)
+
+    def _width(self, state: State) -> int:
+        return self._mapping(state).n_out + bool(self.intercept)
+
+    def _reset(self, state: State) -> None:
+        rule, outputs = self._rule(), state["n_outputs"]
+        matrices = 1 if rule.shared else outputs
+        second_order.start(state, self._width(state), outputs, matrices, self._ridges(), self.forgetting)
+        self._cache.pop("recursion", None)
+
+    def _rows(self, state: State, X: Rows, cuts: list[slice] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
+        ops = self._ops
+        if ops.NAME == "torch":
+            device_map = self._cached("device_map", lambda: ops.device_map(self._mapping(state)))
+            yield from ops.feature_rows(device_map, X, cuts or ops.cuts(X.shape[0], device_map.n_out), self.intercept)
+            return
+        for rows, Z in feature_blocks(self._mapping(state), X, ops, cuts):
+            if self.intercept:
+                Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
+            yield rows, np.ascontiguousarray(Z, dtype=np.float64)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = np.ascontiguousarray(self._targets(state, y))
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        start, n = 0, X.shape[0]
+        second_order.announce(state, n)
+        while start < n:
+            stop = self._grow(state, weight, start, n)
+            recursion = self._recursion(state)
+            for rows, Z in self._rows_to_learn(state, X[start:stop], weight is None):
+                rows = slice(start + rows.start, start + rows.stop)
+                part = None if weight is None else weight[rows]
+                F, S = recursion.learn(Z, y[rows], part)
+                scores[rows] = self._forecast_and_learn(state, F, S, y[rows], part)
+                state["t"] += len(Z) if part is None else int(np.count_nonzero(part))
+            start = stop
+        return scores
+
+    def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
+        """``(rows, Z)``, cut where the window will be full; on one thread made in the window itself, where all stay."""
+        if self._ops.NAME == "python":
+            yield from self._rows(state, X)
+            return
+        on_device = self._ops.NAME == "torch"  # where a window of its own is
+        room, mapping = len(state["window"]), self._mapping(state)
+        cuts = threads.cuts(X.shape[0], room, room - state["n_window"])
+        stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
+        if on_device or not stay or threads.get_num_threads() > 1:
+            yield from self._rows(state, X, cuts)
+            return
+        for rows in cuts:
+            free = state["n_window"]
+            yield rows, mapping(X[rows], self._ops, state["window"][free : free + rows.stop - rows.start])
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        recursion = self._recursion(state)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, Z in self._rows(state, X):
+            scores[rows] = self._forecast(state, *recursion.score(Z, self._needs_uncertainty()))
+        return scores
+
+    def _needs_uncertainty(self) -> bool:
+        return False
+
+    # ---------------------------------------------------------------- maps that grow
+    def _grow(self, state: State, weight: np.ndarray | None, start: int, n: int) -> int:
+        """Let the map grow if it is time (at powers of two of the rows learned); returns the row of the next time."""
+        if not getattr(self._map, "grows", False):
+            return n
+        t = state["t"]
+        if t and t & (t - 1) == 0 and t > 64:
+            self._leave_device()
+            grown = self._map.grown(map_entries(state), state["n_features"], t, float(self._ridges()[0]))
+            if grown is not None:
+                state |= {MAP + key: value for key, value in grown.items()}
+                self._cache.pop("mapping", None)
+                self._cache.pop("device_map", None)
+                self._cache.pop("recursion", None)
+                second_order.widen(state, self._width(state), self.forgetting)
+        counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
+        wanted = (1 << t.bit_length()) - t
+        return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self._map_schema(state, trained)
+        return schema | (self._statistics(state, width + bool(self.intercept)) if trained else {})
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        """What is known about the weights of r features."""
+        outputs = state["n_outputs"]
+        matrices = 1 if self._rule().shared else outputs
+        return second_order.schema(state, r, outputs, matrices, len(self._ridges()))
+
+    # ---------------------------------------------------------------- parameters
+    def _widen(self, state: State, d: int) -> None:
+        entries = map_entries(state)
+        if self._map.extends and self._map.width(entries, d) != self._map.width(entries, state["n_features"]):
+            raise ValueError(
+                f"{type(self).__name__} on {self._map!r} cannot take more columns once it has learned: it has sums of "
+                f"products of all of them"
+            )
+        super()._widen(state, d)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        ridges = self._ridges()
+        if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
+            raise ValueError(f"lam must be > 0, got {self.lam!r}")
+        if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
+            raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
+        if not isinstance(self.intercept, (bool, np.bool_)):
+            raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
+
+
+class ManyTargets(StreamRegressor):
+    """Regression of one or several targets, y (n,) or (n, k)."""
+
+    _several_targets = True
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, (n,) or (n, k)."""
+        return self._public(self._scores(X))
+
+    def _check_target(self, y, classes, n, weight, fresh):
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            try:
+                y = np.ascontiguousarray(y, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+            assert_all_finite(y, input_name="y")
+            outputs = y.shape[1]
+        else:
+            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
+            outputs = 1
+        if fresh:
+            return y, outputs
+        if outputs != self._state["n_outputs"]:
+            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
+        return y, None
+
+    def _declare(self, state: State, declared: Any) -> None:
+        state["n_outputs"] = 1 if declared is None else declared
+        super()._declare(state, None)
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
+
+    def _run(self, X, y, weight):
+        return self._public(self._advance(X, y, weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded labels (n,) as ±1 for every output, (n, outputs)."""
+    if state["n_outputs"] == 1:
+        return y[:, None]
+    return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)
+
+
+def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:
+    """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they know."""
+    fresh, source, sign = change.fresh, change.source, change.sign
+    second_order.flush(state, forgetting)
+    state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])
+    state["b"] = sign[:, None] * state["b"][source]
+    state["yy"] = np.where(fresh, 0.0, state["yy"][source])
+    for name in ("window_c", "window_b"):
+        state[name] = np.zeros((len(state["window"]), len(change)))

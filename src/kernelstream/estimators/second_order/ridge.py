@@ -1,0 +1,361 @@
+r"""Online ridge regression and the forecaster of Azoury, Warmuth and Vovk, on any feature map."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from ... import second_order
+from ...features import FeatureMap
+from ...rows import host
+from ...second_order import LeastSquares, Rule, experts
+from ...state.change import Change
+from ...state.schema import Array, Schema
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.classifier import StreamClassifier
+from .._contract.state import scaled_rows
+from ..feature import MAP
+from .base import ManyTargets, SecondOrderEstimator, one_against_rest
+
+GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
+FORECASTERS = ("ridge", "awv")
+
+
+class RidgeEstimator(SecondOrderEstimator):
+    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several."""
+
+    forecaster: str
+
+    on_device = True
+
+    def _rule(self) -> Rule:
+        return self._cached("rule", LeastSquares)
+
+    def _ridges(self) -> np.ndarray:
+        if isinstance(self.lam, str):
+            if self.lam != "auto":
+                raise ValueError(f"lam must be a number, several numbers or 'auto', got {self.lam!r}")
+            return np.array(GRID)
+        try:
+            return np.atleast_1d(np.asarray(self.lam, dtype=float))
+        except (TypeError, ValueError):
+            raise ValueError(f"lam must be a number, several numbers or 'auto', got {self.lam!r}") from None
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if len(state["ridge"]) > 1:
+            outputs = state["n_outputs"]
+            state |= {"expert_loss": np.zeros((len(state["ridge"]), outputs)), "expert_bound": np.zeros(outputs)}
+
+    def _statistics(self, state: State, r: int) -> Schema:
+        schema, J, outputs = super()._statistics(state, r), len(self._ridges()), state["n_outputs"]
+        if J > 1:
+            schema |= {"expert_loss": Array((J, outputs), low=0.0), "expert_bound": Array((outputs,), low=0.0)}
+        return schema
+
+    def _needs_uncertainty(self) -> bool:
+        return self.forecaster == "awv"
+
+    def _shrunk(self, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
+        """AWV lets the row into A before it predicts: ``z'(A + z z')^-1 b = w'z / (1 + z'A^-1 z)``."""
+        return F if S is None or self.forecaster == "ridge" else F / (1 + S)[:, :, None]
+
+    def _forecast(self, state: State, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
+        P = self._shrunk(F, S)
+        if "expert_loss" not in state:
+            return P[:, 0]
+        return experts.combine(P, state["expert_loss"], state["expert_bound"])[0]
+
+    def _forecast_and_learn(
+        self, state: State, F: np.ndarray, S: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray:
+        if "expert_loss" not in state:
+            return self._shrunk(F, S)[:, 0]
+        return experts.learn(
+            self._shrunk(F, S), y, weight, state["expert_loss"], state["expert_bound"], self.forgetting
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.forecaster not in FORECASTERS:
+            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+
+    @property
+    @in_turn
+    def coef_(self) -> np.ndarray:
+        """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
+        w = self._recursion(self.state_).weights()
+        w = w[:, 0] if w.shape[1] == 1 else w
+        return w[0] if len(w) == 1 else w
+
+    # ---------------------------------------------------------------- merging
+    def merge(self, other: RidgeEstimator) -> RidgeEstimator:
+        """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
+
+        Both must use the same features (the same seed, and no bandwidth estimated from different rows) and the same
+        parameters. With ``forgetting`` < 1 the rows of both fade from now on at the same pace.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            Left as it is.
+
+        Returns
+        -------
+        self
+        """
+        with contextlib.ExitStack() as stack:
+            for turns in sorted({self._turns, getattr(other, "_turns", self._turns)}, key=id):  # one order for all
+                stack.enter_context(turns)
+            return self._merge(other)
+
+    def _merge(self, other: RidgeEstimator) -> RidgeEstimator:
+        mine, theirs = self._mergeable(other)
+        self._align(mine, theirs)
+        for state in (mine, theirs):
+            second_order.flush(state, self.forgetting)
+        for name in ("gram", "b", "yy", "zsum", "expert_loss"):
+            if name in mine:
+                mine[name] = mine[name] + theirs[name]
+        if "expert_bound" in mine:
+            mine["expert_bound"] = np.maximum(mine["expert_bound"], theirs["expert_bound"])
+        mine["mass"] += theirs["mass"]
+        mine["t"] += theirs["t"]
+        self.state_ = mine
+        return self
+
+    def _mergeable(self, other: Any) -> tuple[State, State]:
+        """Copies of both states, or a ValueError that says why they do not go together."""
+        if type(other) is not type(self):
+            raise ValueError(f"a {type(self).__name__} cannot take in a {type(other).__name__}")
+        mine, theirs = self.state_, other.state_
+        if self.standardize:
+            raise ValueError("models with standardize=True scale their rows differently and cannot be merged")
+        if mine["warm_rows"] or theirs["warm_rows"]:
+            raise ValueError("a model that is still estimating its bandwidth cannot be merged: give gamma a number")
+        for name in ("lam", "forecaster", "forgetting", "intercept"):
+            if not np.array_equal(getattr(self, name), getattr(other, name)):
+                raise ValueError(f"the models have different {name}: {getattr(self, name)!r}, {getattr(other, name)!r}")
+        keys = [{key for key in state if key.startswith(MAP)} for state in (mine, theirs)]
+        same = keys[0] == keys[1] and all(np.array_equal(mine[key], theirs[key]) for key in keys[0])
+        if not same or mine["n_features"] != theirs["n_features"] or mine["b"].shape[1] != theirs["b"].shape[1]:
+            raise ValueError("the models have different features: give them the same random_state and a numeric gamma")
+        copies = [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in s.items()} for s in (mine, theirs)]
+        return copies[0], copies[1]
+
+    def _align(self, mine: State, theirs: State) -> None:
+        """Bring two states to the same outputs."""
+        if mine["n_outputs"] != theirs["n_outputs"]:
+            raise ValueError(f"the models have {mine['n_outputs']} and {theirs['n_outputs']} outputs")
+
+
+class OnlineRidge(ManyTargets, RidgeEstimator):
+    r"""Ridge regression after every row, exactly, in constant memory.
+
+    .. math:: \hat y_t = z_t'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
+              b_t = \sum_{s \le t} y_s z_s
+
+    with features :math:`z = z(x)`; or, with ``forecaster="awv"``, :math:`\hat y_t = z_t'A_t^{-1}b_{t-1}`: the row
+    enters A before it is predicted, which shrinks forecasts where little is known and gives the best regret against an
+    adversary [1]_ [2]_ [3]_. Predictions of a block of rows come from matrix products, and are those of the recursion.
+
+    Parameters
+    ----------
+    features : FeatureMap or str, default="fourier"
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
+    lam : float, sequence of floats or "auto", default=1.0
+        lambda. Of several values, forecasts are averaged with weights that follow their losses so far; "auto" is
+        0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
+    forecaster : {"ridge", "awv"}, default="ridge"
+    forgetting : float, default=1.0
+        mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
+        to 1e-13 of the trace of A.
+    intercept : bool, default=False
+        Add a constant feature (it is penalised like the others).
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+        Blocks of rows, or the readable recursion.
+    random_state : int, Generator, RandomState or None
+        Seed of the map's random numbers, if the map has none of its own.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned: A, b and the rows not yet in them.
+    coef_ : array
+        Weights of the features.
+
+    Notes
+    -----
+    ``sample_weight`` multiplies squared errors. The targets may be (n, k): all outputs share A. Time per row is
+    proportional to r² for r features.
+
+    References
+    ----------
+    .. [1] Azoury, Warmuth: Relative loss bounds for on-line density estimation with the exponential family of
+       distributions, Machine Learning 43 (2001).
+    .. [2] Vovk: Competitive on-line statistics, International Statistical Review 69 (2001).
+    .. [3] Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale problems,
+       NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import OnlineRidge
+    >>> from kernelstream.features import TaylorFeatures
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
+    >>> model = OnlineRidge(TaylorFeatures(degree=6, gamma=0.5), lam=1e-3, forecaster="awv")
+    >>> error = y - model.learn(X, y)  # every row predicted before it is learned
+    >>> bool(np.mean(error[1000:] ** 2) < 1e-3)
+    True
+    >>> mean, std = model.predict(X[:5], return_std=True)
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        lam: Any = 1.0,
+        forecaster: str = "ridge",
+        forgetting: float = 1.0,
+        *,
+        intercept: bool = False,
+        standardize: bool = False,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.lam = lam
+        self.forecaster = forecaster
+        self.forgetting = forgetting
+        self.intercept = intercept
+        self.standardize = standardize
+        self.engine = engine
+        self.random_state = random_state
+
+    @in_turn
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
+
+        The deviation is that of a new target under ``y = w'z + noise`` with prior variance noise/lambda of the weights:
+        ``sigma sqrt(1 + z'A^-1 z)``, sigma² being the mean of the squared innovations ``(y - f)²/(1 + z'A^-1 z)`` so
+        far.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        return_std : bool, default=False
+
+        Returns
+        -------
+        array, or a pair of arrays of the same shape
+        """
+        mean = super().predict(X)
+        return (mean, self._public(self._deviation(X))) if return_std else mean
+
+    def _deviation(self, X: Any) -> np.ndarray:
+        state = self._state
+        X = self._check_X(X, reset=False)
+        if self.standardize:
+            X = scaled_rows(host(X), state)
+        std = np.zeros((X.shape[0], state["n_outputs"]))
+        if state["warm_rows"] and not state["warm_count"]:
+            return std
+        recursion = self._recursion(state)
+        self._sync()
+        b, yy, _, mass = second_order.totals(state, self.forgetting)
+        rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
+        noise = rest / mass if mass else rest
+        for rows, Z in self._rows(state, X):
+            F, S = recursion.score(Z)
+            assert S is not None
+            variance = noise * (1 + self.forgetting * S)[:, :, None]
+            if "expert_loss" in state:
+                mean, P, theta = experts.combine(self._shrunk(F, S), state["expert_loss"], state["expert_bound"])
+                variance = (theta * (variance + (P - mean[:, None]) ** 2)).sum(axis=1, keepdims=True)
+            std[rows] = np.sqrt(variance[:, 0])
+        return std
+
+
+class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
+    r"""Least-squares classification after every row: :class:`OnlineRidge` on targets ±1, one output per class.
+
+    Two classes share one output. A class that appears late is treated as if it had been known from the start (its
+    target was -1 on all rows before), which the sufficient statistics allow exactly.
+
+    Parameters
+    ----------
+    features, lam, forecaster, forgetting, intercept, standardize, engine, random_state
+        See :class:`OnlineRidge`.
+    class_weight : dict, "balanced" or None
+        Factors of the squared error by class; "balanced" follows the class frequencies seen so far.
+
+    Attributes
+    ----------
+    state_ : dict
+    classes_ : array
+    coef_ : array
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import OnlineRidgeClassifier
+    >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+    >>> model = OnlineRidgeClassifier("taylor", lam=0.1).fit(X[:800], y[:800])
+    >>> model.score(X[800:], y[800:]) > 0.85
+    True
+    """
+
+    loss = "hinge"  # how labels are coded: ±1 for two classes, one column each for more
+
+    def __init__(
+        self,
+        features: FeatureMap | str = "fourier",
+        lam: Any = 1.0,
+        forecaster: str = "ridge",
+        forgetting: float = 1.0,
+        *,
+        intercept: bool = False,
+        standardize: bool = False,
+        class_weight: dict | str | None = None,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.lam = lam
+        self.forecaster = forecaster
+        self.forgetting = forgetting
+        self.intercept = intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
+        return one_against_rest(state, y)
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        self._leave_device()
+        second_order.flush(state, self.forgetting)
+        fresh, source, sign = change.fresh, change.source, change.sign
+        # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
+        state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
+        state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
+        state["window_b"] = np.zeros((len(state["window"]), len(change)))
+        if "expert_loss" in state:
+            losses = state["expert_loss"]
+            state["expert_loss"] = np.where(fresh, losses.mean(axis=1, keepdims=True), losses[:, source])
+            state["expert_bound"] = np.where(fresh, state["expert_bound"].max(), state["expert_bound"][source])
+        self._cache.pop("recursion", None)
+
+    def _align(self, mine: State, theirs: State) -> None:
+        for state, other in ((mine, theirs), (theirs, mine)):
+            for label in np.setdiff1d(other["classes"], state["classes"]):
+                if state["classes_fixed"]:
+                    raise ValueError(f"the other model knows the label {label!r}, which this one's classes lack")
+                self._add_class(state, label, trained=True)
+        mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]

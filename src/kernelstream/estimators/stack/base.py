@@ -1,0 +1,369 @@
+"""What the one learner's classifier and regressor share: members, scaling, the combination, `fit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core import threads
+from ...core.overflow import LEARNING
+from ...engine.python import HISTORY
+from ...passes.stack.python import LABEL_SHARE, NUMBER_SHARE, shares, start_stack
+from ...rows import Rows, dense
+from ...state.schema import Array, Count, Schema
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.composite import CompositeEstimator
+from .._contract.mixed import MixedRows
+from ..ensemble import members as _members
+from .fit import StackFit
+from .members import SIZES
+
+ROWS = 1024  # rows whose forecasts of all members are held at once
+SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
+STRIDE = 64  # rows between two entries of the history, at first
+SQUASH = 3.0  # deviations beyond which a value counts by its logarithm
+WIDE = 2000  # columns up to which sparse rows are made dense
+
+
+def squashed(X: np.ndarray) -> np.ndarray:
+    """Scaled rows whose far values are drawn in: ``sign(z) (3 + log(1 + |z| - 3))`` beyond 3 deviations."""
+    far = np.abs(X)
+    if far.max(initial=0.0) <= SQUASH:
+        return X
+    drawn = np.copysign(SQUASH + np.log1p(np.maximum(far - SQUASH, 0.0)), X)
+    return np.where(far > SQUASH, drawn, X).astype(X.dtype)
+
+
+class StackEstimator(MixedRows, StackFit, CompositeEstimator):
+    """Members that learn the same scaled rows, and the recursion that combines their forecasts."""
+
+    members: Any
+    size: str
+    recent: bool
+    standardize = True
+
+    _regression = False
+
+    # ---------------------------------------------------------------- what it says of itself
+    @property
+    @in_turn
+    def learners_(self) -> list[Any]:
+        """The members, fitted; they go on learning with the whole."""
+        self._fitted()
+        return self._learners
+
+    @property
+    @in_turn
+    def weights_(self) -> np.ndarray:
+        """Weights of the members in the forecast now, (m,): of log-odds for labels, of forecasts for numbers."""
+        return self._weights(self._fitted())
+
+    @property
+    @in_turn
+    def weights_history_(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
+        state = self._fitted()
+        k = state["t"] // state["history_stride"]
+        return state["history_stride"] * np.arange(1, k + 1), state["history"][:k].astype(float)
+
+    @property
+    @in_turn
+    def members_(self) -> list[dict[str, Any]]:
+        """A small table: each member's name, weight, error so far and over about the last 1,000 rows, restarts.
+
+        Errors are shares of mistakes for labels and roots of mean squared errors for numbers, of the member alone.
+        """
+        state, names = self._fitted(), self._names()
+        errors, rows = self._errors(state), max(state["t"], 1)
+        table = []
+        for i, (name, weight) in enumerate(zip(names, self._weights(state), strict=True)):
+            whole, lately = errors[0, i] / rows, errors[1, i] / max(errors[2, i], 1e-300)
+            if self._regression:
+                whole, lately = whole**0.5, lately**0.5
+            table.append(
+                {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
+                | {"restarts": int(state["restarts"].reshape(-1, len(names))[:, i].sum())}
+            )
+        return table
+
+    def _fitted(self) -> State:
+        state = self.__dict__.get("_state")
+        if state is None or "history" not in state:
+            raise AttributeError(f"{type(self).__name__} has no weights before it has learned a row")
+        return state
+
+    def _weights(self, state: State) -> np.ndarray:
+        """Of the members, averaged over the outputs."""
+        parts = []
+        for part in self._combinations(state):
+            share = NUMBER_SHARE if self._regression else LABEL_SHARE
+            w = shares(part["stack_logs"], share) @ part["stack_w"]
+            w = w[:-1]
+            if self._regression:
+                best = part["stack_loss"].min()
+                base = (best / part["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
+                w = w + base / base.sum() * (1 - w.sum())
+            parts.append(w)
+        return np.mean(parts, axis=0)
+
+    def _errors(self, state: State) -> np.ndarray:
+        return np.mean([part["member_errors"] for part in self._combinations(state)], axis=0)
+
+    def _names(self) -> list[str]:
+        if isinstance(self.members, str):
+            return [name for name, _ in self._auto()]
+        return [type(member).__name__ for member in self.members]
+
+    # ---------------------------------------------------------------- members
+    def _auto(self) -> list[tuple[str, Any]]:
+        """Names and prototypes of the members where none are given."""
+        raise NotImplementedError
+
+    def _prototypes(self) -> list[Any]:
+        given = [member for _, member in self._auto()] if isinstance(self.members, str) else list(self.members)
+        return _members.copies(given, self.engine)
+
+    def _width(self) -> int:
+        """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
+        state = self.__dict__.get("_state")
+        return int(self.n_features_in_ if state is None else state["first_width"])
+
+    def _begin(self, state: State) -> None:
+        state["first_width"] = state["n_features"]
+        self._cache.pop("examples", None)
+        super()._begin(state)
+
+    def _widen(self, state: State, d: int) -> None:
+        """Members that cannot take more columns begin anew, and are counted."""
+        own, states = _members.split(state)
+        trained = not own["warm_rows"] or own["warm_count"] > 0
+        restarts = own["restarts"].copy() if trained else None
+        for i, (member, part) in enumerate(zip(self._learners, states, strict=True)):
+            try:
+                member._widen(part, d)
+            except ValueError:
+                member._cache = {}
+                part["n_features"] = d
+                if restarts is not None:
+                    part["t"] = 0
+                    member._reset(part)
+                    restarts[i] += 1
+        if restarts is not None:
+            own["restarts"] = restarts
+        state |= _members.flatten(own, states)
+
+    def _check_parameters(self) -> None:
+        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        if self.size not in SIZES:
+            raise ValueError(f"size must be one of {', '.join(SIZES)}, got {self.size!r}")
+        self._check_columns()
+        if not isinstance(self.recent, (bool, np.bool_)):
+            raise ValueError(f"recent must be True or False, got {self.recent!r}")
+        if isinstance(self.members, str):
+            if self.members != "auto":
+                raise ValueError(f"members must be 'auto' or a list of estimators, got {self.members!r}")
+            return
+        if not isinstance(self.members, (list, tuple)) or not self.members:
+            raise ValueError(f"members must be 'auto' or a list of estimators, got {self.members!r}")
+        for member in self.members:
+            _members.check(member, self)
+            if isinstance(member, CompositeEstimator):
+                raise ValueError(f"a {type(member).__name__} is made of learners itself and cannot be a member")
+
+    # ---------------------------------------------------------------- rows
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        if sp.issparse(X):
+            return self._densified(super(), X, reset, least)
+        return super()._check_X(X, reset, least)
+
+    def _densified(self, parent: Any, X: Any, reset: bool, least: int) -> np.ndarray:
+        """Sparse rows, checked like others and made dense."""
+        self.standardize = False  # which only says here that sparse rows are welcome
+        try:
+            X = parent._check_X(X, reset, least)
+        finally:
+            del self.standardize
+        if X.shape[1] > WIDE:
+            raise ValueError(
+                f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
+                f"them first (scikit-learn's FeatureHasher), or use FeatureClassifier, which takes them as they are"
+            )
+        return np.ascontiguousarray(dense(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+    # ---------------------------------------------------------------- hooks
+    def _outputs(self, state: State) -> int:
+        """How many combinations there are: one, or one for every target of a regression."""
+        return 1
+
+    def _combinations(self, state: State) -> list[State]:
+        """The entries of each combination; the arrays are the state's own."""
+        names = list(start_stack(1, 1, self._regression))
+        return [{name: state[f"o{o}_{name}"] for name in names} for o in range(self._outputs(state))]
+
+    def _reset(self, state: State) -> None:
+        self._cache.pop("learners", None)
+        self._outputs_changed()
+        for member in self._learners:
+            member._state["t"] = 0
+            member._reset(member._state)
+        N, k = len(self._examples()), self._outputs(state)
+        for o in range(k):
+            fresh = start_stack(N, 1 if self._regression else state["n_outputs"], self._regression)
+            state |= {f"o{o}_{name}": value for name, value in fresh.items()}
+        state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
+        state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
+        self._begin_trust(state, k)
+
+    def _outputs_changed(self) -> None:
+        self._cache.pop("targets", None)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        recent = bool(self.recent) and not self.__dict__.get("_fitting")
+        state["recent_on"] = int(recent)
+        X = squashed(dense(X))
+        n = X.shape[0]
+        if n <= ROWS:
+            return self._learn_block(state, X, y, weight, recent)
+        scores = np.empty((n, state["n_outputs"]))
+        for rows in threads.cuts(n, ROWS):
+            own = None if weight is None else weight[rows]
+            scores[rows] = self._learn_block(state, X[rows], y[rows], own, recent)
+        return scores
+
+    def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
+        F = self._forecasts(state, X, y, weight)
+        n = len(X)
+        scores = np.empty((n, state["n_outputs"]))
+        counted = n if weight is None else int(np.count_nonzero(weight))
+        stride = state["history_stride"]
+        if state["t"] // stride == (state["t"] + counted) // stride:  # no entry of the history falls into the block
+            self._combine(state, F, y, weight, recent, scores, slice(0, n))
+            state["t"] += counted
+            return scores
+        numbers = state["t"] + (np.arange(1, n + 1) if weight is None else np.cumsum(weight > 0))
+        start = 0
+        while start < n:
+            stride = state["history_stride"]
+            due = (state["t"] // stride + 1) * stride
+            stop = min(n, int(np.searchsorted(numbers, due)) + 1)
+            self._combine(state, F, y, weight, recent, scores, slice(start, stop))
+            state["t"] = int(numbers[stop - 1])
+            if state["t"] == due:
+                self._note_weights(state)
+            start = stop
+        return scores
+
+    def _combine(
+        self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
+    ) -> None:
+        own = None if weight is None else weight[rows]
+        N = len(self._examples())
+        for o, part in enumerate(self._combinations(state)):
+            block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
+            target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
+            found = self._ops.stack_pass(block, target, own, part, (self._regression, recent))
+            self._follow_errors(state, o, found, target, own)
+            if self._outputs(state) == 1:
+                scores[rows] = found
+            else:
+                scores[rows, o] = found[:, 0]
+
+    def _begin_trust(self, state: State, k: int) -> None:
+        """Entries of what follows the errors of the forecasts."""
+
+    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        """Forecasts of output o and the truth."""
+
+    def _note_weights(self, state: State) -> None:
+        place = state["t"] // state["history_stride"] - 1
+        if place == HISTORY:  # full: every second one stays
+            state["history"][: HISTORY // 2] = state["history"][1::2]
+            state["history_stride"] *= 2
+            place = HISTORY // 2
+            if state["t"] % state["history_stride"]:
+                return
+        state["history"][place] = self._weights(state)
+
+    def _forecasts(self, state: State, X: np.ndarray, y: np.ndarray | None, weight: Any) -> np.ndarray:
+        """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each."""
+        members, n = self._learners, X.shape[0]
+        C = 1 if self._regression else state["n_outputs"]
+        N = len(self._examples())
+        F = np.empty((len(members), n, C))
+
+        def work(i: int) -> None:
+            member = members[i]
+            if y is None:
+                F[i] = _members.scores(member._score(member._state, X), C)
+                return
+            target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
+            F[i] = self._member_learns(state, i, member, X, target, weight, C)
+
+        if self._ops.THREADED and n >= SIDE_BY_SIDE:
+            threads.each(work, range(len(members)))
+        else:
+            for i in range(len(members)):
+                work(i)
+        if not np.isfinite(F).all():
+            F[~np.isfinite(F)] = 0.0
+        return F
+
+    def _member_learns(
+        self, state: State, i: int, member: Any, X: np.ndarray, y: np.ndarray, weight: Any, C: int
+    ) -> np.ndarray:
+        """Scores of a member before each row; one that leaves the range of floats begins anew, and is counted."""
+        try:
+            part = member._learn(member._state, X, _members.target(member, state, y), weight)
+        except ValueError as error:
+            if str(error) != LEARNING:
+                raise
+            state["restarts"][i] += 1
+            member._state["t"] = 0
+            member._cache = {}
+            member._reset(member._state)
+            part = np.zeros((len(y), member._state["n_outputs"]))
+        return _members.scores(part, C)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        X = squashed(dense(X))
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        N = len(self._examples())
+        # a row asked alone is the next of the stream; of a table that is not known
+        recent = bool(self.recent) and bool(state["recent_on"]) and X.shape[0] == 1
+        for rows in threads.cuts(X.shape[0], ROWS):
+            F = self._forecasts(state, np.ascontiguousarray(X[rows]), None, None)
+            spec = (self._regression, recent)
+            for o, part in enumerate(self._combinations(state)):
+                found = self._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
+                if self._outputs(state) == 1:
+                    scores[rows] = found
+                else:
+                    scores[rows, o] = found[:, 0]
+        return scores
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        first: Schema = {"first_width": Count(1, state["n_features"])}
+        if not trained:
+            return first
+        N, k = len(self._examples()), self._outputs(state)
+        if len(self._states) != N * k:
+            raise ValueError(f"the state holds {len(self._states)} learners, the parameters {N * k}")
+        stride = state.get("history_stride")
+        if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
+            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
+        outputs = 1 if self._regression else state["n_outputs"]
+        schema: Schema = first | {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
+        schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
+        for o in range(k):
+            for name, value in start_stack(N, outputs, self._regression).items():
+                schema[f"o{o}_{name}"] = Array(value.shape)
+        return schema

@@ -1,0 +1,209 @@
+"""`fit` of the one learner: what a batch allows and a stream does not.
+
+Rows are taken in random order. A tenth of them is held out. After the first pass, which is the stream's, members that
+take small steps go over the rows again as long as their loss on the held-out rows falls; then the members are weighed
+on the held-out rows, whose forecasts none of them has seen, and learn those rows as well.
+"""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ...passes.stack.python import start_stack
+from ...random import generator
+from ...rows import Rows, take
+from .._contract.base import State
+from .._contract.callbacks import learn_in_parts, listens, with_callbacks
+from .._contract.order import ORDER, Order, check_order
+from ..cells.models import CellsEstimator
+from ..ensemble import members as _members
+from ..feature import FeatureEstimator
+from ..learned import RRFEstimator
+
+MOST = 8  # passes, where they are chosen automatically; and
+WORK = 4_000_000  # rows in all of them together
+HELD = 0.1  # part of the rows that is held out: at least
+LEAST, LARGEST = 20, 5000  # rows, and at most
+FEW = 60  # rows for which nothing is held out
+REPEATED = (CellsEstimator, FeatureEstimator, RRFEstimator)  # families that gain by a second pass
+
+
+class StackFit:
+    """Mixed into the one learner."""
+
+    _turns: Any
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int | str = "auto"
+    ) -> Any:
+        """Forget everything, then learn all rows, whose order does not matter.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+            Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
+            what ``learn`` does on a fresh model.
+        passes : int or "auto", default="auto"
+            How often to go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
+            more, after eight passes or four million rows at the latest. 1 holds out nothing.
+
+        Returns
+        -------
+        self
+        """
+        with self._turns:
+            if isinstance(passes, str) and passes != "auto":
+                raise ValueError(f"passes must be an integer >= 1 or 'auto', got {passes!r}")
+            self._fit_rows(X, y, sample_weight, shuffle, passes)
+        return self
+
+    def _fit_rows(self: Any, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
+        with self._all_or_nothing(fresh=True):
+            check_order(self, shuffle, 1 if passes == "auto" else passes)
+            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+            self._check_whole(target, weight)
+            counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+            most = _passes(passes, len(counted), shuffle)
+            held = _held_out(self._state["seed"], counted, target) if most > 1 else None
+            self._fitting = shuffle
+            try:
+                self._first_pass(X, y, rows, target, weight, held, shuffle)
+                if held is not None:
+                    self._more_passes(rows, target, weight, held, most)
+                self._warm_caches()
+            finally:
+                del self._fitting
+
+    def _first_pass(
+        self: Any, X: Any, y: Any, rows: Rows, target: np.ndarray, weight: Any, held: Any, shuffle: bool
+    ) -> None:
+        """The stream's way over the rows that are not held out."""
+        if held is not None:
+            weight = np.ones(rows.shape[0]) if weight is None else weight.copy()
+            weight[held] = 0.0
+        order = Order(self._state["seed"], rows, weight, shuffle, 1, listens(self))
+        context = None
+        if listens(self):
+            context = self._init_callback_context(max_subtasks=order.n_parts)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        for parts in order:
+            learn_in_parts(self, context, parts, rows, target, weight)
+            self._end_warm_up()
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    def _more_passes(self: Any, rows: Rows, target: np.ndarray, weight: Any, held: np.ndarray, most: int) -> None:
+        state = self._state
+        counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+        train = np.setdiff1d(counted, held)
+        XH, yH, wH = self._prepared(state, rows, target, weight, held)
+        active = [i for i, member in enumerate(self._learners) if isinstance(member, REPEATED)]
+        best = {i: (self._held_loss(i, XH, yH, wH), None) for i in active}
+        for number in range(1, most):
+            order = generator(state["seed"], ORDER + number).permutation(train)
+            for start in range(0, len(order), 8192):
+                X, y, w = self._prepared(state, rows, target, weight, order[start : start + 8192])
+                self._members_learn(active, state, X, y, w)
+            for i in list(active):
+                loss = self._held_loss(i, XH, yH, wH)
+                if loss < best[i][0]:
+                    best[i] = (loss, copy.deepcopy(self._learners[i]._state))
+                else:
+                    active.remove(i)
+            if not active:
+                break
+        for i, (_, kept) in best.items():
+            if kept is not None:
+                self._states[i].clear()
+                self._states[i].update(kept)
+                self._learners[i]._forget()
+        self._weigh(state, XH, yH, wH)
+        self._members_learn(list(range(len(self._learners))), state, XH, yH, wH)
+
+    def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+        """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
+        from .._contract.state import scaled_rows
+        from .base import squashed
+
+        X = np.ascontiguousarray(squashed(scaled_rows(np.asarray(take(rows, which)), state)))
+        y = target[which]
+        w = None if weight is None else weight[which]
+        if self._weighs():
+            w = self._row_weights(state, y, w)
+        return X, self._encode(state, y), w
+
+    def _members_learn(self: Any, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        from ...core import threads
+
+        N = len(self._examples())
+        members, C = self._learners, 1 if self._regression else state["n_outputs"]
+
+        def work(i: int) -> None:
+            own = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
+            self._member_learns(state, i, members[i], X, own, weight, C)
+
+        if self._ops.THREADED:
+            threads.each(work, which)
+        else:
+            for i in which:
+                work(i)
+
+    def _held_loss(self: Any, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
+        """Mean loss of a member on held-out rows."""
+        member, state = self._learners[i], self._state
+        C, N = (1 if self._regression else state["n_outputs"]), len(self._examples())
+        f = _members.scores(member._score(member._state, X), C)
+        if self._regression:
+            own = y if y.ndim == 1 else y[:, i // N]
+            loss = (f[:, 0] - own) ** 2
+        elif C == 1:
+            loss = np.logaddexp(0.0, -y * f[:, 0])
+        else:
+            top = f.max(axis=1)
+            loss = np.log(np.exp(f - top[:, None]).sum(axis=1)) + top - f[np.arange(len(y)), y.astype(int)]
+        value = float(np.average(loss, weights=weight))
+        return value if np.isfinite(value) else np.inf
+
+    def _weigh(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        """The combination, made anew on forecasts of held-out rows."""
+        F = self._forecasts(state, X, None, None)
+        N = len(self._examples())
+        outputs = 1 if self._regression else state["n_outputs"]
+        for o, part in enumerate(self._combinations(state)):
+            errors = part["member_errors"].copy()
+            for name, value in start_stack(N, outputs, self._regression).items():
+                part[name][...] = value
+            block = np.ascontiguousarray(F[o * N : (o + 1) * N])
+            own = y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
+            for _ in range(2):  # the second time with a good start
+                self._ops.stack_pass(block, own, weight, part, (self._regression, False))
+            part["member_errors"][...] = errors
+
+
+def _passes(passes: Any, n: int, shuffle: bool) -> int:
+    """How many passes there may be."""
+    if not shuffle or n < FEW:
+        return 1 if passes == "auto" or n < FEW else int(passes)
+    if isinstance(passes, numbers.Integral):
+        return int(passes)
+    return int(np.clip(WORK // max(n, 1), 1, MOST))
+
+
+def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Rows held out, sorted; no class loses all of its rows."""
+    n = min(max(LEAST, int(HELD * len(counted))), LARGEST)
+    order = generator(seed, ORDER - 1).permutation(counted)
+    chosen = order[:n]
+    if target.ndim == 1 and target.dtype.kind in "biuUS":
+        labels = target[chosen]
+        rest = np.unique(target[order[n:]])
+        chosen = chosen[np.isin(labels, rest)]
+    return np.sort(chosen) if len(chosen) >= 5 else None

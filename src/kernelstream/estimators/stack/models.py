@@ -1,0 +1,249 @@
+r"""The one learner: unlike members, combined by a second-order recursion on their forecasts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...passes.stack.python import start_recent
+from ...state.change import Change
+from ...state.schema import Schema
+from ...state.turns import in_turn
+from ...trust.intervals import IntervalTracker, check_coverage
+from .._contract.base import State
+from .._contract.composite import CompositeClassifier
+from ..second_order.base import ManyTargets
+from .base import StackEstimator
+from .members import classifiers, regressors
+
+
+class KernelClassifier(StackEstimator, CompositeClassifier):
+    r"""Classifier of streams that needs no choice.
+
+    Eight unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
+    binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear model, and a
+    smoother over the last thousand rows. Each forecasts a row before it learns it, and a recursion combines the
+    log-odds z of these forecasts:
+
+    .. math:: p = \sigma(w'z), \quad A \leftarrow \gamma A + p(1-p) z z', \quad w \leftarrow w - (A + 5I)^{-1} z (p-y)
+
+    with three memories :math:`\gamma` mixed by likelihood; several classes share the weights. A second level of the
+    same kind looks at the last labels and residuals. Columns are scaled by running statistics.
+
+    ``learn`` and ``partial_fit`` are the stream: rows in their order, one pass. ``fit`` is the batch call: any order,
+    several passes, members weighed on held-out rows.
+
+    Parameters
+    ----------
+    members : "auto" or list of classifiers of this library
+    size : {"small", "medium", "large"}, default="medium"
+        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
+        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
+    recent : bool, default=True
+        Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
+        ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
+    columns : "auto" or dict of name: kind
+        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
+        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
+        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
+    class_weight : dict, "balanced" or None
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_ : (m,) array
+        Weights of the members' log-odds now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    members_ : list of dict
+        Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range.
+    learners_ : list
+        The members, fitted.
+    columns_ : Columns
+        The encoder of mixed rows, if there is one.
+    classes_ : array
+    state_ : dict
+
+    See Also
+    --------
+    KernelRegressor : the same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import KernelClassifier
+    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+    >>> model = KernelClassifier(random_state=0)
+    >>> scores = model.learn(X[:1500], y[:1500])  # the log-odds held before each row
+    >>> model.score(X[1500:], y[1500:]) > 0.95
+    True
+    >>> best = max(model.members_, key=lambda member: member["weight"])["name"]
+    """
+
+    loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
+
+    def __init__(
+        self,
+        members: list[Any] | str = "auto",
+        size: str = "medium",
+        *,
+        recent: bool = True,
+        columns: dict[str, str] | str = "auto",
+        class_weight: dict | str | None = None,
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.members = members
+        self.size = size
+        self.recent = recent
+        self.columns = columns
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _auto(self) -> list[tuple[str, Any]]:
+        return classifiers(self.size, self._width())
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
+        if len(change) == change.before == 1:
+            for name in ("o0_stack_w", "o0_recent_w"):
+                state[name][:, -1] *= change.factor[0]  # of the constant
+            for name in ("o0_stack_A", "o0_recent_A"):
+                state[name][:, -1, :-1] *= change.factor[0]
+            state["o0_recent_kept"] *= change.factor[0]
+            return
+        state |= {f"o0_{name}": value for name, value in start_recent(len(change)).items()}
+
+
+class KernelRegressor(StackEstimator, ManyTargets):
+    r"""Regression of streams that needs no choice.
+
+    The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around an average
+    of them, weighted by their squared errors, with residuals of size s: with z = ((p - base)/s, 1),
+
+    .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
+              \hat y = base + s\, z'(A + \Lambda)^{-1} b
+
+    and h less than one for residuals beyond three s. Three memories :math:`\gamma`, and a second level that looks at
+    the last targets and residuals, as there.
+
+    Parameters
+    ----------
+    members : "auto" or list of regressors of this library
+    size : {"small", "medium", "large"}, default="medium"
+        See :class:`KernelClassifier`.
+    recent : bool, default=True
+        Whether the last targets may help to forecast the next one in a stream.
+    columns : "auto" or dict of name: kind
+        See :class:`KernelClassifier`.
+    engine : {"auto", "native", "python"}
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_, weights_history_, members_, learners_, state_
+        See :class:`KernelClassifier`; errors are roots of mean squared errors.
+
+    See Also
+    --------
+    KernelClassifier : the same for labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (3000, 2))
+    >>> y = np.sin(X[:, 0]) * X[:, 1]
+    >>> model = KernelRegressor(random_state=0).partial_fit(X[:2500], y[:2500])
+    >>> model.score(X[2500:], y[2500:]) > 0.97
+    True
+    >>> low, high = model.predict_interval(X[2500:], coverage=0.9)
+    >>> bool(((low < y[2500:]) & (y[2500:] < high)).mean() > 0.8)
+    True
+    """
+
+    loss = "squared"
+    _regression = True
+
+    def __init__(
+        self,
+        members: list[Any] | str = "auto",
+        size: str = "medium",
+        *,
+        recent: bool = True,
+        columns: dict[str, str] | str = "auto",
+        engine: str = "auto",
+        random_state: Any = None,
+    ):
+        self.members = members
+        self.size = size
+        self.recent = recent
+        self.columns = columns
+        self.engine = engine
+        self.random_state = random_state
+
+    def _auto(self) -> list[tuple[str, Any]]:
+        return regressors(self.size, self._width())
+
+    @in_turn
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
+
+        The widths follow the errors of the forecasts made so far in the stream, whatever it does
+        (:class:`kernelstream.trust.IntervalTracker`). After ``fit`` they are those of the first pass, which is the
+        stream's, over rows in random order.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        coverage : float, default=0.9
+            0.5 to 0.99.
+
+        Returns
+        -------
+        low, high : arrays like those of ``predict``
+        """
+        coverage = check_coverage(coverage)
+        scores = self._scores(X)
+        parts = [self._tracker(self._state, o).interval(f, coverage) for o, f in enumerate(scores.T)]
+        low, high = (np.stack(ends, axis=1) for ends in zip(*parts, strict=True))
+        return self._public(low), self._public(high)
+
+    def _tracker(self, state: State, o: int) -> IntervalTracker:
+        """What follows the errors of an output; its arrays are the state's own."""
+        tracker = self._cached(("tracker", o), lambda: IntervalTracker(engine=self.engine))
+        tracker.state = {name: state[f"o{o}_interval_{name}"] for name in tracker.state}
+        return tracker
+
+    def _begin_trust(self, state: State, k: int) -> None:
+        for o in range(k):
+            fresh = IntervalTracker(engine=self.engine).state
+            state |= {f"o{o}_interval_{name}": value for name, value in fresh.items()}
+
+    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
+        self._tracker(state, o).learn(scores[:, 0], y, weight)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = super()._schema(state, trained)
+        if trained:
+            own = IntervalTracker().schema()
+            for o in range(self._outputs(state)):
+                schema |= {f"o{o}_interval_{name}": entry for name, entry in own.items()}
+        return schema
+
+    def _outputs(self, state: State) -> int:
+        return int(state["n_outputs"])
+
+    def _declare(self, state: State, declared: Any) -> None:
+        from ..ensemble import members as _members
+
+        super()._declare(state, declared)
+        more = [
+            _members.start(member, i + o * len(self._examples()), state)
+            for o in range(1, state["n_outputs"])
+            for i, member in enumerate(self._examples())
+        ]
+        self._states += more

@@ -1,0 +1,1 @@
+"""Random binning features: cells, and the solvers and the pass on them."""

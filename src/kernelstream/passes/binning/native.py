@@ -1,0 +1,114 @@
+"""Solvers on random binning features in C++; see :mod:`._binning_python`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...core.cells_native import bucket_cells as bucket_cells
+from ...core.cells_native import cell_hashes as cell_hashes
+from ...core.cells_native import cell_table as cell_table
+from ...core.cells_native import cells_times as cells_times
+from ...core.cells_native import cells_transposed_times as cells_transposed_times
+from ...core.cells_native import find_cells as find_cells
+from ...core.cells_native import number_cells as number_cells
+from ...core.cells_native import order_of_cells as order_of_cells
+from ...losses import Loss
+from ..spec import Spec
+from . import python as _binning_python
+
+State = dict[str, Any]
+
+
+def cg_dots(P: np.ndarray, Q: np.ndarray, threads: int = 1) -> np.ndarray:
+    """``P'Q`` and ``P'P`` of every column, (2, C)."""
+    sums = np.empty((2, P.shape[1]))
+    _core.cg_dots(P, Q, sums, threads)
+    return sums
+
+
+def cg_step(
+    step: np.ndarray,
+    lam: float,
+    P: np.ndarray,
+    Q: np.ndarray,
+    M: np.ndarray,
+    X: np.ndarray,
+    R: np.ndarray,
+    threads: int = 1,
+) -> np.ndarray:
+    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` and ``R'R`` of every column, (2, C)."""
+    sums = np.empty((2, P.shape[1]))
+    _core.cg_step(step, lam, P, Q, M, X, R, sums, threads)
+    return sums
+
+
+def cg_turn(turn: np.ndarray, M: np.ndarray, R: np.ndarray, P: np.ndarray, threads: int = 1) -> None:
+    """``P = M R + turn P`` in place."""
+    _core.cg_turn(turn, M, R, P, threads)
+
+
+def cell_lists(cells: np.ndarray, starts: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of each grid sorted by cell, (R, n), and where each cell begins among them, (D,)."""
+    rows, first = np.empty_like(cells), np.empty(starts[-1], np.int32)
+    _core.cell_lists(cells, starts, rows, first, threads)
+    return rows, first
+
+
+def sweep_cells(
+    lists: tuple[np.ndarray, np.ndarray],
+    starts: np.ndarray,
+    order: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    lam: float,
+    active: bool,
+    f: np.ndarray,
+    w: np.ndarray,
+    threads: int = 1,
+) -> tuple[float, float]:
+    """One pass of coordinate descent over the grids; f and w change in place."""
+    return _core.sweep_cells(*lists, starts, order, y, weight, loss.name, lam, active, f, w, threads)
+
+
+def sweep_columns(
+    Z: np.ndarray,
+    squares: np.ndarray,
+    order: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    lam: float,
+    f: np.ndarray,
+    w: np.ndarray,
+    threads: int = 1,
+) -> tuple[float, float]:
+    """One pass over dense features ``Z'`` (P, n)."""
+    return _core.sweep_columns(Z, squares, order, y, weight, loss.name, lam, f, w, threads)
+
+
+def cell_pass(
+    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec
+) -> np.ndarray:
+    """Online learning on random binning features, rows in order; returns the scores before each update, (m, C)."""
+    if spec.twins is None:
+        return _binning_python.cell_pass(cells, width, y, weight, state, spec.parts)
+    scores = np.empty((cells.shape[1], state["w"].shape[1]))
+    state["t"] = _core.cell_pass(
+        cells,
+        width,
+        y,
+        weight,
+        state["w"],
+        state["scale"],
+        state.get("G"),
+        state["memory"],
+        state.get("center"),
+        state["t"],
+        *spec.twins,
+        scores,
+    )
+    return scores

@@ -1,0 +1,229 @@
+"""Solvers on random binning features: the readable specification.
+
+The functions have twins of the same names in :mod:`._binning_native`; ``threads`` is for the twins. Cells and their
+matrix are explained in :mod:`kernelstream.core.cells_python`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.cells_python import bucket_cells as bucket_cells
+from ...core.cells_python import cell_hashes as cell_hashes
+from ...core.cells_python import cell_table as cell_table
+from ...core.cells_python import cells_times as cells_times
+from ...core.cells_python import cells_transposed_times as cells_transposed_times
+from ...core.cells_python import find_cells as find_cells
+from ...core.cells_python import number_cells as number_cells
+from ...core.cells_python import order_of_cells as order_of_cells
+from ...core.center import follow, offset_of
+from ...core.overflow import quiet, require_finite
+from ...losses import Loss
+from ...losses.curvature import BOUND, curvature
+from ...updates import TINY
+
+State = dict[str, Any]
+
+
+# ---------------------------------------------------------------- conjugate gradients, arrays (D, C)
+def cg_dots(P: np.ndarray, Q: np.ndarray, threads: int = 1) -> np.ndarray:
+    """``P'Q`` and ``P'P`` of every column, (2, C)."""
+    return np.array([(P * Q).sum(axis=0, dtype=np.float64), (P * P).sum(axis=0, dtype=np.float64)])
+
+
+def cg_step(
+    step: np.ndarray,
+    lam: float,
+    P: np.ndarray,
+    Q: np.ndarray,
+    M: np.ndarray,
+    X: np.ndarray,
+    R: np.ndarray,
+    threads: int = 1,
+) -> np.ndarray:
+    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` and ``R'R`` of every column, (2, C)."""
+    X += step * P
+    R -= step * (Q + R.dtype.type(lam) * P)
+    return np.array([(R * (M * R)).sum(axis=0, dtype=np.float64), (R * R).sum(axis=0, dtype=np.float64)])
+
+
+def cg_turn(turn: np.ndarray, M: np.ndarray, R: np.ndarray, P: np.ndarray, threads: int = 1) -> None:
+    """``P = M R + turn P`` in place."""
+    P *= turn
+    P += M * R
+
+
+# ---------------------------------------------------------------- coordinate descent
+def cell_lists(cells: np.ndarray, starts: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of each grid sorted by cell, (R, n), and where each cell begins among them, (D,)."""
+    rows = np.argsort(cells, axis=1, kind="stable").astype(np.int32)
+    first = np.empty(starts[-1], np.int32)
+    for r, cell in enumerate(cells):
+        counts = np.bincount(cell, minlength=starts[r + 1] - starts[r])
+        first[starts[r] : starts[r + 1]] = np.cumsum(counts) - counts
+    return rows, first
+
+
+def sweep_cells(
+    lists: tuple[np.ndarray, np.ndarray],
+    starts: np.ndarray,
+    order: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    lam: float,
+    active: bool,
+    f: np.ndarray,
+    w: np.ndarray,
+    threads: int = 1,
+) -> tuple[float, float]:
+    r"""One pass of coordinate descent for ``sum_i a_i l(y_i, f_i) + lam |w|_1``; w and ``f = Z w`` change in place.
+
+    The cells of one grid have no row in common, so they may move in any order, or at once, with the same result.
+
+    Parameters
+    ----------
+    lists
+        From :func:`cell_lists`.
+    order : (R,)
+        The order of the grids.
+    weight : (n,) or None
+        The factors a_i.
+    active : bool
+        Visit only cells whose weight is not zero.
+
+    Returns
+    -------
+    violation : float
+        Largest distance of a derivative from where it must be at the minimum, each measured when its cell was visited.
+    moved : float
+        Largest change of a weight, times the root of its curvature.
+    """
+    rows, first = lists
+    n, z = rows.shape[1], 1.0 / np.sqrt(len(rows))
+    violation = moved = 0.0
+    for r in order:
+        ends = np.append(first[starts[r] + 1 : starts[r + 1]], n)
+        for j, end in zip(range(starts[r], starts[r + 1]), ends):
+            if active and w[j] == 0.0:
+                continue
+            mine = rows[r, first[j] : end]
+            a = 1.0 if weight is None else weight[mine]
+            g = z * np.sum(a * loss.gradient(y[mine], f[mine]))
+            H = max(z * z * np.sum(a * curvature(loss, y[mine], f[mine])), 1e-12)
+            violation = max(violation, _violation(w[j], g, lam))
+            d = _soft_step(w[j], g, H, lam)
+            if d == 0.0:
+                continue
+            if loss.name != "squared":
+                d = _halved(loss, y[mine], f[mine], a, z, w[j], g, d, lam)
+            w[j] += d
+            f[mine] += d * z
+            moved = max(moved, abs(d) * np.sqrt(H))
+    return violation, moved
+
+
+def _violation(w: float, g: float, lam: float) -> float:
+    """How far a weight is from its minimum, with derivative g of the loss."""
+    return max(0.0, abs(g) - lam) if w == 0 else abs(g + np.sign(w) * lam)
+
+
+def _soft_step(w: float, g: float, H: float, lam: float) -> float:
+    """Minimum d of ``g d + H d^2/2 + lam |w + d|``."""
+    if g + lam <= H * w:
+        return -(g + lam) / H
+    return -(g - lam) / H if g - lam >= H * w else -w
+
+
+def _halved(loss: Loss, y: Any, f: Any, a: Any, z: float, w: float, g: float, d: float, lam: float) -> float:
+    """The step halved until the objective falls by 1 % of what its slope promises; 0 after 30 halvings."""
+    promised = g * d + lam * (abs(w + d) - abs(w))
+    before = loss.value(y, f)
+    for _ in range(31):
+        change = lam * (abs(w + d) - abs(w)) + np.sum(a * (loss.value(y, f + d * z) - before))
+        if change <= 0.01 * promised:
+            return d
+        d, promised = d / 2, promised / 2
+    return 0.0
+
+
+def sweep_columns(
+    Z: np.ndarray,
+    squares: np.ndarray,
+    order: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    loss: Loss,
+    lam: float,
+    f: np.ndarray,
+    w: np.ndarray,
+    threads: int = 1,
+) -> tuple[float, float]:
+    """The same for dense features ``Z'`` (P, n), with steps from a bound on the curvature, ``squares = sum_i a_i
+    z_ij^2``.
+
+    With several threads the twin moves as many coordinates at once and shortens the steps by their number, since all
+    coordinates share all rows.
+    """
+    violation = moved = 0.0
+    a = 1.0 if weight is None else weight
+    for j in order:
+        g = float(np.sum(a * loss.gradient(y, f) * Z[j]))
+        H = max(BOUND[loss.name] * squares[j], 1e-12)
+        violation = max(violation, _violation(w[j], g, lam))
+        d = _soft_step(w[j], g, H, lam)
+        if d != 0.0:
+            w[j] += d
+            f += d * Z[j]
+            moved = max(moved, abs(d) * np.sqrt(H))
+    return violation, moved
+
+
+# ---------------------------------------------------------------- online
+@quiet
+def cell_pass(
+    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any
+) -> np.ndarray:
+    r"""Online learning on random binning features, rows in order; returns the scores before each update, (m, C).
+
+    The recursion of ``linear_pass``, where row i has the entry ``1/sqrt(R)`` in column ``r width + cells[r, i]`` of
+    each of the R grids. ``state`` holds ``w`` (R width, C), ``scale`` (C,), ``memory``, ``t``; ``G`` like w for
+    diagonal updates; ``center`` (2,) when the target is centred. Updated in place.
+    """
+    loss, update, _ = spec
+    w, scale, memory = state["w"], state["scale"], state["memory"]
+    center = state.get("center")
+    many = loss.kind == "multiclass"
+    z = 1.0 / np.sqrt(len(cells))
+    scores = np.empty((cells.shape[1], w.shape[1]))
+    first = width * np.arange(len(cells))
+    for i, cell in enumerate(cells.T):
+        at = first + cell
+        f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # grid by grid: a perceptron sees every bit
+        offset = offset_of(center)
+        scores[i] = f + offset
+        importance = 1.0 if weight is None else float(weight[i])
+        if importance == 0.0:
+            continue
+        state["t"] += 1
+        target: Any = int(y[i]) if many else float(y[i]) - offset
+        decay, tau = update.step(loss, target, f if many else float(f[0]), 1.0, state["t"], memory)
+        step = np.atleast_1d(tau) * (importance * z)
+        if update.diagonal:
+            moves = step != 0.0
+            g = step[moves].astype(w.dtype)
+            G = w.dtype.type(update.fade) * state["G"][np.ix_(at, moves)] + g * g
+            state["G"][np.ix_(at, moves)] = G
+            w[np.ix_(at, moves)] -= w.dtype.type(decay) * g / np.sqrt(G + w.dtype.type(TINY))
+        else:
+            scale *= decay
+            for c in np.flatnonzero((scale <= 1e-6) | (scale >= 1e6)):
+                w[:, c] *= w.dtype.type(scale[c])
+                scale[c] = 1.0
+            w[at] += (step / scale).astype(w.dtype)
+        follow(center, float(y[i]), importance)
+        require_finite(w[at], state["G"][at] if update.diagonal else None)
+    require_finite(memory, scores)
+    return scores

@@ -1,0 +1,1 @@
+"""Tables of cells: the pass of the learners on grids."""

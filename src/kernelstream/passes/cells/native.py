@@ -1,0 +1,53 @@
+"""Learning on cells, in the native engine; see :mod:`._cells_python`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+
+State = dict[str, Any]
+
+
+def cells_pass(
+    index: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: tuple[bool, float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Learn rows in order; see the python engine."""
+    shape = (len(index), state["bias"].shape[1])
+    scores, downhill = np.empty(shape), np.empty(shape)
+    _core.cells_pass(state, index, y, weight, spec, scores, downhill)
+    return scores, downhill
+
+
+def cells_score(index: np.ndarray, state: State, regression: bool) -> np.ndarray:
+    """Scores (n, C) of rows with these cells, (n, R)."""
+    scores = np.empty((len(index), state["bias"].shape[1]))
+    _core.cells_score(state, index, regression, scores)
+    return scores
+
+
+def by_levels(
+    X: np.ndarray, levels: np.ndarray, n_levels: np.ndarray, columns: np.ndarray, maps: np.ndarray, cells: int
+) -> np.ndarray:
+    """Cells (n, R) of rows in grids over few columns; see the python engine."""
+    out = np.empty((len(X), len(columns)), np.int32)
+    _core.cells_by_levels(X, levels, n_levels, columns, maps, cells, out)
+    return out
+
+
+def by_hashing(
+    X: np.ndarray, columns: np.ndarray, offset: np.ndarray, density: np.ndarray, salt: np.ndarray, bits: int
+) -> np.ndarray:
+    """Cells (n, R) of rows in grids over many columns; see the python engine."""
+    out = np.empty((len(X), len(columns)), np.int32)
+    _core.cells_by_hashing(X, columns, offset, density, salt, bits, out)
+    return out
+
+
+def cells_gains(index: np.ndarray, v: np.ndarray, cells: int) -> np.ndarray:
+    """What grids would explain of vectors v (n, C), (R,); see the python engine."""
+    out = np.empty(index.shape[1])
+    _core.cells_gains(index, v, cells, out)
+    return out

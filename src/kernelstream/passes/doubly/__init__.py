@@ -1,0 +1,1 @@
+"""Doubly stochastic functional gradients: blocks of features made when needed, and the recursions on them."""

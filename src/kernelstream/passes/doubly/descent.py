@@ -1,0 +1,222 @@
+r"""Doubly stochastic functional gradients: the recursion, for given components.
+
+Iteration t takes a mini-batch of b rows and block t of random features, phi_t::
+
+    f(x) = offset + sum_i alpha_i' phi_i(x)
+    alpha_t = -gamma_t (1/b) sum_x l'(f(x), y) phi_t(x),   alpha_i <- (1 - gamma_t lam) alpha_i for i < t
+    gamma_t = eta theta0 / (theta0 + t)
+
+Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ...losses import Loss
+from ...random import generator
+from ...rows import Rows
+from .blocks import FeatureBlocks
+
+State = dict[str, Any]
+
+ORDERS = 7 << 32  # first stream of the random orders of the rows
+LEAST_SHRINK = 1e-6  # the common factor of the weights is multiplied into them below this
+AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): recent ones count most
+
+
+class Diverged(ValueError):
+    """Steps so large that the function leaves the range of floating-point numbers."""
+
+
+@dataclass
+class Descent:
+    """What an iteration needs besides the state, which holds
+
+    ``alpha`` (blocks, width, C), the weights divided by the number ``shrink``; ``mean`` of the same shape, the average
+    of the weights over the iterations (only if ``average``); ``offset``, a number; ``t``, iterations so far.
+    """
+
+    blocks: FeatureBlocks
+    loss: Loss
+    eta: float
+    theta0: float
+    lam: float
+    average: bool = True
+    precondition: float = 0.0
+    max_blocks: int | None = None
+
+    def reset(self, state: State, n_outputs: int) -> None:
+        """The function that is ``offset`` everywhere."""
+        empty = np.zeros((0, self.blocks.width, n_outputs), self.blocks.dtype)
+        state |= {"t": 0, "alpha": empty, "shrink": 1.0}
+        if self.average:
+            state["mean"] = empty.copy()
+
+    # ---------------------------------------------------------------- scores
+    def iterate(self, state: State, X: Rows, together: bool = False) -> np.ndarray:
+        """Scores of the last iterate, (n, C): what gradients are taken at."""
+        return state["offset"] + state["shrink"] * self.blocks.scores(X, state["alpha"], together=together)
+
+    def predict(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of the average if there is one, else of the last iterate, (n, C)."""
+        return state["offset"] + self.blocks.scores(X, state["mean"]) if self.average else self.iterate(state, X)
+
+    def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`iterate` and :meth:`predict` with the features made once."""
+        if not self.average:
+            F = self.iterate(state, X)
+            return F, F
+        F = self.blocks.scores(X, np.concatenate([state["alpha"], state["mean"]], axis=2))
+        C = F.shape[1] // 2
+        return state["offset"] + state["shrink"] * F[:, :C], state["offset"] + F[:, C:]
+
+    # ---------------------------------------------------------------- learning
+    def block_of(self, t: int) -> int:
+        """The block that iteration t = 1, 2, … adds to, or comes back to once there are ``max_blocks``."""
+        return t - 1 if self.max_blocks is None else (t - 1) % self.max_blocks
+
+    def rate(self, t: int) -> float:
+        """The step size gamma_t."""
+        return self.eta * self.theta0 / (self.theta0 + t)
+
+    @property
+    def damping(self) -> float:
+        """What is added to a covariance of largest eigenvalue 1 before dividing by it, at least (about) lam."""
+        return max(self.precondition, self.lam * self.eta)  # eta is about 1 / largest eigenvalue
+
+    def decay(self, t: int) -> float:
+        """What iteration t multiplies the older weights by."""
+        lam = self.lam / self.damping if self.precondition else self.lam  # see _conditioned
+        return max(0.0, 1.0 - self.rate(t) * lam)
+
+    def descend(self, state: State, X: Rows, G: np.ndarray, F: np.ndarray) -> tuple[int, np.ndarray]:
+        """One iteration for rows X (b, d) with scores F (b, C) and derivatives G (b, C) of their losses.
+
+        Returns the block and what was added to its ``alpha``, (width, C).
+        """
+        Z = self.blocks.features(X, self.block_of(state["t"] + 1))
+        if self.precondition:
+            direction = self._conditioned(Z, G, F - state["offset"])
+        else:
+            direction = Z.T @ (G / len(G)).astype(Z.dtype)
+        return self.take(state, direction)
+
+    def take(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
+        """The end of an iteration: a step against the gradient (width, C) in the features of its block."""
+        t = state["t"] + 1
+        i, gamma = self.block_of(t), self.rate(t)
+        shrink = state["shrink"] * self.decay(t)
+        alpha = state["alpha"]
+        if shrink < LEAST_SHRINK:
+            alpha = alpha * alpha.dtype.type(shrink)
+            shrink = 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            delta = (direction * (-gamma / shrink)).astype(alpha.dtype)
+        if not np.isfinite(delta).all():
+            raise Diverged(f"the scores grow without bound: steps of eta={self.eta:.3g} are too large")
+        if i == len(alpha):
+            alpha = np.concatenate([alpha, delta[None]])
+        else:
+            alpha = alpha.copy() if alpha is state["alpha"] else alpha
+            alpha[i] += delta
+        state |= {"t": t, "alpha": alpha, "shrink": shrink}
+        if self.average:
+            self._average(state)
+        return i, delta
+
+    def _average(self, state: State) -> None:
+        alpha, mean, w = state["alpha"], state["mean"], AVERAGE / (state["t"] + AVERAGE - 1.0)
+        new = np.zeros_like(alpha)
+        new[: len(mean)] = mean
+        new *= alpha.dtype.type(1.0 - w)
+        new += alpha * alpha.dtype.type(w * state["shrink"])
+        state["mean"] = new
+
+    def _conditioned(self, Z: np.ndarray, G: np.ndarray, F: np.ndarray) -> np.ndarray:
+        r"""The gradient divided by ``(S + rho) / s``, S the batch's feature covariance, s its largest eigenvalue.
+
+        rho is ``damping`` s. The gradient of the regulariser, lam f, must be divided too, or the function would
+        converge elsewhere: ``(S + rho)^-1 f = f/rho - (S + rho)^-1 S f/rho``. The first part is a stronger
+        :meth:`decay`, the second enters here through ``S f = Z'F/b``.
+        """
+        b, width = Z.shape
+        dual = b < width  # (Z'Z + r)^-1 Z' = Z' (ZZ' + r)^-1: the smaller of the two
+        # rho keeps the condition of S at 1/damping, so that products in the precision of the features do
+        S = (Z @ Z.T if dual else Z.T @ Z).astype(np.float64) / b
+        top = largest_eigenvalue(S) or 1.0
+        rho = self.damping * top
+        S[np.diag_indices_from(S)] += rho
+        factor = cho_factor(S, overwrite_a=True, check_finite=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # descend looks at the result
+            R = (G - self.lam / rho * F) * (top / b)
+            if dual:
+                return Z.T @ cho_solve(factor, R, check_finite=False).astype(Z.dtype)
+            return cho_solve(factor, Z.T @ R, check_finite=False)
+
+    def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
+        """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
+        G = gradients(self.loss, y, F)
+        return self.descend(state, X, G if weight is None else G * weight[:, None], F)
+
+    def train(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, steps: int, batch: int, seed: int
+    ) -> None:
+        """``steps`` iterations over random mini-batches of the rows X (n, d).
+
+        The scores of a batch are swept over all blocks, or, where that is less work, the scores of all n rows are kept
+        up to date with every new block: the same numbers, up to rounding.
+        """
+        n = X.shape[0]
+        batch = min(batch, n)
+        U = (
+            self.blocks.scores(X, state["alpha"], together=True) if steps * batch > 2 * n else None
+        )  # before shrink and offset
+        for rows in batches(n, batch, steps, seed):
+            part = X[rows]
+            F = self.iterate(state, part, True) if U is None else state["offset"] + state["shrink"] * U[rows]
+            before = state["shrink"]
+            i, delta = self.batch(state, part, y[rows], None if weight is None else weight[rows], F)
+            if U is not None:
+                if state["shrink"] > before:  # it was multiplied into the weights
+                    U *= before * self.decay(state["t"])
+                U += self.blocks.scores(X, delta[None], i, True)
+
+
+def gradients(loss: Loss, y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Derivatives of the loss, (n, C), for scores F (n, C)."""
+    return loss.gradient(y, F) if loss.kind == "multiclass" else loss.gradient(y, F[:, 0])[:, None]
+
+
+def mean_loss(loss: Loss, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> float:
+    """Weighted mean of the loss over rows with scores F (n, C)."""
+    values = loss.value(y, F) if loss.kind == "multiclass" else loss.value(y, F[:, 0])
+    return float(np.average(values, weights=weight))
+
+
+def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
+    """Indices of ``steps`` mini-batches: random orders of the n rows, one after the other, cut into equal parts."""
+    order, passes = np.empty(0, np.int64), 0
+    for _ in range(steps):
+        while len(order) < batch:
+            order = np.concatenate([order, generator(seed, ORDERS + passes).permutation(n)])
+            passes += 1
+        yield order[:batch]
+        order = order[batch:]
+
+
+def largest_eigenvalue(K: np.ndarray, rounds: int = 30) -> float:
+    """Of a positive semi-definite matrix, by the power method."""
+    v = generator(0).standard_normal(len(K))
+    for _ in range(rounds):
+        w = K @ v
+        size = float(np.linalg.norm(w))
+        if size == 0.0:
+            return 0.0
+        v = w / size
+    return float(v @ K @ v)

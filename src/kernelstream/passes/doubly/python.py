@@ -1,0 +1,17 @@
+"""Scores of Fourier features without keeping the features: the step that doubly stochastic learners repeat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.arrays import cos_sin
+from ...rows import Rows
+
+
+def fourier_scores(X: Rows, W: np.ndarray, A: np.ndarray, F: np.ndarray) -> None:
+    """``F += [cos XW, sin XW] / sqrt(D) A``: X (m, d) dense or CSR, W (d, D), A (2D, C), F (m, C) float64.
+
+    One row at a time, so that a row's scores do not depend on its neighbours.
+    """
+    for i in range(X.shape[0]):
+        F[i] += (cos_sin(np.asarray(X[i : i + 1] @ W)) @ A)[0]

@@ -1,0 +1,1 @@
+"""Many learners at once: weights of members, and members that share work."""

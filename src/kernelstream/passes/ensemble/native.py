@@ -1,0 +1,67 @@
+"""Many learners over the same rows, in the native engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...core.threads import get_num_threads
+from ..spec import Spec
+from . import python as _multi_python
+from .python import Hedge, State
+from .python import combine as combine
+from .python import start_hedge as start_hedge
+from .python import theta as theta
+
+ALONE = 200_000  # rows × features of all learners below which a second thread costs more than it saves
+
+
+def hedge_pass(
+    F: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    state: State,
+    hedge: Hedge,
+    drawn: np.ndarray | None = None,
+) -> np.ndarray:
+    """Weights of learners over one block; see the python engine."""
+    scores = np.empty(F.shape[1:])
+    state["t"], state["history_stride"] = _core.hedge_pass(
+        F, y, weight, state["log_theta"], state["t"], state["history"], state["history_stride"], state.get("range"),
+        hedge.rate, hedge.share, hedge.votes, hedge.regression, drawn, scores,
+    )  # fmt: skip
+    return scores
+
+
+def family_pass(
+    P: np.ndarray,
+    stretch: list[float],
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    states: list[State],
+    specs: list[Spec],
+) -> np.ndarray:
+    """Learners on Fourier features with common frequencies, on several threads; see the python engine."""
+    F = np.empty((len(states), len(P), len(states[0]["w"])))
+    slow = [i for i, spec in enumerate(specs) if spec.twins is None]
+    if slow:
+        quick = [i for i, spec in enumerate(specs) if spec.twins is not None]
+        for some, learn in ((quick, family_pass), (slow, _by_specification)):
+            if some:
+                own = None if weights is None else np.ascontiguousarray(weights[some])
+                stretches = [stretch[i] for i in some]
+                F[some] = learn(P, stretches, y, own, [states[i] for i in some], [specs[i] for i in some])
+        return F
+    work = len(P) * sum(state["w"].shape[1] for state in states)
+    threads = 1 if work < ALONE else min(get_num_threads(), len(states))
+    _core.family_pass(
+        P, stretch, y, weights, states, [(*(spec.twins or ()), spec.average) for spec in specs], threads, F
+    )
+    return F
+
+
+def _by_specification(P: np.ndarray, stretch: list[float], y: Any, weights: Any, states: Any, specs: Any) -> np.ndarray:
+    """The python engine's pass, for learners with a part that has no compiled twin."""
+    return _multi_python.family_pass(P, stretch, y, weights, states, [spec.parts for spec in specs])

@@ -1,0 +1,1 @@
+"""First-order learning in the kernel expansion, with or without a budget."""

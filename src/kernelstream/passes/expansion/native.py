@@ -1,0 +1,359 @@
+"""Kernel expansions in the native engine: blocks of kernel values, and the passes over numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import lapack
+
+from ... import _core
+from ...budgets import Budget, Merge
+from ...budgets.projection import REFRESH, refresh
+from ...core.workspace import workspace
+from ...kernels import Gaussian, Kernel
+from ...losses import Loss
+from ...registry.twins import twins
+from ...rows import Rows
+from ...state import undo as _undo
+from ...updates import Update
+from . import python as _expansion_python
+
+State = dict[str, Any]
+
+LARGE = 256  # support vectors from which a fixed inverse is worth its memory
+WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
+NO_STRATEGY: tuple[str, list[float]] = ("", [])  # as the compiled passes take it
+CHUNK = 512  # support vectors per product when only scores are wanted
+
+
+@dataclass(slots=True)
+class SparseRows:
+    """Rows of a CSR matrix, cut out without copying them."""
+
+    X: Any
+    rows: slice
+    norms: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.norms), self.X.shape[1]
+
+    @property
+    def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.X.data, self.X.indices, self.X.indptr[self.rows.start : self.rows.stop + 1]
+
+    def plain(self) -> Rows:
+        """The same rows as a matrix of their own."""
+        return self.X[self.rows]
+
+
+class Expansion:
+    """Kernel values between blocks of rows and the support set of a state.
+
+    The Gaussian kernel takes one product per block; for sparse rows a copy of the support vectors is kept in tiles.
+    All that is kept here follows from the state.
+    """
+
+    block = 128  # rows handled at once
+
+    def __init__(self, kernel: Kernel, state: State):
+        self.kernel = kernel
+        self.gaussian = type(kernel) is Gaussian
+        self.norms = np.zeros(0)
+        self.tiles: np.ndarray | None = None
+        self.inverse: np.ndarray | None = None
+
+    def cut(self, X: Rows, rows: slice) -> Any:
+        """The rows of a block."""
+        if not (self.gaussian and sp.issparse(X) and X.shape[1] <= WIDE):
+            return X[rows]
+        norms = np.empty(rows.stop - rows.start, X.dtype)
+        block = SparseRows(X, rows, norms)
+        _core.csr_norms(*block.csr, X.shape[1], norms)
+        return block
+
+    def columns(self, X: Any, state: State) -> np.ndarray:
+        """K (m, capacity): kernel values with the support vectors; only the first ``n_support`` columns count."""
+        n, support = state["n_support"], state["support"]
+        K = workspace("K", (X.shape[0], len(support)), support.dtype)
+        if n == 0:
+            return K
+        if not self._fits(X):
+            K[:, :n] = self.kernel.pairwise(X, support[:n])
+        elif isinstance(X, SparseRows):
+            _core.gaussian_csr(*X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
+        else:
+            self._dense(X, support[:n], self._norms(state)[:n], K[:, :n])
+        return K
+
+    def among(self, X: Any) -> np.ndarray:
+        """G (m, m): kernel values of the block's rows with each other, on and above the diagonal."""
+        m = X.shape[0]
+        if not self._fits(X):
+            return np.ascontiguousarray(self.kernel.pairwise(X, X))
+        G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
+        if isinstance(X, SparseRows):
+            width = tile_width(G.dtype)
+            tiles = workspace("tiles", (-(-m // width), X.shape[1], width), G.dtype)
+            _core.gaussian_csr_among(*X.csr, X.norms, tiles, self._gamma, G)
+        else:
+            norms = squared_norms(X)
+            np.matmul(X, X.T, out=G)
+            _core.gaussian_dense(X, norms, X, norms, self._gamma, G, True)
+        return G
+
+    def scores(self, X: Any, state: State, alpha: np.ndarray) -> np.ndarray:
+        """sum_j alpha_cj k(s_j, x) for the rows, alpha (C, n) -> (m, C) float64."""
+        n, support = alpha.shape[1], state["support"]
+        F = np.zeros((X.shape[0], len(alpha)))
+        if n == 0:
+            return F
+        if isinstance(X, SparseRows):
+            _core.gaussian_csr_scores(*X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
+            return F
+        for start in range(0, n, CHUNK):
+            part = slice(start, min(start + CHUNK, n))
+            if self._fits(X):
+                K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
+                self._dense(X, support[part], self._norms(state)[part], K)
+            else:
+                K = self.kernel.pairwise(X, support[part])
+            F += K @ alpha[:, part].T
+        return F
+
+    def put(self, X: Any, joined: np.ndarray, state: State, start: int) -> None:
+        """Rows ``joined`` of the block become the support vectors from ``start`` on."""
+        self.replace(X, joined, state, np.arange(start, start + len(joined)))
+        slots = slice(start, start + len(joined))
+        state["diag"][slots] = 1.0 if self.gaussian else self.kernel.diag(state["support"][slots])
+
+    def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
+        """Rows ``rows`` of the block become the support vectors ``slots``."""
+        _undo.rows(state["support"], slots)
+        if isinstance(X, SparseRows):
+            _core.csr_to_slots(*X.csr, rows, slots, state["support"], self._tiles(state))
+            self._norms(state)[slots] = X.norms[rows]
+        else:
+            state["support"][slots] = X[rows].toarray() if sp.issparse(X) else X[rows]
+            self.changed(state, slots)
+
+    def changed(self, state: State, slots: np.ndarray) -> None:
+        """The support vectors ``slots`` of the state are new."""
+        if not self.gaussian:
+            return
+        vectors = state["support"][slots]
+        self._norms(state)[slots] = squared_norms(vectors)
+        if self.tiles is not None:
+            tiles = self._tiles(state)
+            width = tiles.shape[2]
+            tiles[slots // width, :, slots % width] = vectors
+
+    def fixed_inverse(self, state: State) -> np.ndarray | None:
+        """Inverse Gram matrix of a large support set that will not change any more, (n, n).
+
+        One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
+        """
+        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
+            return None
+        if self.inverse is None:
+            # the row-major factor L is, read by columns, the upper factor L'
+            inverse, info = lapack.dpotri(state["budget_factor"].T, lower=0)
+            if info:
+                raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
+            lower = np.tril(inverse.T)
+            self.inverse = lower + np.tril(lower, -1).T
+        return self.inverse
+
+    # ---------------------------------------------------------------- Gaussian kernel
+    @property
+    def _gamma(self) -> float:
+        return float(self.kernel.gamma)  # type: ignore[attr-defined]
+
+    def _fits(self, X: Any) -> bool:
+        """Whether the block goes through the compiled Gaussian kernel."""
+        return self.gaussian and not sp.issparse(X)
+
+    def _dense(self, X: np.ndarray, S: np.ndarray, norms: np.ndarray, K: np.ndarray) -> None:
+        np.matmul(X, S.T, out=K)
+        _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
+
+    def _norms(self, state: State) -> np.ndarray:
+        """||s||^2 of the support vectors, padded to whole tiles."""
+        support = state["support"]
+        width = tile_width(support.dtype)
+        size = -(-len(support) // width) * width
+        if len(self.norms) != size or self.norms.dtype != support.dtype:
+            self.norms = np.zeros(size, support.dtype)
+            self.norms[: len(support)] = squared_norms(support)
+        return self.norms
+
+    def _tiles(self, state: State) -> np.ndarray:
+        """The support vectors, in tiles (tiles, d, width) with a vector in every column."""
+        support = state["support"]
+        capacity, d = support.shape
+        width = tile_width(support.dtype)
+        count = -(-capacity // width)
+        held = self.tiles
+        if held is None or len(held) != count:
+            self.tiles = tiles = np.zeros((count, d, width), support.dtype)
+            padded = np.zeros((count * width, d), support.dtype)
+            padded[:capacity] = support
+            tiles[:] = padded.reshape(count, width, d).transpose(0, 2, 1)
+        return self.tiles  # type: ignore[return-value]
+
+
+def squared_norms(X: np.ndarray) -> np.ndarray:
+    """``||x||^2`` of dense rows, to the bit what the same rows have in CSR."""
+    norms = np.empty(len(X), X.dtype)
+    _core.row_norms(X, norms)
+    return norms
+
+
+def tile_width(dtype: Any) -> int:
+    """Vectors to a tile."""
+    return _core.FLOAT_TILE if np.dtype(dtype) == np.float32 else _core.DOUBLE_TILE
+
+
+@dataclass(slots=True)
+class Rule:
+    """What the passes do to a row: the parts, and the names and parameters of their compiled twins, if all have one."""
+
+    loss: Loss
+    update: Update
+    strategy: Budget | None
+    twins: tuple[Any, ...] | None
+
+    @classmethod
+    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
+        """Made once, used for many blocks."""
+        found = twins(loss, update, strategy)
+        if found is not None and strategy is None:
+            found = (*found, *NO_STRATEGY)
+        return cls(loss, update, strategy, found)
+
+
+def expansion_pass(
+    F: np.ndarray,
+    G: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    rule: Rule,
+    memory: np.ndarray,
+    center: np.ndarray | None,
+    t: int,
+    room: int,
+    *,
+    u: np.ndarray | None = None,
+    M: np.ndarray | None = None,
+    stop: bool = True,
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    """Kernel expansion without removal; see the python engine."""
+    if rule.twins is None:
+        parts = _expansion_python.Rule(rule.loss, rule.update, rule.strategy)
+        return _expansion_python.expansion_pass(F, G, y, weight, parts, memory, center, t, room, u=u, M=M, stop=stop)
+    joined = np.empty(min(len(F), room), np.int64)
+    coefficients = np.empty((len(joined), F.shape[1]))
+    decay = np.empty(F.shape[1])
+    consumed, q = _core.expansion_pass(
+        F, G, M, y, weight, u, memory, center, t, stop, joined, coefficients, decay, *rule.twins
+    )
+    return consumed, joined[:q], coefficients[:q], decay
+
+
+def budget_pass(
+    expansion: Expansion,
+    X: Any,
+    Z: np.ndarray | None,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    u: np.ndarray | None,
+    state: State,
+    rule: Rule,
+) -> np.ndarray:
+    """Kernel expansion under a budget; see the python engine."""
+    merges = isinstance(rule.strategy, Merge)
+    if rule.twins is None or (merges and not expansion.gaussian):
+        return _by_specification(expansion, X, Z, y, weight, u, state, rule)
+    K, G = expansion.columns(X, state), expansion.among(X)
+    m, first, start = len(K), state["t"], 0
+    scores = np.empty((m, len(state["alpha"])))
+    owner = np.full(K.shape[1], -1, np.int64)
+    inverse = expansion.fixed_inverse(state)
+    solved, solution = (None, None) if inverse is None else _solve_likely(inverse, K, G, y, weight, state, rule)
+    while start < m:
+        start, state["t"], state["n_support"], blends = _core.budget_pass(
+            K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
+            state.get("budget_gram"), state.get("budget_basis"), state.get("budget_factor"), inverse, solved, solution, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
+            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
+        )  # fmt: skip
+        if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
+            refresh(state)
+    if merges:
+        _blend(expansion, X, state, np.reshape(blends, (-1, 4)))
+    else:
+        slots = np.flatnonzero(owner >= 0)
+        if len(slots):
+            expansion.replace(X, owner[slots], state, slots)
+    return scores
+
+
+def _solve_likely(
+    inverse: np.ndarray,
+    K: np.ndarray,
+    G: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    state: State,
+    rule: Rule,
+) -> tuple[np.ndarray, np.ndarray]:
+    """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
+
+    Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
+    the rows well the two hardly differ. Rows it did not foresee are solved one by one.
+    """
+    F = (K @ state["alpha"].T) * state["scale"]
+    center = state["center"].copy() if "center" in state else None
+    assert rule.twins is not None
+    joins = Rule(rule.loss, rule.update, None, (*rule.twins[:4], *NO_STRATEGY))
+    _, rows, _, _ = expansion_pass(
+        F, G, y, weight, joins, state["memory"].copy(), center, state["t"], len(y), stop=False
+    )
+    if rule.strategy is not None and rule.strategy.restless:
+        several = rule.loss.kind == "multiclass"
+        value = rule.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])
+        rows = np.union1d(rows, np.flatnonzero((value > 0) & (value < 1)))
+    solution = np.full(len(y), -1)
+    solution[rows] = np.arange(len(rows))
+    return K[rows] @ inverse, solution
+
+
+def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
+    """Make the merged vectors ``h a + (1 - h) b`` in the order in which they came about."""
+    support = state["support"]
+    rows = X.plain() if isinstance(X, SparseRows) else X
+
+    def vector(j: float) -> np.ndarray:
+        if j >= 0:
+            return support[int(j)]
+        i = int(-1 - j)
+        return rows[i : i + 1].toarray()[0] if sp.issparse(rows) else rows[i]
+
+    slots = np.unique(blends[:, 0]).astype(np.int64)
+    _undo.rows(support, slots)
+    for slot, a, b, h in blends:
+        support[int(slot)] = vector(a) if h == 1.0 else h * vector(a) + (1 - h) * vector(b)
+    if len(blends):
+        expansion.changed(state, slots)
+
+
+def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:
+    """The python pass, for parts without a compiled twin and kernels whose values it would have to compute."""
+    state = rest[4]
+    rows = X.plain() if isinstance(X, SparseRows) else X
+    before = state["support"].copy()
+    scores = _expansion_python.budget_pass(_expansion_python.Expansion(expansion.kernel, state), rows, *rest)
+    expansion.changed(state, np.flatnonzero((before != state["support"]).any(axis=1)))
+    return scores

@@ -1,0 +1,1 @@
+"""Random features whose frequencies are learned (RRF)."""

@@ -1,0 +1,1 @@
+"""First-order learning on explicit features."""

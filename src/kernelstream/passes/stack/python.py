@@ -1,0 +1,332 @@
+r"""Combination of learners: second-order recursions on their forecasts, in two levels.
+
+A level turns inputs into a forecast with a weight vector for each of three memories :math:`\gamma` (1, 0.9995, 0.995:
+factors by which the past fades with every row), and mixes the three by how well they have predicted, with fixed share
+(Herbster, Warmuth 1998). The inputs of the first level are the members' forecasts made before the row; those of the
+second level are the first one's forecast and what happened in the last rows: labels or targets, and residuals. The two
+levels are mixed in the same way.
+
+Labels, inputs z (N, C) being scores of the classes, a weight for each input:
+
+.. math:: q = \mathrm{softmax}(z'w), \quad A \leftarrow \gamma A + v\, z (\mathrm{diag}\, q - q q') z', \quad
+          w \leftarrow w - (A + \lambda I)^{-1} v\, z (q - e_y)
+
+with v the row's weight; two classes have one score and the logistic function. Numbers: the base, an average of the
+inputs p with weights 1/(running squared error)^2, leaves residuals of size s; with z = ((p - base)/s, 1)
+
+.. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
+          \hat y = base + s\, z'(A + \Lambda)^{-1} b
+
+where h is the row's weight, less for residuals beyond three s (Huber). The compiled twin is cpp/passes/stack.hpp.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.overflow import require_finite
+
+State = dict[str, Any]
+
+MEMORY = (1.0, 0.9995, 0.995)
+G = len(MEMORY)
+LABEL_RIDGE, LABEL_SHARE, LEAST = 5.0, 0.001, 1e-7
+RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of what is remembered of the last ones
+NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
+FEW = 10  # rows that only the base predicts
+LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
+FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of what is remembered of labels
+
+
+def start_stack(members: int, outputs: int, regression: bool) -> State:
+    """Entries of a state before the first row."""
+    M = members + 1
+    state: State = {
+        "stack_A": np.zeros((G, M, M)),
+        "stack_w": np.zeros((G, M)),
+        "stack_logs": np.zeros(G),
+        "level_logs": np.zeros(2),
+        "member_errors": np.zeros((3, members)),
+    }
+    if regression:
+        K = LAST + 1
+        state |= {"stack_b": np.zeros((G, M)), "stack_loss": np.zeros(members), "stack_numbers": np.zeros(6)}
+        state |= {"recent_A": np.zeros((G, K, K)), "recent_b": np.zeros((G, K)), "recent_w": np.zeros((G, K))}
+        state |= {"recent_loss": np.zeros(LAST), "recent_numbers": np.zeros(6), "recent_logs": np.zeros(G)}
+        return state | {"recent_kept": np.zeros(LAST)}
+    state["stack_w"][:, :members] = 1.0 / members
+    return state | start_recent(outputs)
+
+
+def start_recent(outputs: int) -> State:
+    """Entries of the second level of labels before the first row."""
+    w = np.zeros((G, RECENT))
+    w[:, 0] = 1.0
+    kept = np.zeros((KEPT, outputs))
+    if outputs > 1:
+        kept[2:4] = 1.0 / outputs
+    logs = {"recent_logs": np.zeros(G), "level_logs": np.zeros(2)}
+    return {"recent_A": np.zeros((G, RECENT, RECENT)), "recent_w": w, "recent_kept": kept} | logs
+
+
+def shares(logs: np.ndarray, share: float) -> np.ndarray:
+    """Shares of forecasters: ``1 - share`` of what they have earned, the rest spread evenly."""
+    p = np.exp(logs - logs.max())
+    return (1 - share) * p / p.sum() + share / len(logs)
+
+
+def stack_pass(
+    F: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, state: State, spec: tuple[bool, bool]
+) -> np.ndarray:
+    """Forecasts (n, C) of the whole from those of the members, made before each row.
+
+    Parameters
+    ----------
+    F : (N, n, C)
+    y : (n,) or None
+        Targets, ±1 for two classes, or codes of more; None learns nothing, and uses the second level in the first row
+        only: of the others it is not known what comes before them.
+    weight : (n,) or None
+    state : dict
+        Entries of :func:`start_stack`; changed in place.
+    spec : (regression, recent)
+        The second of which says whether the second level is in use.
+    """
+    regression, recent = spec
+    scores = np.empty(F.shape[1:])
+    one = _number if regression else _label
+    for t in range(F.shape[1]):
+        importance = 0.0 if y is None else 1.0 if weight is None else float(weight[t])
+        target = 0.0 if y is None else float(y[t])
+        use = recent and (y is not None or t == 0)
+        scores[t] = one(F[:, t], target, importance, state, use)
+    if y is not None:
+        require_finite(scores)
+    return scores
+
+
+# -------------------------------------------------------------------- labels
+def _probabilities(f: np.ndarray) -> np.ndarray:
+    """From scores (…, C); of one score, that of the second class."""
+    if f.shape[-1] == 1:
+        with np.errstate(over="ignore"):
+            return 1.0 / (1.0 + np.exp(-f))
+    p = np.exp(f - f.max(axis=-1, keepdims=True))
+    return p / p.sum(axis=-1, keepdims=True)
+
+
+def _likelihood(p: np.ndarray, y: float) -> float:
+    if len(p) == 1:
+        return max(LEAST, float(p[0] if y > 0 else 1 - p[0]))
+    return max(LEAST, float(p[int(y)]))
+
+
+def _scores(p: np.ndarray) -> np.ndarray:
+    if len(p) == 1:
+        q = np.clip(p, LEAST, 1 - LEAST)
+        return np.log(q / (1 - q))
+    return np.log(p + 1e-9)
+
+
+def _centred(f: np.ndarray, most: float) -> np.ndarray:
+    return np.clip(f - f.mean(axis=-1, keepdims=True) if f.shape[-1] > 1 else f, -most, most)
+
+
+def _label(F: np.ndarray, y: float, importance: float, state: State, recent: bool) -> np.ndarray:
+    C = F.shape[1]
+    z = np.concatenate([_centred(F, 8.0), np.full((1, C), float(C == 1))])
+    part = shares(state["stack_logs"], LABEL_SHARE)
+    own = _probabilities(state["stack_w"] @ z)
+    p = part @ own
+    out = _scores(p)
+    if recent:
+        zr = _recent_inputs(_scores(p), state["recent_kept"])
+        part_r = shares(state["recent_logs"], LABEL_SHARE)
+        own_r = _probabilities(state["recent_w"] @ zr)
+        pr = part_r @ own_r
+        both = shares(state["level_logs"], LABEL_SHARE)
+        out = _scores(both[0] * p + both[1] * pr)
+    if importance == 0.0:
+        return out
+    _label_step(z, y, importance, own, part, state["stack_A"], state["stack_w"], state["stack_logs"])
+    if recent:
+        _label_step(zr, y, importance, own_r, part_r, state["recent_A"], state["recent_w"], state["recent_logs"])
+        for i, q in enumerate((p, pr)):
+            state["level_logs"][i] = math.log(both[i]) + importance * math.log(_likelihood(q, y))
+        _remember_label(p, y, state["recent_kept"])
+    wrong = (z[:-1, 0] >= 0) != (y > 0) if C == 1 else z[:-1].argmax(axis=1) != int(y)
+    _count(state["member_errors"], wrong.astype(float))
+    return out
+
+
+def _label_step(
+    z: np.ndarray,
+    y: float,
+    importance: float,
+    own: np.ndarray,
+    part: np.ndarray,
+    A: np.ndarray,
+    w: np.ndarray,
+    logs: np.ndarray,
+) -> None:
+    """A row in one level: inputs z (N, C), forecasts ``own`` (G, C) of its memories with shares ``part``."""
+    for k, fade in enumerate(MEMORY):
+        q = own[k]
+        A[k] *= fade
+        if len(q) == 1:
+            A[k] += importance * q[0] * (1 - q[0]) * np.tril(np.outer(z[:, 0], z[:, 0]))
+            g = importance * (q[0] - (y > 0)) * z[:, 0]
+        else:
+            mean = z @ q
+            g = importance * (mean - z[:, int(y)])
+            for c in np.flatnonzero(q > 1e-4):
+                v = z[:, c] - mean
+                A[k] += importance * q[c] * np.tril(np.outer(v, v))
+        step = _solved(A[k], np.full(len(z), LABEL_RIDGE), g)
+        if step is not None:
+            w[k] -= step
+        logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
+
+
+def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where rounding leaves no such."""
+    try:
+        L = np.linalg.cholesky(A + A.T + np.diag(ridge - A.diagonal()))
+    except np.linalg.LinAlgError:
+        return None
+    return np.linalg.solve(L.T, np.linalg.solve(L, b))
+
+
+def _recent_inputs(f: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Inputs (RECENT, C) of the second level: scores, the last two labels, their shares and the residuals lately."""
+    z = np.zeros((RECENT, len(f)))
+    if len(f) == 1:
+        z[:, 0] = [np.clip(f[0], -8, 8), *kept[:4, 0], *(4 * kept[4:7, 0]), 1.0]
+        return z
+    z[0] = _centred(f, 12.0)
+    z[1:3] = kept[:2]
+    z[3], z[4] = np.log(kept[2] + 0.01), np.log(kept[3] + 0.001)
+    z[5:7] = 4 * kept[4:6]
+    z[:7] -= z[:7].mean(axis=1, keepdims=True)
+    return z
+
+
+def _remember_label(p: np.ndarray, y: float, kept: np.ndarray) -> None:
+    C = len(p)
+    label = np.array([y]) if C == 1 else (np.arange(C) == int(y)).astype(float)
+    residual = (float(y > 0) if C == 1 else label) - p
+    kept[1], kept[0] = kept[0].copy(), label
+    for i, fade in FADES.items():
+        kept[i] = fade * kept[i] + (1 - fade) * (label if i < 4 else residual)
+
+
+def _count(errors: np.ndarray, error: np.ndarray) -> None:
+    """Errors of the members: all, and lately with the number of rows that this stands for."""
+    errors[0] += error
+    errors[1] = 0.999 * errors[1] + error
+    errors[2] = 0.999 * errors[2] + 1.0
+
+
+# -------------------------------------------------------------------- numbers
+class _NumberLevel:
+    """One level, as views of a state; ``prefix`` is "stack" or "recent"."""
+
+    def __init__(self, state: State, prefix: str):
+        self.A, self.b, self.w = (state[f"{prefix}_{name}"] for name in ("A", "b", "w"))
+        self.logs, self.loss, self.numbers = (state[f"{prefix}_{name}"] for name in ("logs", "loss", "numbers"))
+        self.ridge = np.full(self.w.shape[1], NUMBER_RIDGE)
+        self.ridge[-1] = CONSTANT_RIDGE
+
+    def forecast(self, p: np.ndarray) -> float:
+        rows, mass, squares, count, _, spread = self.numbers
+        deviation = math.sqrt(spread / count) if count > 1 else 1.0
+        best = self.loss.min()
+        part = (best / self.loss) ** 2 if best > 0 else np.ones(len(p))
+        self.base = float((part / part.sum()) @ p)
+        s = math.sqrt(squares / mass) if mass > 1 else deviation
+        self.s = max(s if s > 0 else 1.0, 1e-9 * deviation + 1e-300)
+        self.z = np.append(np.clip((p - self.base) / self.s, -20, 20), 1.0)
+        if rows < FEW:
+            self.own = np.full(G, self.base)
+            return self.base
+        self.part = shares(self.logs, NUMBER_SHARE)
+        self.own = np.clip(self.base + self.s * (self.w @ self.z), p.min() - 2 * self.s, p.max() + 2 * self.s)
+        return float(self.part @ self.own)
+
+    def learn(self, p: np.ndarray, y: float, importance: float) -> None:
+        rows = self.numbers[0]
+        miss = abs(y - self.base)
+        if rows >= FEW:
+            target = (y - self.base) / self.s
+            for k, fade in enumerate(MEMORY):
+                e = target - (self.own[k] - self.base) / self.s
+                h = importance * (HUBER / abs(e) if abs(e) > HUBER else 1.0)
+                self.A[k] = fade * self.A[k] + h * np.tril(np.outer(self.z, self.z))
+                self.b[k] = fade * self.b[k] + h * self.z * target
+                weights = _solved(self.A[k], self.ridge, self.b[k])
+                if weights is not None:
+                    self.w[k] = weights
+                self.logs[k] = QUICK * math.log(self.part[k]) - 0.5 * importance * min(e * e, HUBER**2)
+            most = math.inf if rows < 2 * FEW else 3 * HUBER * self.s
+            miss = min(miss, most)
+            self.numbers[1] = SLOW * self.numbers[1] + importance
+            self.numbers[2] = SLOW * self.numbers[2] + importance * miss * miss
+            self.loss[:] = SLOW * self.loss + importance * np.minimum(np.abs(y - p), 10 * most) ** 2
+        elif rows >= 2:
+            self.numbers[1:3] += importance, importance * miss * miss
+            self.loss += importance * (y - p) ** 2
+        self.numbers[0] += 1
+        self._follow(y)
+
+    def _follow(self, y: float) -> None:
+        _, _, _, count, mean, spread = self.numbers
+        if count >= 30:
+            most = 20 * math.sqrt(spread / count)
+            y = float(np.clip(y, mean - most, mean + most)) if most > 0 else y
+        delta = y - mean
+        self.numbers[3] += 1
+        self.numbers[4] += delta / self.numbers[3]
+        self.numbers[5] += delta * (y - self.numbers[4])
+
+
+def _number(F: np.ndarray, y: float, importance: float, state: State, recent: bool) -> float:
+    p, kept = F[:, 0], state["recent_kept"]
+    first = _NumberLevel(state, "stack")
+    f = g = first.forecast(p)
+    both = np.array([1.0, 0.0])
+    if recent:
+        last = _recent_numbers(f, kept)
+        second = _NumberLevel(state, "recent")
+        g = second.forecast(last)
+        both = shares(state["level_logs"], NUMBER_SHARE)
+    out = float(both @ (f, g))
+    if importance == 0.0:
+        return out
+    if recent:
+        for i, q in enumerate((f, g)):
+            e2 = min(((y - q) / first.s) ** 2, HUBER**2)
+            state["level_logs"][i] = QUICK * math.log(both[i]) - 0.5 * importance * e2
+        second.learn(last, y, importance)
+        _remember_number(f, y, kept)
+    first.learn(p, y, importance)
+    _count(state["member_errors"], (y - p) ** 2)
+    return out
+
+
+def _recent_numbers(f: float, kept: np.ndarray) -> np.ndarray:
+    """f, the last target, f corrected by the last residual and by running means of them, a running mean of targets."""
+    known = kept[5] > 0
+    return np.array([f, kept[0] if known else f, f + kept[1], f + kept[2], f + kept[3], kept[4] if known else f])
+
+
+def _remember_number(f: float, y: float, kept: np.ndarray) -> None:
+    e = y - f
+    if not kept[5] > 0:
+        kept[4] = y
+    kept[0], kept[1] = y, e
+    for i, fade, value in ((2, 0.8, e), (3, 0.98, e), (4, 0.8, y)):
+        kept[i] = fade * kept[i] + (1 - fade) * value
+    kept[5] += 1

@@ -1,0 +1,1 @@
+"""Calibration and intervals, row by row."""

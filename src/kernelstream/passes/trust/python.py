@@ -1,0 +1,191 @@
+r"""Probabilities and intervals that follow a stream, row by row; cpp/passes/trust.hpp is the compiled twin.
+
+**Calibration of two classes.** A score s, in log-odds, becomes
+
+.. math:: q = a \log(1 + e^s) - b \log(1 + e^{-s}) + c \tanh s + d,
+
+which is s itself for a = b = 1, c = d = 0: beta calibration [1]_ and a bend in the middle, where the scores of a margin
+have one. Several such answers, each with a memory of its own, learn by online Newton steps on the log-loss with a pull
+back to the identity,
+
+.. math:: H \leftarrow \lambda H + (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
+          \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
+
+and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed share).
+Whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row
+for every row.
+
+**Several classes.** :math:`q_c = a_c s_c + b_c` of centred scores, a 2 by 2 curvature for each class, half a step each
+(the whole curvature is at most twice its blocks).
+
+**Intervals.** Trackers with several step sizes follow a quantile of the errors, in units of their running size,
+:math:`q \leftarrow q + \eta ([u > q] - \alpha)` (adaptive conformal inference [2]_). They are averaged by their
+pinball losses [3]_, and the average is multiplied by a factor that follows the coverage itself,
+:math:`c \leftarrow c + \gamma ([\text{missed}] - \alpha)`: over n rows the share of misses differs from alpha by
+exactly the change of c, over gamma n.
+
+.. [1] Kull, Silva Filho, Flach: Beta calibration, AISTATS 2017.
+.. [2] Gibbs, Candès: Adaptive conformal inference under distribution shift, NeurIPS 2021.
+.. [3] Zaffran, Féron, Goude, Josse, Dieuleveut: Adaptive conformal predictions for time series, ICML 2022.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+WIDEST = 30.0  # scores and log-odds are kept within
+PRIOR = 5.0  # curvature at the start, and the least there is
+SHARE = 1e-4  # part of all weight that is spread evenly after a row
+MEMORY = 1e4  # rows over which the size of scores is averaged
+RAW = 2.0  # log-odds of a score of usual size that is no log-odds
+
+TRACK_STEP = 0.005  # of the factor that corrects the coverage
+TRACK_MEMORY = 1000.0  # rows over which the size of errors is averaged
+TRACK_FAR = 10.0  # errors count as at most so many times the usual
+TRACK_RATE = 5.0  # of the weights of the trackers
+TRACK_SHARE = 1e-3
+
+
+def calibrate(
+    scores: np.ndarray,
+    y: np.ndarray | None,
+    weight: np.ndarray | None,
+    own: bool,
+    keep: np.ndarray,
+    size: np.ndarray,
+    weights: np.ndarray,
+    theta: np.ndarray,
+    curvature: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Calibrated answers before each row; with labels, the rows are learned one by one.
+
+    Parameters
+    ----------
+    scores : (n,) array for two classes, else (n, C)
+    y : (n,) array of the numbers of the classes, or None
+    weight : (n,) array or None
+    own : bool
+        Whether the scores are log-odds (or logarithms of probabilities, up to a constant); else they have no unit.
+    keep : (E,) array
+        The lambda of each answer.
+    size : (2,) array
+        Rows counted, and their mean square of scores.
+    weights : (E + 1,) array
+        Of the raw score and of the answers.
+    theta : (E, 4) or (E, C, 2) array
+    curvature : (E, 10) or (E, C, 3) array
+        Lower triangles of H.
+    out : like scores
+        Log-odds of class 1, or logarithms of probabilities.
+    """
+    one = _two if scores.ndim == 1 else _several
+    for i, row in enumerate(scores):
+        out[i], parts = one(row, own, size, weights, theta)
+        importance = 0.0 if y is None else 1.0 if weight is None else float(weight[i])
+        if y is not None and importance > 0.0:
+            _learn(parts, int(y[i]), importance, keep, weights, theta, curvature)
+            if not own:
+                centred = row if scores.ndim == 1 else row - row.mean()
+                size[0] += 1.0
+                size[1] += (float(np.mean(centred**2)) - size[1]) / min(size[0], MEMORY)
+
+
+def _unit(size: np.ndarray, own: bool) -> float:
+    """Factor of scores that makes log-odds of them."""
+    if own:
+        return 1.0
+    return RAW / math.sqrt(size[1]) if size[1] > 0 else 0.0
+
+
+def _two(score, own, size, weights, theta):
+    """Log-odds of a row, and what each answer makes of it: inputs (1, 4) and probabilities (E + 1, 2)."""
+    s = np.clip(score * _unit(size, own), -WIDEST, WIDEST)
+    z = np.array([np.logaddexp(0.0, s), -np.logaddexp(0.0, -s), np.tanh(s), 1.0])
+    q = np.concatenate([[s], np.clip(theta @ z, -WIDEST, WIDEST)])
+    p = np.stack([1 / (1 + np.exp(q)), 1 / (1 + np.exp(-q))], axis=1)
+    no, yes = weights @ p
+    return math.log(yes) - math.log(no), (z[None], p)
+
+
+def _several(scores, own, size, weights, theta):
+    """Logarithms of probabilities of a row, and of each answer: inputs (C, 2) and probabilities (E + 1, C)."""
+    s = np.clip((scores - scores.mean()) * _unit(size, own), -WIDEST, WIDEST)
+    q = np.concatenate([s[None], np.clip(theta[..., 0] * s + theta[..., 1], -WIDEST, WIDEST)])
+    p = np.exp(q - q.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return np.log(weights @ p), (np.stack([s, np.ones_like(s)], axis=1), p)
+
+
+def _learn(parts, label, importance, keep, weights, theta, curvature):
+    """Weigh the answers by what they gave to the label, then move each."""
+    inputs, p = parts
+    posterior = weights * p[:, label] ** importance
+    total = posterior.sum()
+    posterior = posterior / total if total > 0 else np.full(len(weights), 1 / len(weights))
+    weights[:] = (1 - SHARE) * posterior + SHARE / len(weights)
+    wrong = p[1:] - (np.arange(p.shape[1]) == label)
+    several = theta.ndim == 3
+    start = np.array([1.0, 0.0] if several else [1.0, 1.0, 0.0, 0.0])
+    wrong = wrong if several else wrong[:, 1:]  # of class 1, whose log-odds they are
+    lower = np.tril_indices(inputs.shape[1])
+    for e in range(len(theta)):
+        pull = (1 - keep[e]) * PRIOR
+        for c, z in enumerate(inputs):
+            t, h = (theta[e, c], curvature[e, c]) if several else (theta[e], curvature[e])
+            outer = wrong[e, c] ** 2 * np.outer(z, z) * importance + pull * np.eye(len(z))
+            h[:] = keep[e] * h + outer[lower]
+            H = np.zeros((len(z), len(z)))
+            H[lower] = h
+            H = H + np.tril(H, -1).T
+            gradient = importance * wrong[e, c] * z + pull * (t - start)
+            t -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient)
+
+
+def track(
+    errors: np.ndarray,
+    levels: np.ndarray,
+    steps: np.ndarray,
+    size: np.ndarray,
+    quantiles: np.ndarray,
+    weights: np.ndarray,
+    factors: np.ndarray,
+    half: np.ndarray,
+) -> None:
+    """Half-widths of intervals before each error, which is then learned.
+
+    Parameters
+    ----------
+    errors : (n,) array
+        Absolute errors of forecasts.
+    levels : (L,) array
+        Coverages.
+    steps : (E,) array
+        Step sizes, in units of the usual error.
+    size : (2,) array
+        Rows counted, and their usual error.
+    quantiles, weights : (L, E) array
+    factors : (L,) array
+    half : (n, L) array
+        Infinite before the first error.
+    """
+    miss = 1 - levels
+    for i, r in enumerate(errors):
+        usual = float(size[1])
+        if size[0] == 0:
+            half[i] = np.inf
+        else:
+            u = min(r / usual, 1e6) if usual > 0 else 1e6 * (r > 0)
+            half[i] = np.maximum(factors, 0.0) * (weights * quantiles).sum(axis=1) * usual
+            factors += TRACK_STEP * ((r > half[i]) - miss)
+            over = u - quantiles
+            loss = np.where(over > 0, levels[:, None] * over, -miss[:, None] * over)
+            weights *= np.exp(-TRACK_RATE * np.minimum(loss, TRACK_FAR))
+            weights /= weights.sum(axis=1, keepdims=True)
+            weights[:] = (1 - TRACK_SHARE) * weights + TRACK_SHARE / len(steps)
+            quantiles[:] = np.maximum(quantiles + steps * ((over > 0) - miss[:, None]), 0.0)
+        size[0] += 1
+        counted = min(r, TRACK_FAR * usual) if usual > 0 else r
+        size[1] += (counted - usual) / min(size[0], TRACK_MEMORY)

@@ -1,0 +1,1 @@
+"""Smoothing over the last rows."""

@@ -1,0 +1,1 @@
+"""Parts by name: the catalogue, parts of installed packages, and compiled twins."""

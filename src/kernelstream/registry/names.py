@@ -1,0 +1,69 @@
+"""Parts by name: how they are entered into a catalogue, found, and what is said about a name that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from . import plugins as _plugins
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """``"did you mean 'x'? "`` for the known name that is closest, in any case, or nothing when none is close.
+
+    >>> did_you_mean("Hing", ["hinge", "huber"]) + "known are hinge, huber"
+    "did you mean 'hinge'? known are hinge, huber"
+    """
+    lower = {word.lower(): word for word in known}
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    return f"did you mean {lower[close[0]]!r}? " if close else ""
+
+
+def unknown(kind: str, name: Any, known: Iterable[str], meant: str | None = None) -> ValueError:
+    """The error about an unknown name of a registry; ``meant`` is a better hint than the closest name."""
+    known = sorted(known)
+    hint = did_you_mean(name, known) if meant is None else f"did you mean {meant!r}? "
+    return ValueError(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+def enter(catalogue: dict[str, Any], kind: str, name: str, part: Any) -> None:
+    """Enter a class or function under a name of its own; one that is defined anew takes the place of itself only."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{part.__qualname__} needs a name to be registered as a {kind}")
+    held = catalogue.get(name)
+    if held is not None and home(held) != home(part):
+        raise ValueError(
+            f"the {kind} {name!r} is {'.'.join(home(held))} already: give {'.'.join(home(part))} another name"
+        )
+    catalogue[name] = part
+
+
+def find(catalogue: dict[str, Any], kind: str, name: str, meant: str | None = None) -> Any:
+    """The entry of a name; installed packages that bring parts are asked before the name counts as unknown."""
+    if name not in catalogue:
+        _plugins.load()
+    if name not in catalogue:
+        raise unknown(kind, name, catalogue, meant)
+    return catalogue[name]
+
+
+def listed(catalogue: dict[str, Any]) -> list[str]:
+    """All names, those of installed packages among them, sorted."""
+    _plugins.load()
+    return sorted(catalogue)
+
+
+def check_own(catalogue: dict[str, Any], kind: str, part: Any) -> None:
+    """Raise ValueError for an object that goes by the name of another class, whose formulas it may not have."""
+    held = catalogue.get(part.name)
+    if held is not None and home(held) != home(type(part)):
+        raise ValueError(
+            f"{type(part).__name__} goes by the name {part.name!r}, which is that of the {kind} {held.__name__}: "
+            f"give it a name of its own"
+        )
+
+
+def home(part: Any) -> tuple[str, str]:
+    """Module and name of a class or function."""
+    return part.__module__, part.__qualname__

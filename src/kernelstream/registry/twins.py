@@ -1,0 +1,76 @@
+"""Compiled twins of losses, updates and budget strategies, and what is said about a part that has none.
+
+A part written in Python alone is right in every engine: its model then learns by the python engine's pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .names import home
+
+try:
+    from .. import _core
+except ImportError:  # installed without the compiled core: nobody asks for twins
+    _core = None  # type: ignore[assignment]
+
+_TOLD: set[tuple[str, str]] = set()  # classes that a warning was given about
+
+
+def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Any, ...] | None:
+    """Names and parameters of the twins of the parts, one after the other, or None where one of them has none."""
+    found: list[Any] = []
+    alone = []
+    for part, kind in ((loss, "loss"), (update, "update"), (strategy, "budget")):
+        if part is not None:
+            own = twin(part, functools.partial(_known, kind))
+            if own is None:
+                alone.append(part)
+            else:
+                found += own
+    _tell(alone)
+    return None if alone else tuple(found)
+
+
+def twin(part: Any, known: Callable[[str], bool]) -> tuple[str, list[float]] | None:
+    """Name and parameters of the twin of a part, or None; ``known`` says which names the core has.
+
+    A class with a name of its own that inherits ``native`` may have other formulas: what it inherits is not its twin.
+    """
+    found = part.native()
+    if found is None or found[0].partition(":")[0] != part.name or not known(found[0]):
+        return None
+    return found
+
+
+@functools.cache  # asked for every block, and the core never learns a name
+def _known(kind: str, name: str) -> bool:
+    """Whether the core has a loss, an update or a budget strategy of a name."""
+    return getattr(_core, f"has_{kind}")(name)
+
+
+def _tell(parts: list[Any]) -> None:
+    """Say, once for every class, that parts make their model slower."""
+    own = [getattr(part, "inner", part) for part in parts]  # of one against the rest, the binary loss
+    new = [part for part in own if home(type(part)) not in _TOLD]
+    if not new:
+        return
+    _TOLD.update(home(type(part)) for part in new)
+    warnings.warn(
+        f"written in Python alone: {', '.join(map(repr, new))}. Models with it learn by the pass of the python engine, "
+        f"which gives the same results, many times slower",
+        RuntimeWarning,
+        stacklevel=_caller(),
+    )
+
+
+def _caller() -> int:
+    """The ``stacklevel`` of the first line outside this library and scikit-learn, for the function that warns."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("kernelstream.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,45 @@
+"""One caller at a time: the lock that every estimator has, and the decorator that takes it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+try:
+    from .._core import Turns
+except ImportError:  # installed without the compiled core
+
+    class Turns:  # type: ignore[no-redef]
+        """A lock whose callers take turns in the order in which they came; the thread that has it may take it again.
+
+        Python's own locks have no order: a thread that learns block after block would hardly ever let another one in.
+        """
+
+        def __init__(self) -> None:
+            self.door, self.room = threading.Lock(), threading.RLock()
+
+        def __enter__(self) -> None:
+            if self.room._is_owned():  # type: ignore[attr-defined]
+                self.room.acquire()
+                return
+            with self.door:  # who waits for the room holds the door: who has left it must stand in line again
+                self.room.acquire()
+
+        def __exit__(self, *exc: Any) -> None:
+            self.room.release()
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def in_turn(method: _F) -> _F:
+    """Decorator of a method of an estimator: while it runs, calls from other threads wait."""
+
+    @functools.wraps(method)
+    def taken(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._turns:
+            return method(self, *args, **kwargs)
+
+    return taken  # type: ignore[return-value]

@@ -1,0 +1,135 @@
+"""Taking back a call that did not come to its end: states as they were before it, to the last bit.
+
+A state is a dict. The dict itself is copied before a call, and so is the memory of every array that the call may change
+in place. Large arrays of which a call changes a few rows only are left out of that: whoever is about to write to such
+an array says so with :func:`rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+try:
+    from .._core import Marks
+except ImportError:  # installed without the compiled core
+
+    class Marks:  # type: ignore[no-redef]
+        """Some states as they are, to go back to.
+
+        ``arrays`` are tuples: position of the state, name of the entry, its array, and an array like it or None.
+        """
+
+        def __init__(self, states: list[dict[str, Any]], arrays: list[tuple[int, str, np.ndarray, Any]]):
+            self.states, self.arrays = states, arrays
+            self.names = [list(state) for state in states]
+            self.copied = [(array, copy) for _, _, array, copy in arrays if copy is not None]
+            self.before: list[dict[str, Any]] = []
+
+        def save(self) -> bool:
+            """Remember the states as they are; False, and nothing is remembered, when they hold other arrays by now."""
+            self.before = []
+            if [list(state) for state in self.states] != self.names:
+                return False
+            if any(self.states[which][name] is not array for which, name, array, _ in self.arrays):
+                return False
+            for array, copy in self.copied:
+                np.copyto(copy, array)
+            self.before = [dict(state) for state in self.states]
+            return True
+
+        def forget(self) -> None:
+            """All is well: nothing will be put back."""
+            self.before = []
+
+        def restore(self) -> bool:
+            """The states as they were when they were saved; False if they were not, or it is over."""
+            if not self.before:
+                return False
+            for array, copy in self.copied:
+                np.copyto(array, copy)
+            for state, before in zip(self.states, self.before, strict=True):
+                state.clear()
+                state.update(before)
+            self.before = []
+            return True
+
+
+State = dict[str, Any]
+
+# Entries that no learner changes in place, by the beginning of their names: feature maps, kernels, rows that are kept.
+REPLACED = ("map_", "kernel_", "warm_", "wait_", "classes")
+
+_journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the arrays that are written to by rows
+
+
+def rows(array: np.ndarray, index: Any) -> None:
+    """Some rows of an array are about to change: a slice, or an array of indices."""
+    journal = _journals.get(id(array))
+    if journal is not None:
+        journal.append((array, index, array[index].copy() if isinstance(index, slice) else array.take(index, axis=0)))
+
+
+class Undo:
+    """States of a model before a call.
+
+    Parameters
+    ----------
+    owners : list of (estimator, state)
+        Of each state, the estimator that learns into it. It says which entries are not to be copied: ``_replaced``,
+        because they are never changed in place, and ``_by_row``, because their changes are announced by :func:`rows`.
+    """
+
+    def __init__(self, owners: list[tuple[Any, State]]):
+        self.owners = owners
+        self.journaled: list[np.ndarray] = []
+        self.journal: list[tuple[np.ndarray, Any, np.ndarray]] = []
+        self.marks: Any = None
+
+    def begin(self) -> None:
+        """A call begins."""
+        self.journal.clear()
+        if self.marks is None or not self.marks.save():
+            self._look()
+            self.marks.save()
+        for array in self.journaled:
+            _journals[id(array)] = self.journal
+
+    def end(self) -> None:
+        """It is complete."""
+        self.marks.forget()
+        if self.journaled:
+            self._close()
+
+    def take_back(self) -> bool:
+        """It has failed: the states become what they were. False, and nothing happens, if it is complete already."""
+        taken = self.marks.restore()
+        if taken:
+            for array, index, before in reversed(self.journal):
+                array[index] = before
+        self._close()
+        return taken
+
+    def _close(self) -> None:
+        for array in self.journaled:
+            _journals.pop(id(array), None)
+        self.journal.clear()
+
+    def _look(self) -> None:
+        """Find the arrays, which may be others than in the call before."""
+        entries: list[tuple[int, str, np.ndarray, Any]] = []
+        self.journaled = []
+        for i, (owner, state) in enumerate(self.owners):
+            replaced, by_row = owner._replaced, owner._by_row
+            for name, value in state.items():
+                if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or not value.flags.writeable:
+                    continue
+                if name in by_row:
+                    self.journaled.append(value)
+                    entries.append((i, name, value, None))
+                elif name not in replaced and not name.startswith(REPLACED):
+                    if not value.flags.forc:
+                        value = state[name] = np.ascontiguousarray(value)
+                    entries.append((i, name, value, np.empty_like(value)))
+        self.marks = Marks([state for _, state in self.owners], entries)
