@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import AROWClassifier, NewtonClassifier, engine
 from kernelstream.features import RandomFourier, TaylorFeatures
@@ -158,21 +157,3 @@ def test_probabilities():
 def test_bad_parameters(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, labels)
-
-
-ORDER = "a learner that sees rows in order cannot treat a weight of 2 as two copies shuffled among the others"
-
-
-@parametrize_with_checks(
-    [
-        AROWClassifier(RandomFourier(n_components=50)),
-        AROWClassifier(RandomFourier(n_components=50), diagonal=True),
-        NewtonClassifier(RandomFourier(n_components=50)),
-    ],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

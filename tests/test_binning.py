@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import (
@@ -400,33 +399,3 @@ def test_bad_rows_leave_the_model_alone():
         with pytest.raises(ValueError):
             model.fit(rows, y)
         assert all(np.array_equal(model.state_[key], before[key]) for key in before)
-
-
-# ---------------------------------------------------------------- scikit-learn
-
-ORDER = "a learner that sees rows in order cannot treat a weight of 2 as two copies shuffled among the others"
-HELD_OUT = "bandwidth and penalty come from a random cut of the rows, which weights and copies do not survive"
-ALONE = (
-    "AdaGrad's steps do not depend on the size of the gradients: a cell with rows of one class learns it at any weight"
-)
-WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-
-
-def expected(estimator):
-    if isinstance(estimator.solver, Online):
-        return dict.fromkeys(WEIGHTS, ORDER) | {"check_class_weight_classifiers": ALONE}
-    return dict.fromkeys(WEIGHTS, HELD_OUT) if estimator.gamma is None else {}
-
-
-@parametrize_with_checks(
-    [
-        BinningClassifier(n_components=16),
-        BinningClassifier(n_components=16, solver=NewtonCG(1e-8), loss="logistic", gamma=0.3, lam=0.1),
-        BinningClassifier(n_components=16, solver=Online(n_columns=4096)),
-        BinningRegressor(n_components=16, solver=CoordinateDescent(1e-9, 5000), gamma=0.1, lam=0.02),
-        BinningRegressor(n_components=16, solver=Online(n_columns=4096)),
-    ],
-    expected_failed_checks=expected,
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from scipy import integrate
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import engine, kernels
 from kernelstream.core import cells
@@ -244,8 +243,3 @@ def test_dense_learners_refuse_it():
 
     with pytest.raises(ValueError, match="BinningClassifier"):
         FeatureClassifier(RandomBinning(gamma=1.0)).fit(X, X[:, 0] > 0)
-
-
-@parametrize_with_checks([RandomBinning(n_components=10), RandomBinning(n_components=10, n_columns=100)])
-def test_scikit_learn(estimator, check):
-    check(estimator)

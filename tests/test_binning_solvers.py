@@ -135,8 +135,8 @@ def test_sweeps_agree(loss):
 @pytest.mark.skipif(len(ENGINES) == 1, reason="no compiled core")
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_many_rows_in_threads(loss):
-    rows = rng.uniform(-1, 1, (6000, 2))
-    y = np.where(rows[:, 0] * rows[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(6000) < 0.1, -1, 1)
+    rows = rng.uniform(-1, 1, (2500, 2))
+    y = np.where(rows[:, 0] * rows[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(2500) < 0.1, -1, 1)
     cells = RandomBinning(gamma=2.0, n_components=16, random_state=1).fit(rows).cells(rows)
     ops = engine.get("native")
     found = []

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1, make_moons
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
 from kernelstream.estimators.cells import grids
@@ -199,18 +198,3 @@ def test_wide_rows_later():
 def test_wrong_parameters(params, word):
     with pytest.raises(ValueError, match=word):
         CellsClassifier(**params).partial_fit(X, LABELS)
-
-
-ORDER = "rows of integer weight are one large step, repeated rows are several"
-
-
-@parametrize_with_checks(
-    [CellsClassifier(8, random_state=0), CellsRegressor(64, "hashed", standardize=True, random_state=0)]
-    + [WindowClassifier(random_state=0), WindowRegressor(random_state=0)],
-    expected_failed_checks=lambda est: (
-        {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
-        | ({"check_regressors_train": "an average of neighbours"} if isinstance(est, WindowRegressor) else {})
-    ),
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

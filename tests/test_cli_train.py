@@ -375,7 +375,7 @@ def process(*argv, **options):
 
 def test_pipes(home, tmp_path):
     model = tmp_path / "m.ks"
-    done = process("train", "-", "-m", model, input=gzip.compress((home / "flats.svm").read_bytes()))
+    done = process("train", "-", "-a", "fogd", "-m", model, input=gzip.compress((home / "flats.svm").read_bytes()))
     assert done.returncode == 0, done.stderr
     assert b"rows/s" in done.stdout
     shell = f"set -o pipefail; {' '.join(COMMAND)} predict {model} - < {home / 'flats.svm'} | head -1"
@@ -385,11 +385,11 @@ def test_pipes(home, tmp_path):
 
 
 def test_a_model_on_standard_output(home, tmp_path):
-    command = [sys.executable, "-m", "kernelstream.cli", "train", str(home / "flats.svm"), "--model"]
-    subprocess.run([*command, str(tmp_path / "m.ks"), "-q"], check=True)
+    command = ["train", str(home / "flats.svm"), "-a", "fogd", "--limit", "500", "--model"]
+    assert run(*command, tmp_path / "m.ks", "-q") == 0
     expected = (tmp_path / "m.ks").read_bytes()
     for options in ([], ["--json"]):  # words go elsewhere
-        done = subprocess.run([*command, "/dev/stdout", *options], capture_output=True, check=True)
+        done = subprocess.run([*COMMAND, *command, "/dev/stdout", *options], capture_output=True, check=True)
         assert done.stdout == expected
         assert b"mistake" in done.stderr
 

@@ -120,8 +120,14 @@ ROUNDS = {
 }
 
 
+# One family of each way of waiting; the others by the slow tests.
+SOON = {"conjugate gradients", "doubly stochastic"}
+
+
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("what", ROUNDS)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[] if what in SOON else [pytest.mark.slow]) for what in ROUNDS]
+)
 def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog, what):
     """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
     module, est, unchanged = ROUNDS[what]

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import DoublyStochasticGP, kernels
@@ -170,17 +169,3 @@ def test_file():
     file.seek(0)
     for one, two in zip(kernelstream.load(file).predict(grid, return_std=True), model.predict(grid, return_std=True)):
         assert np.array_equal(one, two)
-
-
-ORDER = "rows are drawn in batches: a weight of 2 is not the same as two copies that may fall into different batches"
-
-
-@parametrize_with_checks(
-    [DoublyStochasticGP(block_size=32, variance_features=16, passes=30)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import OneClassSVM
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import DensityRatioEstimator, DoublyStochasticOneClass, zoo
@@ -204,17 +203,3 @@ def test_zoo():
         zoo.make("doubly_novelty", task="binary")
     assert isinstance(zoo.make("doubly_density_ratio"), DensityRatioEstimator)
     assert zoo.make("doubly_quantile", tau=0.9).loss.tau == 0.9
-
-
-ORDER = "rows are drawn in batches: a weight of 2 is not the same as two copies that may fall into different batches"
-
-
-@parametrize_with_checks(
-    [DoublyStochasticOneClass(block_size=32, passes=30), DensityRatioEstimator(block_size=32, passes=30)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

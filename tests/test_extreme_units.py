@@ -24,6 +24,7 @@ KERNELS = [Polynomial(1, c=0.0, gamma=1.0), Polynomial(3, c=0.0, gamma=1.0), Gau
 UNSET = ("gamma", "eta", "lam ", "lam=", "theta", "nan", "budget", "infs or NaNs", "leading minor", "Singular")
 
 CASES = {}
+ROWS = ("plain", "columns_tiny", "columns_apart", "row_huge", "rows_zero")  # cases that concern the rows
 
 
 def case(make):
@@ -207,12 +208,28 @@ def try_out(name, task, case, dtype, sparse, **more):
             attempt(est, where, forecast, rows_of(task, dtype, seed=1)[0][:1])
 
 
+def turns(name, task, cases):
+    """Those of the cases whose turn it is: each falls to one of the recipe's tasks, another one in the next recipe."""
+    tasks = zoo.get(name).tasks
+    return [case for i, case in enumerate(cases, zoo.names().index(name)) if tasks[i % len(tasks)] == task]
+
+
 @pytest.mark.parametrize("name, task", PAIRS, ids=lambda value: value)
 def test_recipes(name, task):
     """All cases on dense float64 rows; of float32 and of CSR rows those that concern the rows."""
+    for case in turns(name, task, CASES):
+        try_out(name, task, case, np.float64, sparse=False)
+    for case in turns(name, task, ROWS):
+        try_out(name, task, case, np.float32, sparse=False)
+        try_out(name, task, case, np.float64, sparse=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, task", PAIRS, ids=lambda value: value)
+def test_recipes_in_all_their_tasks(name, task):
     for case in CASES:
         try_out(name, task, case, np.float64, sparse=False)
-    for case in ("plain", "columns_tiny", "columns_apart", "row_huge", "rows_zero"):
+    for case in ROWS:
         try_out(name, task, case, np.float32, sparse=False)
         try_out(name, task, case, np.float64, sparse=True)
 

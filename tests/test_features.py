@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from kernelstream import features
@@ -95,21 +94,6 @@ def test_the_kit_finds_a_biased_map():
 
 
 # ---------------------------------------------------------------- scikit-learn
-
-
-@parametrize_with_checks(
-    [
-        RandomFourier(n_components=32, random_state=0),
-        RandomFourier("matern", n_components=32, sampling="orthogonal", random_state=0),
-        RandomFeatures(n_components=32, random_state=0),
-        RandomFeatures("chi2", n_components=32, random_state=0),
-        Nystroem(n_components=8, random_state=0),
-        Nystroem("laplacian", n_components=8, landmarks="rpcholesky", random_state=0),
-        TensorSketch(n_components=32, random_state=0),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("name", features.names())

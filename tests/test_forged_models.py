@@ -57,8 +57,8 @@ def fuzz(trials, first=0):
 
 
 @linux
-def test_two_thousand_forgeries():
-    fuzz(2000)
+def test_seven_hundred_forgeries():
+    fuzz(700)
 
 
 @linux

@@ -12,7 +12,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream.baselines.kernel_sdca as module
 from kernelstream import losses, zoo
@@ -32,19 +31,6 @@ def reach(est):
     """Largest distance of a score from its value at the minimum: the objective is lam-strongly convex, k(x, x) = 1."""
     assert -1e-12 < est.dual_gap_ < 1e-6
     return np.sqrt(2 * max(est.dual_gap_, 1e-14) / LAM)
-
-
-WHY = "equal to the tolerance only, and the median bandwidth counts rows; see test_sample_weight_is_a_repeated_row"
-
-
-@parametrize_with_checks(
-    [KernelSDCAClassifier(random_state=0), KernelSDCARegressor(random_state=0)],
-    expected_failed_checks=lambda est: {
-        f"check_sample_weight_equivalence_on_{kind}_data": WHY for kind in ("dense", "sparse")
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def primal(loss, alpha, targets):

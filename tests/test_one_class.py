@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import BudgetOneClass, budgets, zoo
 from kernelstream.testing import check_streaming
@@ -13,17 +12,6 @@ from kernelstream.testing import check_streaming
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.normal(size=(150, 3)), rng.normal(3.0, 0.5, size=(150, 3))])
 ENGINES = ["python", "native"]
-
-
-@parametrize_with_checks(
-    [BudgetOneClass(), BudgetOneClass(budget=None, nu=0.3)],
-    expected_failed_checks=lambda est: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "the order of the rows matters: a weight is no repetition"
-        for kind in ("dense", "sparse")
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

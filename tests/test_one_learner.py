@@ -11,7 +11,6 @@ from scipy.special import expit, softmax
 from sklearn.datasets import load_iris, load_wine, make_friedman1, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
@@ -271,14 +270,3 @@ def test_zoo_and_wrong_words():
     assert isinstance(zoo.make("auto", task="regression", size="small"), KernelRegressor)
     with pytest.raises(ValueError, match="medium"):
         KernelClassifier(size="huge").partial_fit(X, LABELS)
-
-
-@parametrize_with_checks(
-    [KernelClassifier(size="small", random_state=0), KernelRegressor(size="small", random_state=0)],
-    expected_failed_checks=lambda est: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "a stream: rows of integer weight are one large step"
-        for kind in ("dense", "sparse")
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -27,7 +27,7 @@ from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 native = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(140, 3))
+X = RNG.normal(size=(115, 3))
 Y = np.sin(2 * X[:, 0]) + X[:, 1]
 LABELS = np.digitize(Y, [-0.5, 0.5])
 

@@ -164,7 +164,9 @@ def test_parity_of_learned_features_and_newton():
         compare(
             f"learned, {loss}",
             kind,
-            lambda s, loss=loss, kind=kind: of_kind(kind, RRFClassifier, RRFRegressor)(6, gamma=s.gamma, loss=loss, random_state=0),
+            lambda s, loss=loss, kind=kind: of_kind(kind, RRFClassifier, RRFRegressor)(
+                6, gamma=s.gamma, loss=loss, random_state=0
+            ),
         )
         for loss, kind in KINDS.items()
     ]

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import OnlineRidge, engine
 from kernelstream.baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
@@ -172,17 +171,3 @@ def test_model_selection():
 def test_bad_parameters(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
-
-
-ORDER = "a learner that sees rows in order cannot treat a weight of 2 as two copies shuffled among the others"
-
-
-@parametrize_with_checks(
-    [KernelAWV(), KernelAWVClassifier(), ProsNKons(C=100.0, budget=20), ProsNKonsClassifier(budget=20)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
     FeatureClassifier,
@@ -281,24 +280,6 @@ def test_streaming(estimator, X, y):
 def test_classes_that_appear_late(batch_size):
     order = np.argsort(y4, kind="stable")[::-1]  # the highest label first: lone class, then two, three, four
     check_streaming(RRFClassifier(9, batch_size=batch_size, random_state=0), X4[order], y4[order])
-
-
-ORDER = "a learner that sees rows in order cannot treat a weight of 2 as two copies shuffled among the others"
-
-
-@parametrize_with_checks(
-    [
-        RRFClassifier(),
-        RRFClassifier(spectrum=LowRank(2), loss="logistic", batch_size=3, standardize=True),
-        RRFRegressor(),
-    ],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

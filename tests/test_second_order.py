@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, make_blobs, make_moons
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import OnlineRidge, OnlineRidgeClassifier, engine
 from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures
@@ -329,26 +328,3 @@ def test_bad_targets():
         with pytest.raises(ValueError):
             model.partial_fit(X, bad)
     assert all(np.array_equal(before[key], model.state_[key]) for key in before)
-
-
-ORDER = "the experts' weights, and bandwidths taken from the first rows, depend on the order of the rows"
-WEIGHTS = ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"]
-
-
-def expected(estimator):
-    """Ridge itself is exact: a weight of 2 is two rows, in any order."""
-    exact = estimator.lam != "auto" and estimator.features.gamma is not None
-    return {} if exact else dict.fromkeys(WEIGHTS, ORDER)
-
-
-@parametrize_with_checks(
-    [
-        OnlineRidge(RandomFourier(n_components=30, gamma=0.1)),
-        OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
-        OnlineRidgeClassifier(RandomFourier(n_components=50), lam=0.1),
-        OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),
-    ],
-    expected_failed_checks=expected,
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -76,7 +76,7 @@ def same(a, b):
 
 
 @native
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(texts, st.integers(0, 5), st.booleans(), st.integers(0, 4), st.booleans())
 def test_libsvm_equals_its_specification(text, max_rows, zero_based, n_features, single):
     args = (text + b"\n", 0, max_rows, zero_based, n_features, single)
@@ -86,7 +86,7 @@ def test_libsvm_equals_its_specification(text, max_rows, zero_based, n_features,
 
 
 @native
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from([repr, "{:.3g}".format, "{:.25e}".format, "{:f}".format]),
@@ -99,7 +99,7 @@ def test_every_number_is_read_exactly(value, written):
     assert parsed[3][0] == float(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(texts, st.integers(1, 4))
 def test_a_stream_of_anything(text, block):
     for kind in (LibSVM, lambda source, **options: CSV(source, header=False, delimiter=" ", **options)):
@@ -121,7 +121,7 @@ tables = st.lists(st.lists(field, min_size=1, max_size=4).map(",".join), max_siz
 
 
 @native
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(tables, st.booleans(), st.sampled_from([None, 0.5]), st.booleans())
 def test_csv_equals_its_specification(text, labels, missing, crlf):
     text = b"a,b,c\n" + (text.replace(b"\n", b"\r\n") if crlf else text)
@@ -151,17 +151,17 @@ def damaged(n_lines, seed):
 
 
 @native
-def test_a_million_damaged_lines():
-    text = damaged(1_000_000, 0)
+def test_many_damaged_lines():
+    text = damaged(200_000, 0)
     started = time.perf_counter()
     for stream in (
         LibSVM(io.BytesIO(text), 10_000, on_error="skip"),
         CSV(io.BytesIO(text), None, 10_000, header=False, on_error="skip"),
     ):
         rows = sum(X.shape[0] for X, _ in stream)
-        assert 900_000 < rows + stream.skipped < 1_300_000
-        assert stream.skipped > 100_000
-    assert time.perf_counter() - started < 60
+        assert 180_000 < rows + stream.skipped < 260_000
+        assert stream.skipped > 20_000
+    assert time.perf_counter() - started < 20
 
 
 def test_the_specification_survives_damage_too(monkeypatch):

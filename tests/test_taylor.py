@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import engine, features
 from kernelstream.features import TaylorFeatures
@@ -135,8 +134,3 @@ def test_bad_parameters(params, message):
 
 def test_registered():
     assert isinstance(features.get("taylor", degree=3), TaylorFeatures)
-
-
-@parametrize_with_checks([TaylorFeatures(degree=1), TaylorFeatures(degree="auto")])
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import CASES, LEARNERS, WRAPPERS, X, answers, instance, targets
+from cases import CASES, X, answers, instance, targets
 from sklearn.base import clone
 
 import kernelstream

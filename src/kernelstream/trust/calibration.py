@@ -116,7 +116,10 @@ class Calibrator:
 
     def transform(self, scores: Any) -> np.ndarray:
         """Log-odds of class 1, (n,), or logarithms of probabilities, (n, n_classes); see :meth:`learn`."""
-        return self._pass(self._checked(scores), None, None, self.state)
+        state = {
+            key: part if part.flags.writeable else part.copy() for key, part in self.state.items()
+        }  # a mapped file
+        return self._pass(self._checked(scores), None, None, state)
 
     def grow(self, kept: np.ndarray, n_classes: int) -> None:
         """More classes from now on; class i so far is class ``kept[i]`` then.
