@@ -1,6 +1,7 @@
 """The table of excuses: which case may fail which check, and why. They are strict: one that is not needed fails."""
 
-from cases import LEARNERS, WRAPPERS
+from cases import CASES, LEARNERS, WRAPPERS
+from sklearn.utils import get_tags
 
 ORDER = "the model depends on the order of the rows: a weight of 2 is not two copies among the others"
 BATCHES = "rows are drawn in batches: a weight of 2 is not two copies that may fall into different batches"
@@ -35,30 +36,29 @@ WHY = {
 }
 
 SCIKIT_LEARN: dict[str, dict[str, str]] = {
-    name: dict.fromkeys(
-        [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")],
-        WHY.get(name, ORDER),
-    )
+    name: {
+        f"check_sample_weight_equivalence_on_{kind}_data": WHY.get(name, ORDER)
+        for kind in ("dense", "sparse")
+        if kind == "dense" or get_tags(CASES[name]).input_tags.sparse
+    }
     for name in (*LEARNERS, *WRAPPERS)
     if name not in EXACT | AS_THEY_COME
 }
 SCIKIT_LEARN["BinningClassifier, online"]["check_class_weight_classifiers"] = ALONE
 SCIKIT_LEARN["Calibrated"]["check_classifiers_train"] = OWN
 SCIKIT_LEARN["WindowRegressor"]["check_regressors_train"] = NEIGHBOURS
-del SCIKIT_LEARN["Explained"]["check_sample_weight_equivalence_on_sparse_data"]  # takes dense rows only
 
 # ---------------------------------------------------------------- the streaming kit
-# Options of check_streaming that leave a property out (None: the whole kit), the words in which the kit finds it
-# missing, and the reason.
+# Options of check_streaming that leave something out (None: the whole kit), what is then missing, and why.
 STREAMING: dict[str, tuple[dict | None, str, str]] = {
-    "Calibrated": (None, "scores of rows of weight 0", "learn gives calibrated scores, decision_function the model's"),
-    "KernelClassifier": (None, "accepted NaN", "takes rows as they come, gaps too; it has tests of its own"),
-    "KernelRegressor": (None, "accepted NaN", "takes rows as they come, gaps too; it has tests of its own"),
-    "BudgetOneClass, no budget": ({"bounded": False}, "state grew", "there is no budget"),
-    "KernelAWV": ({"bounded": False}, "state grew", "exact: it keeps all rows"),
-    "KernelAWVClassifier": ({"bounded": False}, "state grew", "exact: it keeps all rows"),
+    "BudgetOneClass, no budget": ({"bounded": False}, "bounded", "there is no budget"),
+    "Calibrated": (None, "nothing", "learn gives calibrated scores, decision_function those of the model inside"),
+    "KernelAWV": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
+    "KernelAWVClassifier": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
+    "KernelClassifier": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
+    "KernelRegressor": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     **{
-        name: ({"bounded": False, "exact_split": False}, "state grew|differ", "a block of features for every batch")
+        name: ({"bounded": False, "exact_split": False}, "bounded", "a block of features for every batch")
         for name in LEARNERS
         if name.startswith(("Doubly", "Density"))
     },

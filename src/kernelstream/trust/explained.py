@@ -90,9 +90,7 @@ class Explained(Wrapper):
     def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order; returns what the model inside returns."""
         if sp.issparse(X):
-            raise ValueError(
-                "sparse rows are not supported: Explained looks at the columns of dense ones, pass X.toarray()"
-            )
+            raise ValueError("sparse rows are not supported: Explained needs dense ones, pass X.toarray()")
         y = np.asarray(y)
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), y.shape[:1])
         model, fresh = self._inside()
