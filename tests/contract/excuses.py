@@ -58,8 +58,9 @@ STREAMING: dict[str, tuple[dict | None, str, str]] = {
     "KernelClassifier": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     "KernelRegressor": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     **{
-        name: ({"bounded": False, "exact_split": False}, "bounded", "a block of features for every batch")
+        name: ({"exact_split": False}, "split", "scores are matrix products, rounded by the number of rows in a call")
         for name in LEARNERS
         if name.startswith(("Doubly", "Density"))
     },
+    "DoublyStochasticOneClass": ({"bounded": False}, "bounded", "a block of features for every batch"),
 }
