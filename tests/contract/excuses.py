@@ -58,9 +58,12 @@ STREAMING: dict[str, tuple[dict | None, str, str]] = {
     "KernelClassifier": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     "KernelRegressor": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     **{
-        name: ({"exact_split": False}, "split", "scores are matrix products, rounded by the number of rows in a call")
+        name: (
+            {"bounded": False, "exact_split": False},
+            "split",
+            "a block of features a batch; products are rounded by the rows in a call",
+        )
         for name in LEARNERS
         if name.startswith(("Doubly", "Density"))
     },
-    "DoublyStochasticOneClass": ({"bounded": False}, "bounded", "a block of features for every batch"),
 }
