@@ -168,28 +168,28 @@ def online(update="auto", columns=600, **more):
     "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_adagrad", "coin_betting", "perceptron"]
 )
 def test_streaming_updates(update):
-    check_streaming(BinningClassifier(**online(update)), X2[:200], y2[:200])
+    check_streaming(BinningClassifier(**online(update)), X2[:110], y2[:110])
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "softmax", "crammer_singer"])
 def test_streaming_multiclass(loss):
-    check_streaming(BinningClassifier(**online(loss=loss)), X4[:200], y4[:200])
+    check_streaming(BinningClassifier(**online(loss=loss)), X4[:110], y4[:110])
 
 
 @pytest.mark.parametrize("loss", ["auto", "absolute", "quantile"])
 def test_streaming_regression(loss):
-    check_streaming(BinningRegressor(**online(loss=loss)), X2[:200], target[:200])
+    check_streaming(BinningRegressor(**online(loss=loss)), X2[:110], target[:110])
 
 
 def test_streaming_late_classes_and_given_bandwidth():
-    order = np.argsort(y4, kind="stable")[::-1][:200]
+    order = np.argsort(y4, kind="stable")[::-1][::3][:110]
     check_streaming(BinningClassifier(**online(gamma=0.5)), X4[order], y4[order])
     check_streaming(BinningClassifier(**online("ogd", gamma="scale", class_weight="balanced")), X4[order], y4[order])
 
 
 def test_streaming_sparse_rows():
-    X = sp.csr_array(np.where(np.abs(X4) > 3, X4, 0.0))[:200]
-    check_streaming(BinningClassifier(**online()), X, y4[:200])
+    X = sp.csr_array(np.where(np.abs(X4) > 3, X4, 0.0))[:110]
+    check_streaming(BinningClassifier(**online()), X, y4[:110])
 
 
 def test_batch_models_do_not_stream():

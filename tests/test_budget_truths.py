@@ -5,12 +5,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from kernelstream import BudgetClassifier, BudgetRegressor, budgets, engine, kernels, losses, updates, zoo
-from kernelstream.testing.streaming import assert_same_scores, assert_same_state
+from kernelstream import BudgetClassifier, budgets, kernels, losses, updates, zoo
 
 GAMMA = 0.7
 
@@ -30,7 +27,6 @@ def model(strategy, budget, update=None, seed=0, **more):
     return BudgetClassifier("gaussian", GAMMA, budget, strategy, "hinge", update, random_state=seed, **more)
 
 
-# ------------------------------------------------------------------------------------------------ engine = engine
 STRATEGIES = {
     "stop": budgets.Stop(),
     "spa": budgets.SPA(1.0, 2.0),
@@ -49,68 +45,6 @@ STRATEGIES = {
     "merge": budgets.Merge(),
     "transfer": budgets.Transfer(8),
 }
-UPDATES = [
-    updates.OGD(0.3),
-    updates.Perceptron(),
-    updates.PassiveAggressive(1.0),
-    updates.Pegasos(0.05),
-    updates.NORMA(),
-]
-
-
-@st.composite
-def streams(draw):
-    seed, n = draw(st.integers(0, 10_000)), draw(st.integers(5, 60))
-    X, y = rows(seed, n, draw(st.integers(1, 4)))
-    if draw(st.booleans()):  # a row may come again
-        X = X[np.random.default_rng(seed).integers(0, n, n)]
-    task = draw(st.sampled_from(["binary", "multiclass", "regression"]))
-    if task == "multiclass":
-        y = y + (X[:, 0] > 0.5) + 2 * (X[:, -1] > 1)
-    return task, X, X.sum(axis=1) + 0.1 * y if task == "regression" else y
-
-
-@settings(
-    max_examples=60, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
-@given(
-    streams(),
-    st.sampled_from(sorted(STRATEGIES)),
-    st.sampled_from(UPDATES),
-    st.integers(2, 12),
-    st.integers(1, 70),
-    st.lists(st.integers(1, 59), max_size=4),
-)
-def test_engines_agree_on_any_stream(stream, name, update, budget, block, cuts):
-    """Random rows, tasks, blocks and splits: the compiled pass gives what the readable one does."""
-    task, X, y = stream
-    cls = BudgetRegressor if task == "regression" else BudgetClassifier
-    loss = losses.EpsilonInsensitive(0.1) if task == "regression" else "hinge"
-    made = {}
-    native = engine.get("native").Expansion
-    before, native.block = native.block, block
-    try:
-        for which in ("python", "native"):
-            est = cls("gaussian", GAMMA, budget, STRATEGIES[name], loss, update, engine=which, random_state=1)
-            try:
-                est._check_parameters()
-            except ValueError:
-                return  # parts that do not go together
-            if which == "python":
-                scores = est.learn(X, y) if task == "regression" else est.learn(X, y, classes=np.unique(y))
-            else:
-                parts = np.split(np.arange(len(y)), sorted({c for c in cuts if c < len(y)}))
-                more = {} if task == "regression" else {"classes": np.unique(y)}
-                scores = np.concatenate([est.learn(X[part], y[part], **more) for part in parts])
-            made[which] = est, scores
-    finally:
-        native.block = before
-    assert_same_scores(made["python"][1], made["native"][1], 1e-6, f"{name}, {update}, {task}")
-    # coefficients and their common factor may be split differently: what counts is their product
-    held = [
-        {"alpha": est.dual_coef_, "support": est.support_vectors_, "t": est.state_["t"]} for est, _ in made.values()
-    ]
-    assert_same_state(*held, 1e-5, f"{name}, {update}, {task}")
 
 
 # ------------------------------------------------------------------------------------------------ least squares

@@ -344,8 +344,8 @@ def test_every_algorithm_has_its_options(name, home, tmp_path, capsys):
         data.write_text("a,y\n" + "".join(f"{i % 17},{(i % 17) ** 2 / 7}\n" for i in range(300)))
     options = ["--target", "y"] if task == "regression" else []
     model = tmp_path / "m.ks"
-    text = out(capsys, "train", data, *options, "--task", task, "-a", name, "-m", model, "--limit", 150, "--json")
-    assert json.loads(text)["rows"] == 150
+    text = out(capsys, "train", data, *options, "--task", task, "-a", name, "-m", model, "--limit", 60, "--json")
+    assert json.loads(text)["rows"] == 60
     assert len(out(capsys, "predict", model, data, "--limit", 20).split()) == 20
 
 
@@ -428,9 +428,9 @@ def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
 
 def test_interrupted_and_resumed(home, tmp_path):
     big = tmp_path / "big.svm"
-    big.write_bytes((home / "flats.svm").read_bytes() * 60)
+    big.write_bytes((home / "flats.svm").read_bytes() * 25)
     plain, model, folder = tmp_path / "plain.ks", tmp_path / "m.ks", tmp_path / "run"
-    options = ["-a", "fogd", "--every", "10_000", "--block", "500"]
+    options = ["-a", "fogd", "--every", "4_000", "--block", "500"]
     assert run("train", big, "-m", plain, "-q", *options) == 0
     command = [*COMMAND, "train", str(big), "-m", str(model), "--checkpoint", str(folder), *options, "--resume"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

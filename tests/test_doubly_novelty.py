@@ -98,12 +98,12 @@ def test_bad_nu(nu):
 @pytest.mark.parametrize("params", [{}, {"max_blocks": 3}, {"step": DoublyStep(0.5, 7.0, average=False)}])
 def test_novelty_streaming(params):
     model = DoublyStochasticOneClass(**FIXED | params)
-    check_streaming(model, X[:150], np.zeros(150), bounded=False, exact_split=False)
+    check_streaming(model, X[:60], np.zeros(60), bounded=False, exact_split=False)
 
 
 def test_novelty_streaming_automatic():
     model = DoublyStochasticOneClass(batch_size=16, block_size=4, random_state=0)
-    check_streaming(model, X[:26], np.zeros(26), bounded=False, exact_split=False, chunks=(7,))
+    check_streaming(model, X[:12], np.zeros(12), bounded=False, exact_split=False, chunks=(7,))
 
 
 def test_sparse_rows():
@@ -184,7 +184,7 @@ def test_nothing_overflows():
 
 @pytest.mark.parametrize("params", [{}, {"max_blocks": 3}])
 def test_ratio_streaming(params):
-    check_streaming(DensityRatioEstimator(**FIXED | params), both[:150], label[:150], bounded=False, exact_split=False)
+    check_streaming(DensityRatioEstimator(**FIXED | params), both[:60], label[:60], bounded=False, exact_split=False)
 
 
 # -------------------------------------------------------------------- both

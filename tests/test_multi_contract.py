@@ -13,8 +13,8 @@ from kernelstream import (
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 
-X2, y2 = make_moons(150, noise=0.2, random_state=0)
-X4, y4 = make_blobs(150, n_features=3, centers=4, random_state=1)
+X2, y2 = make_moons(70, noise=0.2, random_state=0)
+X4, y4 = make_blobs(70, n_features=3, centers=4, random_state=1)
 WIDTHS = (0.05, 0.5, 5.0)
 
 

@@ -15,7 +15,7 @@ ENGINES = ["python", "native"]
 
 
 @pytest.mark.parametrize(
-    "budget, gamma, rows", [(None, 0.3, X), (20, "median", X[::2]), (20, 0.3, sp.csr_matrix(X[::2]))]
+    "budget, gamma, rows", [(None, 0.3, X[::5]), (20, "median", X[::2]), (20, 0.3, sp.csr_matrix(X[::4]))]
 )
 def test_streaming(budget, gamma, rows):
     est = BudgetOneClass(gamma=gamma, budget=budget, eta=0.2, random_state=0)

@@ -138,14 +138,14 @@ def test_sparse_rows():
 # ---------------------------------------------------------------- the contract
 @pytest.mark.parametrize("model", [KernelAWV(gamma=1.0), KernelAWV(), ProsNKons(gamma=1.0)], ids=str)
 def test_streaming_regression(model):
-    check_streaming(model.set_params(random_state=0), X[:80], y[:80], rtol=1e-6, bounded=False)
+    check_streaming(model.set_params(random_state=0), X[:50], y[:50], rtol=1e-6, bounded=False)
 
 
 @pytest.mark.parametrize("model", [KernelAWVClassifier(gamma=1.0), ProsNKonsClassifier(gamma=1.0)], ids=str)
 def test_streaming_classification(model):
-    X2, y2 = make_moons(80, noise=0.2, random_state=0)
+    X2, y2 = make_moons(50, noise=0.2, random_state=0)
     check_streaming(model.set_params(random_state=0), X2, y2, rtol=1e-6, bounded=False)
-    X4, y4 = make_blobs(80, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+    X4, y4 = make_blobs(50, n_features=3, centers=4, cluster_std=2.0, random_state=1)
     check_streaming(model.set_params(random_state=0), X4, y4, rtol=1e-6, bounded=False)
 
 

@@ -36,9 +36,9 @@ def each_check(model):
 @pytest.mark.parametrize(
     ("model", "check"),
     [
-        *each_check(StreamClassifier()),
-        *each_check(StreamRegressor()),
-        *each_check(StreamClassifier(NystroemClassifier(loss="logistic"), seed=3)),
+        *each_check(StreamClassifier(FeatureClassifier(RandomFourier(n_components=20), "logistic"))),
+        *each_check(StreamRegressor(FeatureRegressor(RandomFourier(n_components=20)))),
+        *each_check(StreamClassifier(NystroemClassifier(budget=20, loss="logistic"), seed=3)),
     ],
 )
 def test_river_checks(model, check):

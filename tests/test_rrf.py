@@ -23,8 +23,8 @@ from kernelstream.updates import REACH, SETTLED
 ENGINES = ["python", "native"]
 SPECTRA = [Diagonal(), Mixture(3), LowRank(2), LowRank(9)]
 
-X2, y2 = make_moons(160, noise=0.2, random_state=0)
-X4, y4 = make_blobs(160, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+X2, y2 = make_moons(115, noise=0.2, random_state=0)
+X4, y4 = make_blobs(115, n_features=3, centers=4, cluster_std=2.0, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
 
 needs = pytest.mark.skipif("ijcnn1" not in datasets.names(), reason="needs the benchmark files (KERNELSTREAM_DATA)")

@@ -33,11 +33,10 @@ def test_kit(name):
 @pytest.mark.parametrize("name", STREAMING)
 def test_what_is_left_out_is_missing(name):
     est, X, y = rows(name)
-    make, what = streaming._maker(est, "python"), STREAMING[name][1]
+    make, what, more = streaming._maker(est, "python"), STREAMING[name][1], []
+    if what == "split":
+        whole = make()
+        scores = whole.learn(X, y)
+        more = [7, (whole.state_, scores), 0.0]
     with pytest.raises(AssertionError):
-        if what == "split":
-            whole = make()
-            scores = whole.learn(X, y)
-            streaming._check_split(make, X, y, 7, (whole.state_, scores), 0.0)
-        else:
-            getattr(streaming, f"_check_{what}")(make, X, y)
+        getattr(streaming, f"_check_{what}")(make, X, y, *more)
