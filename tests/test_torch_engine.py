@@ -650,7 +650,7 @@ def test_a_call_that_fails_after_a_move_is_taken_back(where, monkeypatch):
         with pytest.raises(ValueError, match="beyond the range of floats"):
             est.partial_fit(1e149 * X[:n], y[:n], sample_weight=np.full(n, 1e149))
         np.testing.assert_array_equal(est.predict(X), before)
-        np.testing.assert_array_equal(est.predict(X[:5]), before[:5])
+        np.testing.assert_allclose(est.predict(X[:5]), before[:5], rtol=1e-12)  # few rows: on the other side
 
 
 def test_small_calls_of_a_gpu():

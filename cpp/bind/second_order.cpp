@@ -4,14 +4,17 @@
 #include "passes/second_order_block.hpp"
 #include "maps/taylor.hpp"
 
+#include <nanobind/stl/pair.h>
+
 using namespace ks;
 using namespace ks::second;
 
 namespace {
 
 // The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r).
-Head head_of(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
-             Matrix<double> tau, Matrix<const double> q) {
+template <class A>
+Head head_of(const A& R, const A& D, const Matrix<double>& V, const Matrix<double>& M, const Vector<double>& kappa,
+             const Matrix<double>& tau, const A& q) {
     const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
     require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
     require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
@@ -42,6 +45,49 @@ std::size_t bound_learn(Matrix<const double> R, Matrix<const double> D, Matrix<d
     require_finite(end - j, h.kappa + j);
     require_finite((end - j) * h.k, h.tau + j * h.k);
     return end;
+}
+
+// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins anew. Returns the
+// number of rows in the window, and the sum of their weights.
+std::pair<std::size_t, double> bound_run(const Blas& blas, Matrix<double> R, Matrix<double> D, Matrix<double> V, Matrix<double> M,
+                                         Vector<double> kappa, Matrix<double> tau, Matrix<double> q, std::size_t j,
+                                         Matrix<double> window, Array<double> window_c, Matrix<double> window_b, Array<double> gram,
+                                         Matrix<double> b, Vector<double> yy, Vector<double> zsum, double mass, double ridge,
+                                         Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight,
+                                         Matrix<double> F, Vector<double> s) {
+    const Head h = head_of(R, D, V, M, kappa, tau, q);
+    const std::size_t n = Z.shape(0), r = h.r, m = h.m, k = h.k;
+    require(Z.shape(1) == r && j < m && window.shape(0) == m && window.shape(1) == r && window_c.size() == m && window_b.size() == m * k,
+            "the rows do not fit the window");
+    require(gram.size() == r * r && b.size() == k * r && yy.size() == k && zsum.size() == r, "the sums do not fit the head");
+    require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k && s.shape(0) == n && (!weight || weight->size() == n),
+            "y and scores must be (rows, outputs)");
+    Statistics sums{gram.data(), b.data(), yy.data(), zsum.data(), mass, window.data(), window_c.data(), window_b.data()};
+    const second::LeastSquares rule;
+    bool fine = true;
+    {
+        nb::gil_scoped_release release;
+        thread_local std::vector<double> work, c, beta, ones;
+        if (ones.size() < m) ones.assign(m, 1.0);
+        for (std::size_t start = 0; start < n && fine;) {
+            const std::size_t count = std::min(n - start, m - j);
+            c.resize(count), beta.resize(count * k);
+            const double* importance = weight ? weight->data() + start : ones.data();
+            const std::size_t end = learn_block(h, j, count, Z.data() + start * r, y.data() + start * k, importance, rule,
+                                                F.data() + start * k, s.data() + start, c.data(), beta.data(), work);
+            fine = all_finite(end - j, h.kappa + j) && all_finite((end - j) * k, h.tau + j * k);
+            enter(h, j, count, Z.data() + start * r, c.data(), beta.data(), sums);
+            start += count;
+            j = end;
+            if (j < m || !fine) continue;
+            fine = flush(blas, h, sums, work) && restart(blas, h, sums, ridge, R.data(), D.data(), q.data(), work);
+            j = 0;
+        }
+    }
+    require_finite(fine);
+    require_finite(F.size(), F.data());
+    require_finite(n, s.data());
+    return {j, sums.mass};
 }
 
 void bound_score(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
@@ -120,6 +166,8 @@ void bind_second_order(nb::module_& m) {
     m.attr("PANEL") = PANEL;
     m.def("second_order_learn", &bound_learn, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
           fixed, fixed, fixed, fixed, plain, plain, plain, plain);
+    m.def("second_order_run", &bound_run, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed, fixed,
+          fixed, fixed, fixed, plain, plain, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed);
     m.def("second_order_score", &bound_score, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
     m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed);
     m.def("diagonal_pass", &bound_diagonal_pass, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed, fixed, nb::arg(),

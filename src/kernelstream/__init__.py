@@ -63,6 +63,7 @@ _MODULES = (
     "river",
     "rows",
     "second_order",
+    "settings",
     "solvers",
     "streams",
     "testing",

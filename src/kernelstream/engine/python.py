@@ -11,12 +11,13 @@ from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, pr
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning
-from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score
+from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.python import fourier_scores
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.expansion.python import Expansion, Rule, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear.python import linear_pass, spec
+from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
 from ..passes.trust.python import calibrate, track
 from ..passes.window.python import window_pass

@@ -16,6 +16,7 @@ from ..core import threads
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
+from ..features.raw import RawMapping
 from ..features.sampling import Draws
 from ..rows import Rows, host
 from ..state.change import Change
@@ -39,6 +40,10 @@ def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
     for key in [key for key in state if key.startswith(MAP)]:
         del state[key]
     state |= {MAP + key: value for key, value in entries.items()}
+
+
+# AdaGrad's sums of squares fade by this factor a row, so that steps never die out (docs/default_update.md).
+FORGETTING = 0.9997
 
 
 class FeatureEstimator(StreamEstimator):
@@ -67,8 +72,8 @@ class FeatureEstimator(StreamEstimator):
         """
         state = self.__dict__.get("_state")
         if state is not None and "w" in state:
-            return AdaGrad() if "G" in state else NormAdaGrad()
-        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad()
+            return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
+        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad(forgetting=FORGETTING)
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
@@ -94,8 +99,11 @@ class FeatureEstimator(StreamEstimator):
         return self._cached("mapping", build)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._map.restricted):
+        if self._choosy():
             self._map.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._map.restricted)
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)
@@ -181,6 +189,14 @@ class FeatureEstimator(StreamEstimator):
             part = None if weight is None else weight[rows]
             scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, W is not None)
         return scores
+
+    def _row_learner(self, state: State) -> Any:
+        ops, mapping, spec = self._plan(state)
+        W = mapping.W if isinstance(mapping, FourierMapping) else None
+        known = W is not None or isinstance(mapping, RawMapping)
+        if not known or ops.NAME != "native" or spec.twins is None or engines.is_torch(self.engine):
+            return None
+        return ops.row_learner("linear", self, state, W, mapping.unit, spec.average, *spec.twins)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         n, average = X.shape[0], "w_mean" in state
@@ -297,8 +313,9 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size; with the torch
-        engine :class:`~kernelstream.updates.NormAdaGrad`.
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
+        a row: it needs no step size and follows changes. With the torch engine
+        :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None

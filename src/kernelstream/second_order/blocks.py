@@ -9,9 +9,11 @@ from scipy.linalg import blas, cython_blas
 
 from .. import _core
 from .rows import RowRecursion
+from .rules import LeastSquares
 from .statistics import State, flush, more_ridge
 
 BLOCK = 64  # rows entered at once where some may not stay; where all do, the window is filled at once
+SUMS = ("gram", "b", "yy", "zsum")  # of the rows that have left the window
 BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")))
 
 
@@ -61,6 +63,8 @@ class Head:
 class BlockRecursion(RowRecursion):
     """See :class:`.rows.RowRecursion`; the state and the results are the same."""
 
+    BLAS = BLAS
+
     def _restart(self) -> None:
         state = self.state
         m, n = len(state["window"]), state["n_window"]
@@ -80,8 +84,15 @@ class BlockRecursion(RowRecursion):
                 out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
                 head.learn(Z, betas, cs, *out, *known)
 
+    @property
+    def at_once(self) -> bool:
+        """Whether rows may come in blocks of any size, for all of the recursion in one call."""
+        return self.heads == 1 and self.forgetting == 1 and type(self.rule) is LeastSquares
+
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
+        if self.at_once:
+            return self._run(Z, y, weight)
         n, room = len(Z), len(state["window"])
         F = np.empty((n, len(state["ridge"]), y.shape[1]))
         S = np.empty((n, self.heads))
@@ -95,6 +106,21 @@ class BlockRecursion(RowRecursion):
                 flush(state, self.forgetting)
                 self._restart()
         return F, S
+
+    def _run(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        state, head, (n, k) = self.state, self.head[0], y.shape
+        F, s = np.empty((n, k)), np.empty(n)
+        window = [state[name] for name in ("window", "window_c", "window_b")]
+        sums = {name: state[name] for name in SUMS}
+        if state["n_window"] + n >= len(window[0]):  # they will change: copies, so that a call that fails is taken back
+            sums = {name: value.copy() for name, value in sums.items()}
+        known = (state["mass"], float(state["ridge"][0]))
+        head.n, state["mass"] = _core.second_order_run(
+            BLAS, *head.arrays, head.n, *window, *sums.values(), *known, Z, y, weight, F, s
+        )
+        state |= sums
+        state["n_window"] = head.n
+        return F[:, None], s[:, None]
 
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray, S: np.ndarray) -> None:
         state, (n, k) = self.state, y.shape

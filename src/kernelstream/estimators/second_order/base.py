@@ -21,6 +21,9 @@ from .._contract.regressor import StreamRegressor
 from ..feature import MAP, FeatureEstimator, feature_blocks, map_entries
 
 
+AT_ONCE = 512  # rows whose features are made together, where the window does not matter
+
+
 class SecondOrderEstimator(FeatureEstimator):
     """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
 
@@ -117,6 +120,8 @@ class SecondOrderEstimator(FeatureEstimator):
         cuts = threads.cuts(X.shape[0], room, room - state["n_window"])
         stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
         if on_device or not stay or threads.get_num_threads() > 1:
+            if getattr(self._recursion(state), "at_once", False):  # which fills as many windows as there are rows for
+                cuts = threads.cuts(X.shape[0], max(room, AT_ONCE))
             yield from self._rows(state, X, cuts)
             return
         for rows in cuts:

@@ -14,4 +14,5 @@ def fourier_scores(X: Rows, W: np.ndarray, A: np.ndarray, F: np.ndarray) -> None
     One row at a time, so that a row's scores do not depend on its neighbours.
     """
     for i in range(X.shape[0]):
-        F[i] += (cos_sin(np.asarray(X[i : i + 1] @ W)) @ A)[0]
+        z = cos_sin(np.asarray(X[i : i + 1] @ W))[0]
+        F[i] += (z[:, None] * A).sum(axis=0)  # not BLAS, whose last bit may depend on where A lies
