@@ -20,7 +20,6 @@ from .._contract.base import State
 from .._contract.regressor import StreamRegressor
 from ..feature import MAP, FeatureEstimator, feature_blocks, map_entries
 
-
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
 

@@ -45,7 +45,9 @@ class RowStack:
         Of a regression: coverages that are followed, and the steps of their trackers.
     """
 
-    def __init__(self, state: State, learners: list[Any], squash: float, intervals: tuple[np.ndarray, np.ndarray] | None):
+    def __init__(
+        self, state: State, learners: list[Any], squash: float, intervals: tuple[np.ndarray, np.ndarray] | None
+    ):
         make = getattr(_core, f"RowStack{_bits(state)}")
         self.outputs = state["n_outputs"]
         self._whole = make(state, learners, intervals is not None, squash, *(intervals or (None, None)))

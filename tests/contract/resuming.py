@@ -1,6 +1,6 @@
 """Models that are interrupted between two calls, in every way there is, and go on: what differs?
 
-    python tests/resuming.py [--trials 1] [--only bpas,ogd] [--seed 0]
+    python tests/contract/resuming.py [--trials 1] [--only bpas,ogd] [--seed 0]
 
 counts the continuations that differ in a bit, over all recipes × tasks × dense and CSR × float64 and float32 × engines.
 """

@@ -410,7 +410,7 @@ def test_train_on_workers(client, files, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_example_that_starts_a_cluster_from_a_shell(tmp_path):
-    script = Path(__file__).parent.parent / "examples" / "dask_cluster.sh"
+    script = Path(__file__).parents[2] / "examples" / "dask_cluster.sh"
     done = subprocess.run(
         ["sh", str(script), str(tmp_path)],
         env={**os.environ, "PYTHON": sys.executable},

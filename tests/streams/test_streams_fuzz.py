@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernelstream.engine import has_native
 from kernelstream.streams import CSV, LibSVM, _parsers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 native = pytest.mark.skipif(not has_native(), reason="needs the compiled core")
 
 pieces = st.sampled_from(
@@ -177,7 +177,7 @@ def test_under_the_address_sanitizer(tmp_path):
         pytest.skip("needs a C++ compiler")
     program = tmp_path / "fuzz"
     build = [compiler, "-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-             f"-I{ROOT / 'cpp'}", str(ROOT / "tests" / "fuzz_parsers.cpp"), "-o", str(program)]  # fmt: skip
+             f"-I{ROOT / 'cpp'}", str(Path(__file__).with_name("fuzz_parsers.cpp")), "-o", str(program)]  # fmt: skip
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     if done.returncode and "sanitize" in done.stderr:
         pytest.skip("the compiler has no sanitizers")
