@@ -1,1 +1,56 @@
-"""Helpers that tests of several folders import lie beside this file, which puts its folder on the path."""
+"""Fixtures: a cluster of two worker processes, its rows in files, a quick default of the command line.
+
+This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
+"""
+
+import logging
+import time
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes, for all tests of a file: starting them takes longer than most of the tests."""
+    library = pytest.importorskip("distributed")
+    cluster = library.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+    with cluster, library.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def clean(client):
+    """After the test the workers hold nothing of it."""
+    yield
+    for _ in range(200):
+        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        if not left and not sum(client.run(lambda dask_worker: len(dask_worker.data)).values()):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"left behind: {left}")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Five files of each kind, ``part-*.svm`` with labels and ``part-*.csv`` with numbers as targets."""
+    from sklearn.datasets import dump_svmlight_file
+    from two_workers import LABELS, N, X, Y
+
+    folder = tmp_path_factory.mktemp("parts")
+    for i, rows in enumerate(np.array_split(np.arange(N), 5)):
+        dump_svmlight_file(X[rows], LABELS[rows], str(folder / f"part-{i}.svm"), zero_based=False)
+        lines = [",".join(map(repr, [*X[j].tolist(), float(Y[j])])) for j in rows]
+        (folder / f"part-{i}.csv").write_text("\n".join(["a,b,c,d,y", *lines]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain_default():
+    """The command line with FOGD as its default: for tests of the command line, which is quicker to learn with."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("kernelstream.cli._algorithms.DEFAULT", "fogd")
+    yield
+    patch.undo()
