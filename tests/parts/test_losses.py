@@ -152,10 +152,12 @@ def test_the_check_pins_the_side_of_a_kink():
 
 
 def test_catalogue():
-    assert losses.names("binary") == ["hinge", "logistic", "perceptron", "squared_hinge"]
-    assert losses.names("regression") == ["absolute", "epsilon_insensitive", "huber", "quantile", "squared"]
-    assert losses.names("multiclass") == ["crammer_singer", "multiclass_perceptron", "one_vs_rest", "softmax"]
-    assert len(losses.names()) == 13
+    by_kind = {kind: losses.names(kind) for kind in ("binary", "regression", "multiclass")}
+    assert {name: kind for kind, names in by_kind.items() for name in names} == {
+        name: losses.get(name).kind for name in losses.names()
+    }
+    assert sum(map(len, by_kind.values())) == len(losses.names())
+    assert "hinge" in by_kind["binary"] and "huber" in by_kind["regression"] and "softmax" in by_kind["multiclass"]
 
 
 @pytest.mark.parametrize(
@@ -249,8 +251,11 @@ def test_broadcasting_and_integers():
 
 
 @pytest.mark.parametrize("name", [*losses.names("binary"), *losses.names("regression")])
-def test_a_number_costs_about_a_microsecond(name):
-    # generous: the array path costs ten times this bound, and machines that run tests are slow
-    loss = losses.get(name)
-    seconds = min(timeit.repeat(lambda: loss.gradient(1.0, 0.3), number=2000, repeat=5)) / 2000
-    assert seconds < 5e-6
+def test_a_number_costs_less_than_an_array(name):
+    """About a tenth, where nothing else runs: a pass in Python asks for one number after the other."""
+    loss, y, f = losses.get(name), np.array([1.0]), np.array([0.3])
+    number, array = (
+        min(timeit.repeat(call, number=300, repeat=7))
+        for call in (lambda: loss.gradient(1.0, 0.3), lambda: loss.gradient(y, f))
+    )
+    assert number < 0.6 * array

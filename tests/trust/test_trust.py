@@ -8,12 +8,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import expit, ndtri, softmax
+from sklearn.base import clone
 
 import kernelstream
 from kernelstream import BudgetClassifier, FeatureClassifier, MultiKernelClassifier, OnlineRidge
 from kernelstream.engine import has_native
 from kernelstream.evaluate import prequential
-from kernelstream.trust import Calibrated, Calibrator, IntervalTracker, WithIntervals
+from kernelstream.trust import Calibrated, Calibrator, Delayed, Explained, IntervalTracker, WithIntervals
 
 ENGINES = ["python"] + ["native"] * has_native()
 
@@ -281,6 +282,36 @@ def test_a_call_that_fails_changes_nothing():
         Calibrated(OnlineRidge()).learn(X, y)
     with pytest.raises(ValueError, match="Calibrated"):
         WithIntervals(FeatureClassifier()).learn(X, y)
+
+
+WRAPPED = [
+    Calibrated(FeatureClassifier(random_state=0)),
+    Delayed(FeatureClassifier(random_state=0)),
+    Explained(FeatureClassifier(random_state=0)),
+    WithIntervals(OnlineRidge(random_state=0)),
+]
+
+
+@pytest.mark.parametrize("model", WRAPPED, ids=lambda model: type(model).__name__)
+def test_fit_refuses_what_does_not_go_together(model):
+    """And keeps what was learned before; rows that nobody asked to drop were dropped once."""
+    X, y = blobs(40, 2)
+    model = clone(model).fit(X, y)
+    before = pickle.dumps(model.state_)
+    for rows, labels, weight in (
+        (X, y[:30], None),
+        (X[:30], y, None),
+        (X, None, None),
+        (X[:0], y[:0], None),
+        (X, y, np.ones(39)),
+        (X, y, np.zeros(40)),
+    ):
+        with pytest.raises(ValueError):
+            model.fit(rows, labels, sample_weight=weight)
+        assert pickle.dumps(model.state_) == before
+    fresh = clone(model)
+    assert len(fresh.learn(X[:0], y[:0])) == 0 and not hasattr(fresh, "model_")
+    assert len(fresh.learn(X[:3], y[:3], sample_weight=np.zeros(3))) == 3
 
 
 # ---------------------------------------------------------------- intervals
