@@ -1,6 +1,7 @@
-"""Calls of few rows: all members in one call of the compiled core, and what the compiled loops do is what is written."""
+"""Calls of few rows: all members in one call of the compiled core, which does what the python engine does."""
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -186,7 +187,7 @@ def test_windows_agree(kind, neighbours):
         for model in (fast, plain):
             model.partial_fit(some[:20], y[:20])
     found, expected = (
-        np.concatenate([model.learn(some[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in zip(cuts, cuts[1:])])
+        np.concatenate([model.learn(some[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in pairwise(cuts)])
         for model in (fast, plain)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
