@@ -21,6 +21,8 @@ _NAMES = {
     "DoublyStochasticGP": "estimators",
     "DoublyStochasticOneClass": "estimators",
     "DoublyStochasticRegressor": "estimators",
+    "FalkonClassifier": "estimators",
+    "FalkonRegressor": "estimators",
     "FeatureClassifier": "estimators",
     "FeatureRegressor": "estimators",
     "KernelClassifier": "estimators",

@@ -166,6 +166,18 @@ class Ops:
 
         return DeviceRecursion(self, state, rule, forgetting)
 
+    def kernel_blocks(self, kernel: Any, X: Any, S: Any, keep: bool = False) -> Any:
+        """Products with the kernel matrix of rows and centres."""
+        from .kernel_blocks import DeviceBlocks
+
+        return DeviceBlocks(self, kernel, X, S, keep)
+
+    def kernel_factor(self, K: Any, more: float) -> Any:
+        """Triangular factors of a Gram matrix on the device, with so much added to its diagonal."""
+        from .kernel_blocks import DeviceFactor
+
+        return DeviceFactor(self, K, more)
+
     @property
     def binning(self) -> Any:
         """Functions on the cells of random binning."""
