@@ -62,6 +62,9 @@ LEARNERS: dict[str, Any] = {
     "DoublyStochasticGP": ks.DoublyStochasticGP(noise=0.1, variance_features=16, **DOUBLY),
     "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(block_size=32, passes=30),  # finds all of it by itself
     "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
+    "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
+    "FalkonClassifier, logistic": ks.FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
+    "FalkonRegressor": ks.FalkonRegressor(n_centers=50, random_state=0),
     "FeatureClassifier": ks.FeatureClassifier(FOURIER),
     "FeatureClassifier, standardized": ks.FeatureClassifier(FOURIER, loss="logistic", standardize=True),
     "FeatureRegressor": ks.FeatureRegressor(FOURIER),

@@ -10,7 +10,6 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses, zoo
@@ -26,21 +25,6 @@ NEW = rng.normal(size=(60, 4))
 TIGHT = {"gamma": 0.4, "n_centers": 250, "tol": 1e-13, "max_iter": 300}
 ENGINES = ["python", "native", pytest.param("torch", marks=pytest.mark.skipif(
     not engine.usable("torch"), reason="needs PyTorch"))]  # fmt: skip
-
-
-@parametrize_with_checks(
-    [
-        FalkonClassifier(n_centers=50, random_state=0),
-        FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
-        FalkonRegressor(n_centers=50, random_state=0),
-    ],
-    expected_failed_checks=lambda est: {
-        "check_sample_weight_equivalence_on_dense_data": "centres and held-out rows are drawn among the rows",
-        "check_sample_weight_equivalence_on_sparse_data": "centres and held-out rows are drawn among the rows",
-    },
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("name", ENGINES)
