@@ -2,6 +2,6 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = ["tests/triton_*.py", "tests/fixtures/*.py"]
+collect_ignore_glob = ["tests/passes/triton_*.py", "tests/files/fixtures/*.py"]
 if find_spec("torch") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")

@@ -1,4 +1,7 @@
-"""Fixtures of the tests of many machines: a cluster of two worker processes, and the same rows in files."""
+"""Fixtures: a cluster of two worker processes, its rows in files, a quick default of the command line.
+
+This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
+"""
 
 import logging
 import time

@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 
 from .. import engine as engines
 from ..registry.names import did_you_mean
-from ..state.turns import Turns, in_turn
+from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._parse import Parsed, parse, parse_row
 from ._pass import columns_pass
@@ -30,7 +30,7 @@ from .sources import Cells, cells_of, is_plain
 Undo = Callable[[], None]
 
 
-class Columns(TransformerMixin, BaseEstimator):
+class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
     A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
@@ -71,13 +71,7 @@ class Columns(TransformerMixin, BaseEstimator):
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
     """
 
-    _turns: Turns
     _store: Store
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
-        self._turns = Turns()
-        return self
 
     def __init__(
         self,

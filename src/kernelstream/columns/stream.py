@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from ..state.turns import Turns, in_turn
+from ..state.turns import TakesTurns, in_turn
 from .encoder import Columns
 
 State = dict[str, Any]
@@ -24,7 +24,7 @@ def _model_has(name: str) -> Any:
     return available_if(check)
 
 
-class StreamPipeline(BaseEstimator):
+class StreamPipeline(TakesTurns, BaseEstimator):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
     A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
@@ -51,13 +51,6 @@ class StreamPipeline(BaseEstimator):
     >>> model.predict([{"town": "Oslo", "month": 6}, {"town": "Rome"}]).tolist()
     ['cold', 'warm']
     """
-
-    _turns: Turns
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
-        self._turns = Turns()
-        return self
 
     def __init__(self, columns: Any = None, model: Any = None, room: int = 0):
         self.columns = columns

@@ -31,6 +31,17 @@ except ImportError:  # installed without the compiled core
             self.room.release()
 
 
+class TakesTurns:
+    """Base of what several threads may share: an instance has its lock from the beginning, clones and pickles too."""
+
+    _turns: Turns
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._turns = Turns()
+        return self
+
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

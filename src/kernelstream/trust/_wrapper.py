@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from ..random import generator
 from ..state.schema import Schema, check
-from ..state.turns import Turns, in_turn
+from ..state.turns import TakesTurns, in_turn
 
 INSIDE = "model_"  # entries of the model inside begin with it
 
@@ -24,7 +25,27 @@ def _has(name: str) -> Any:
     return available_if(lambda self: hasattr(self.__dict__.get("model_", self.model), name))
 
 
-class Wrapper(BaseEstimator):
+def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Rows, targets and weights that can be put into another order; the model inside checks the rest."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    rows = X.tocsr() if sp.issparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
+    target = np.asarray(y)
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = column_or_1d(target, warn=True)
+    check_consistent_length(rows, target)
+    if sample_weight is None:
+        return rows, target, None
+    weight = np.asarray(sample_weight)
+    weight = np.full(len(target), weight) if weight.ndim == 0 else weight
+    if weight.shape != target.shape[:1]:
+        raise ValueError(f"sample_weight has shape {weight.shape} for {len(target)} rows")
+    if len(weight) and not weight.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn")
+    return rows, target, weight
+
+
+class Wrapper(TakesTurns, BaseEstimator):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
     A call that raises leaves everything as it was: the model inside takes its own part back, and what is learned beside
@@ -32,12 +53,6 @@ class Wrapper(BaseEstimator):
     """
 
     model: Any
-    _turns: Turns
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
-        self._turns = Turns()
-        return self
 
     # ---------------------------------------------------------------- what a wrapper supplies
     def _begin(self, model: Any) -> None:
@@ -70,6 +85,11 @@ class Wrapper(BaseEstimator):
             )
         return clone(self.model), True
 
+    @staticmethod
+    def _untaught(model: Any) -> bool:
+        """Whether the model has not learned anything: there were no rows, or rows of weight 0 only."""
+        return hasattr(type(model), "state_") and not hasattr(model, "state_")
+
     def _settle(self, model: Any, fresh: bool) -> None:
         """The model has learned: from now on it is the one inside."""
         if fresh:
@@ -90,14 +110,25 @@ class Wrapper(BaseEstimator):
 
     @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True) -> Any:
-        """Forget everything, then learn the rows, in a random order (always the same) unless ``shuffle`` is False."""
+        """Forget everything, then learn the rows, in a random order (always the same) unless ``shuffle`` is False.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        sample_weight : (n,) array, optional
+        shuffle : bool, default=True
+        """
         before = dict(self.__dict__)
         self.__dict__.pop("model_", None)
         try:
-            order = generator(0).permutation(len(y)) if shuffle else np.arange(len(y))
-            rows = X.iloc[order] if hasattr(X, "iloc") else (X if hasattr(X, "shape") else np.asarray(X))[order]
-            weight = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[order]}
-            self.learn(rows, np.asarray(y)[order], **weight)  # type: ignore[attr-defined]
+            rows, target, weight = _checked(X, y, sample_weight)
+            if len(target) == 0:
+                self._inside()[0].fit(rows, target)  # says what is wrong with it
+            order = generator(0).permutation(len(target)) if shuffle else np.arange(len(target))
+            extra = {} if weight is None else {"sample_weight": weight[order]}
+            part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
+            self.learn(part, target[order], **extra)  # type: ignore[attr-defined]
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

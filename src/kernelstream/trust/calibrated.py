@@ -89,6 +89,8 @@ class Calibrated(Wrapper):
         model, fresh = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
         scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
+        if self._untaught(model):
+            return scores
         self._settle(model, fresh)
         after = model.classes_
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])

@@ -115,7 +115,9 @@ class Calibrator:
 
     def transform(self, scores: Any) -> np.ndarray:
         """Log-odds of class 1, (n,), or logarithms of probabilities, (n, n_classes); see :meth:`learn`."""
-        return self._pass(self._checked(scores), None, None, self.state)
+        # arrays of a mapped file cannot be written to, and the pass asks for arrays that can
+        state = {key: part if part.flags.writeable else part.copy() for key, part in self.state.items()}
+        return self._pass(self._checked(scores), None, None, state)
 
     def grow(self, kept: np.ndarray, n_classes: int) -> None:
         """More classes from now on; class i so far is class ``kept[i]`` then.

@@ -127,7 +127,8 @@ class Delayed(Wrapper):
         if id is None:
             model, fresh = self._inside()
             answers = model.learn(X, y, **kwargs)
-            self._settle(model, fresh)
+            if not self._untaught(model):
+                self._settle(model, fresh)
             return answers
         return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
 

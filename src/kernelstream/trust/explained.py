@@ -90,7 +90,7 @@ class Explained(Wrapper):
     def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order; returns what the model inside returns."""
         if sp.issparse(X):
-            raise ValueError("Explained looks at the columns of dense rows: pass X.toarray()")
+            raise ValueError("sparse rows are not supported: Explained needs dense ones, pass X.toarray()")
         y = np.asarray(y)
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), y.shape[:1])
         model, fresh = self._inside()
@@ -109,9 +109,10 @@ class Explained(Wrapper):
                 rows = X.iloc[piece] if hasattr(X, "iloc") else np.asarray(X)[piece]
                 scores = model.learn(rows, y[piece], **options, **part)
                 parts.append((scores, getattr(model, "classes_", np.empty(0))))
-                self._settle(model, fresh and not parts[1:])
                 options = {}
-                self._follow(np.asarray(rows, np.float64))
+                if not self._untaught(model):
+                    self._settle(model, "model_" not in self.__dict__)
+                    self._follow(np.asarray(rows, np.float64))
         except BaseException:  # all pieces or none
             if before is not None:
                 self.model_, self._rows, self._reasons = before
@@ -119,6 +120,11 @@ class Explained(Wrapper):
                 self.__dict__.pop("model_", None)
             raise
         return _joined(parts)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
 
     @property
     def relevance_(self) -> np.ndarray:

@@ -76,6 +76,8 @@ class WithIntervals(Wrapper):
         """
         model, fresh = self._inside()
         forecast = model.learn(X, y, sample_weight=sample_weight)
+        if self._untaught(model):
+            return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
         self._settle(model, fresh)
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
         low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight)
@@ -98,6 +100,11 @@ class WithIntervals(Wrapper):
         if coverage is not None:
             check_coverage(coverage)
         return self.tracker_.interval(self._fitted().predict(X), coverage)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
 
     def _begin(self, model: Any) -> None:
         self.tracker_ = IntervalTracker(self.coverage, self.engine)

@@ -1,0 +1,387 @@
+"""Single wild numbers, in a target or in a cell, must not matter: what is learned is what would be without them."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from kernelstream import (
+    BinningRegressor,
+    BudgetRegressor,
+    DoublyStochasticRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    MultiKernelRegressor,
+    NystroemRegressor,
+    OnlineRidge,
+    RRFRegressor,
+    engine,
+    losses,
+    updates,
+    zoo,
+)
+from kernelstream.core import ranges as _ranges
+from kernelstream.features import RandomFourier
+from kernelstream.testing import check_streaming
+
+ENGINES = ["python", *(["native"] if engine.has_native() else [])]
+
+pytestmark = pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning")
+
+
+def stream(n=600, d=3, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(n)
+
+
+def seen_by(sequence, name="python", weight=None):
+    """Weights that ``set_aside`` gives a sequence of targets, and what it remembers."""
+    y = np.asarray(sequence, float)
+    seen = _ranges.no_targets(1 if y.ndim == 1 else y.shape[1])
+    weights = engine.get(name).set_aside(y, weight, seen)
+    return np.ones(len(y)) if weights is None else weights, seen
+
+
+# ---------------------------------------------------------------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_one_wild_target_is_set_aside(name):
+    y = np.random.default_rng(0).standard_normal(200)
+    y[100] = -9999
+    weights, seen = seen_by(y, name)
+    assert np.flatnonzero(weights == 0).tolist() == [100]
+    others = np.delete(y, 100)
+    assert seen[_ranges.LOW, 0] == others.min() and seen[_ranges.HIGH, 0] == others.max()
+    assert seen[_ranges.TOTAL, 0] == 1
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e12])
+def test_a_new_level_is_believed_with_its_thirteenth_row(name, size):
+    y = np.random.default_rng(0).standard_normal(300)
+    y[150:] += size
+    weights, _ = seen_by(y, name)
+    assert np.flatnonzero(weights == 0).tolist() == list(range(150, 162))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_rows_from_a_second_level(name):
+    """One row in twenty is learned after a few hundred rows, one in two hundred is not."""
+    rng = np.random.default_rng(1)
+    often, seldom = rng.random(20_000) < 0.05, rng.random(20_000) < 0.005
+    y = rng.standard_normal(20_000)
+    for which, believed in ((often, True), (seldom, False)):
+        weights, _ = seen_by(y + 1000 * which, name)
+        assert weights[~which].all()
+        late = which & (np.arange(20_000) > 1000)
+        assert weights[late].all() if believed else not weights[late].any()
+
+
+@pytest.mark.parametrize("draw", ["normal", "laplace", "lognormal", "pareto", "student"])
+def test_tails_are_not_glitches(draw):
+    """Of a million rows from five distributions, the last three with heavy tails, hardly one is set aside."""
+    rng = np.random.default_rng(2)
+    sample = {
+        "normal": rng.standard_normal,
+        "laplace": lambda n: rng.laplace(size=n),
+        "lognormal": lambda n: rng.lognormal(sigma=1.5, size=n),
+        "pareto": lambda n: rng.pareto(2.5, size=n),
+        "student": lambda n: rng.standard_t(3, size=n),
+    }[draw]
+    lost = sum(int((seen_by(sample(5000), ENGINES[-1])[0] == 0).sum()) for _ in range(40))
+    assert lost <= 40  # one row in five thousand
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_constants_and_few_rows_say_nothing(name):
+    assert seen_by([0.0] * 50 + [1e9, 0.0, 5.0], name)[0].all()
+    assert seen_by([0.0, 1.0, 1e9, -1e9], name)[0].all()
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_twins(outputs):
+    """Both engines, bit for bit, on sequences with glitches, levels, ties and weights of 0, whole and cut up."""
+    if len(ENGINES) == 1:
+        pytest.skip("needs the compiled core")
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        n = 200
+        y = rng.standard_normal((n, outputs)).round(rng.integers(0, 3)) * 10.0 ** rng.integers(-3, 4)
+        y[rng.random((n, outputs)) < 0.05] *= 10.0 ** rng.integers(1, 9)
+        y[n // 2 :] += rng.choice([0.0, 1e3, -1e7])
+        weight = None if rng.random() < 0.5 else rng.choice([0.0, 0.5, 1.0], n)
+        y = y[:, 0].copy() if outputs == 1 else y
+        expected, remembered = seen_by(y, "python", weight)
+        got, seen = seen_by(y, "native", weight)
+        assert np.array_equal(expected, got)
+        assert np.array_equal(remembered, seen)
+        cut, seen = int(rng.integers(1, n)), _ranges.no_targets(outputs)
+        for rows in (slice(0, cut), slice(cut, n)):
+            engine.get("native").set_aside(y[rows], None if weight is None else weight[rows], seen)
+        assert np.array_equal(remembered, seen)
+
+
+def test_bulk():
+    rng = np.random.default_rng(4)
+    v = rng.standard_normal(100)
+    assert _ranges.bulk(v) == (v.min(), v.max())
+    assert _ranges.bulk(np.append(v, [-9999, 1e7])) == (v.min(), v.max())
+    assert _ranges.bulk(np.r_[np.zeros(90), np.arange(10.0)]) == (0.0, 9.0)  # the middle half is one number
+
+
+# ------------------------------------------------------------------------------------------------- targets, learners
+
+REGRESSORS = [
+    FeatureRegressor(RandomFourier(n_components=30), random_state=0),
+    FeatureRegressor(RandomFourier(n_components=30), update="norm_adagrad", random_state=0),
+    FeatureRegressor(RandomFourier(n_components=30, gamma=0.5), "huber", center=False, random_state=0),
+    NystroemRegressor(budget=30, random_state=0),
+    RRFRegressor(n_components=20, random_state=0),
+    BudgetRegressor(budget=30, random_state=0),
+    OnlineRidge(RandomFourier(n_components=20), random_state=0),
+    OnlineRidge("raw", lam="auto", forecaster="awv", standardize=True),
+    BinningRegressor(solver="online", n_components=16, random_state=0),
+    MultiKernelRegressor(random_state=0),
+    DoublyStochasticRegressor(gamma=1.0, step="auto", batch_size=8, block_size=16, random_state=0),
+]
+
+
+def streaming_recipes():
+    return [name for name in zoo.names("regression") if hasattr(zoo.make(name, task="regression"), "learn")]
+
+
+def small(name):
+    """A recipe of the zoo that learns a few hundred rows in little time."""
+    known = zoo.get(name).parameters
+    settings = {"budget": 48 if name.startswith("omkl") else 10, "n_components": 16}
+    own = {key: value for key, value in settings.items() if key in known}
+    if name.startswith("doubly"):
+        own |= {"gamma": 1.0, "batch_size": 8, "block_size": 8}
+        own |= {"variance_features": 4, "max_blocks": 4, "noise": 0.1} if name == "doubly_gp" else {}
+    return zoo.make(name, task="regression", random_state=0, **own)
+
+
+def assert_as_without(make, X, y, at, rel=0.0):
+    """A model that meets a glitch in row ``at`` forecasts all later rows as one that never saw the row."""
+    wild = y.copy()
+    wild[at] = y[:at].mean() - 1e4 * y[:at].std()
+    got = make().learn(X, wild)
+    expected = make().learn(np.delete(X, at, axis=0), np.delete(y, at))
+    np.testing.assert_allclose(np.delete(got, at), expected, rtol=0, atol=rel * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", streaming_recipes())
+def test_recipes_do_not_notice_a_glitch(name):
+    X, y = stream(160)
+    assert_as_without(lambda: small(name), X, y, 120, rel=1e-12)
+
+
+@pytest.mark.parametrize("est", REGRESSORS, ids=lambda est: type(est).__name__)
+@pytest.mark.parametrize("name", ENGINES)
+def test_learners_do_not_notice_a_glitch(est, name):
+    X, y = stream(200)
+    params = est.get_params(deep=False) | {"engine": name}
+    if isinstance(est, MultiKernelRegressor) and name == "python":
+        params["learners"] = [FeatureRegressor(RandomFourier(gamma=g, n_components=10)) for g in (0.1, 1.0)]
+    assert_as_without(lambda: type(est)(**params), X, y, 150, rel=1e-12)
+
+
+def test_several_targets():
+    X, y = stream(300)
+    Y = np.stack([y, 5 - y], axis=1)
+    wild = Y.copy()
+    wild[200, 1] = 1e9
+    got = OnlineRidge(random_state=0).learn(X, wild)
+    expected = OnlineRidge(random_state=0).learn(np.delete(X, 200, axis=0), np.delete(Y, 200, axis=0))
+    np.testing.assert_allclose(np.delete(got, 200, axis=0), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_glitch_among_the_first_rows(at):
+    """There is no range yet: the row is learned, and taken back in the course of the warm-up."""
+    X, y = stream(400)
+    wild = y.copy()
+    wild[at] = 1e6
+    for est in (FeatureRegressor(random_state=0), OnlineRidge(random_state=0), RRFRegressor(random_state=0)):
+        got = np.delete(est.learn(X, wild), at)
+        expected = type(est)(random_state=0).learn(np.delete(X, at, axis=0), np.delete(y, at))
+        assert np.abs(got - expected)[100:].max() < 0.01 * y.std()  # one row apart in the warm-up
+
+
+def test_a_new_level_is_learned():
+    """The target rises by a thousand deviations: 200 rows later the forecasts are there."""
+    X, y = stream(1300)
+    shifted = y + np.where(np.arange(1300) < 1000, 0.0, 1000.0 * y.std())
+    for est in (FeatureRegressor(random_state=0), NystroemRegressor(random_state=0), RRFRegressor(random_state=0)):
+        forecast = est.learn(X, shifted)
+        assert np.abs(forecast - shifted)[-100:].mean() < 0.1 * 1000 * y.std()
+
+
+@pytest.mark.parametrize("rate", [0.002, 0.008])
+def test_many_glitches(rate):
+    """Up to one target in a hundred may be a -9999: the error on the others stays what it was."""
+    X, y = stream(3000)
+    wild = y.copy()
+    wild[(np.random.default_rng(5).random(3000) < rate) & (np.arange(3000) > 20)] = -9999
+    for kind in (FeatureRegressor, OnlineRidge, BudgetRegressor):
+        plain, spoilt = (np.mean((kind(random_state=0).learn(X, z) - y)[500:] ** 2) for z in (y, wild))
+        assert spoilt < 1.05 * plain
+
+
+def test_said_once():
+    X, y = stream(400)
+    y[[200, 300, 350]] = 1e7
+    est = FeatureRegressor(random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(0, 400, 50):
+            est.learn(X[i : i + 50], y[i : i + 50])
+    assert [str(w.message)[:32] for w in caught] == ["a target lies far outside the oth"[:32]]
+    assert est.state_["target_range"][_ranges.TOTAL, 0] == 3
+
+
+@pytest.mark.parametrize(
+    "est",
+    [
+        FeatureRegressor(RandomFourier(n_components=20), standardize=True, random_state=0),
+        NystroemRegressor(budget=20, rank=8, random_state=0),
+        OnlineRidge(RandomFourier(n_components=10), standardize=True, random_state=0),
+        BinningRegressor(solver="online", n_components=8, random_state=0),
+    ],
+    ids=lambda est: type(est).__name__,
+)
+def test_any_split_of_a_stream_with_glitches(est):
+    X, y = stream(130)
+    y[[3, 40, 105, 112]] = [1e5, -9999, 1e8, -1e3]
+    y[118:] += 500
+    X[[5, 60, 108], [0, 1, 2]] = 1e5
+    check_streaming(est, X, y)
+
+
+# ------------------------------------------------------------------------------------------------------------- cells
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_moments_of_columns(name, dtype):
+    """Mean and deviation are those of the column with the glitch replaced by the end of the range so far."""
+    rng = np.random.default_rng(6)
+    X = (rng.standard_normal((300, 2)) * [1.0, 50.0] + [3.0, 0.0]).astype(dtype)
+    X[200, 1] = 1e7
+    plain = X.astype(np.float64)
+    plain[200, 1] = plain[:200, 1].max()
+    ops, moments = engine.get(name), [np.zeros(2) for _ in range(5)]
+    Z = X.copy()
+    assert ops.standardize(Z, None, 0.0, *moments) == 300
+    np.testing.assert_allclose(moments[0], plain.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(np.sqrt(moments[1] / 300), plain.std(axis=0), rtol=1e-12)
+    expected = [(plain[i] - plain[: i + 1].mean(0)) / plain[: i + 1].std(0) for i in range(1, 300)]
+    np.testing.assert_allclose(Z[1:], expected, rtol=2e-6 if dtype == np.float32 else 1e-9, atol=1e-6)
+    mean, m2, low, high, _ = moments
+    for value, as_if in ((1e9, plain[:, 1].max()), (-1e9, plain[:, 1].min()), (7.0, 7.0)):
+        row = _ranges.scaled(np.array([[0.0, value]]), 300.0, mean, m2, low, high)
+        assert row[0, 1] == pytest.approx((as_if - plain[:, 1].mean()) / plain[:, 1].std(), rel=1e-12)
+
+
+def test_standardize_twins():
+    if len(ENGINES) == 1:
+        pytest.skip("needs the compiled core")
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        X = rng.standard_normal((150, 4)) * 10.0 ** rng.integers(-4, 5, 4)
+        X[rng.random(X.shape) < 0.03] *= 1e6
+        X[75:, 2] += rng.choice([0.0, 1e9])
+        weight = None if rng.random() < 0.5 else rng.choice([0.0, 2.0], 150)
+        found = []
+        for name in ("python", "native"):
+            Z, moments = X.copy(), [np.zeros(4) for _ in range(5)]
+            count = engine.get(name).standardize(Z, weight, 0.0, *moments)
+            found.append((count, Z, *moments))
+        assert found[0][0] == found[1][0]
+        for a, b in zip(*(part[1:] for part in found), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-300)
+        assert all(np.array_equal(found[0][i], found[1][i]) for i in (4, 5, 6))  # ranges and doubt: exactly
+
+
+@pytest.mark.parametrize("at", [20, 800])
+def test_a_wild_cell_costs_nothing(at):
+    X, y = stream(2000)
+    spoilt = X.copy()
+    spoilt[at, 0] = 1e4 * X[:, 0].std()
+    learners = [
+        FeatureRegressor(standardize=True, random_state=0),
+        RRFRegressor(standardize=True, random_state=0),
+        RRFRegressor(random_state=0),
+        OnlineRidge("raw", standardize=True),
+        OnlineRidge(standardize=True, random_state=0),
+        BinningRegressor(solver="online", n_components=32, random_state=0),
+        MultiKernelRegressor(standardize=True, random_state=0),
+    ]
+    for est in learners:
+        forecasts = est.learn(spoilt, y)
+        if est.standardize and at > 100:  # after the warm-up, the cell counts as the end of the range before it
+            clipped = X.copy()
+            clipped[at, 0] = X[:at, 0].max()
+            same = type(est)(**est.get_params(deep=False)).learn(clipped, y)
+            np.testing.assert_allclose(forecasts, same, rtol=1e-9, atol=1e-12)
+            continue
+        got = np.delete(forecasts, at)
+        rest = np.delete(y, at)
+        without = type(est)(**est.get_params(deep=False)).learn(np.delete(X, at, axis=0), rest)
+        errors = [np.mean((forecast - rest)[100:] ** 2) for forecast in (got, without)]
+        assert errors[0] < 1.01 * errors[1], est
+
+
+def test_a_wild_cell_and_labels():
+    X, y = stream(2000)
+    label = (y > 0).astype(int)
+    spoilt = X.copy()
+    spoilt[[5, 700], 0] = 1e6
+    wrong = []
+    for rows in (X, spoilt):
+        est = FeatureClassifier(standardize=True, random_state=0)
+        wrong.append(np.sum((est.learn(rows, label, classes=[0, 1]) >= 0) != label))
+    assert wrong[1] <= 1.02 * wrong[0]
+
+
+def test_onnx_treats_a_wild_cell_alike():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from kernelstream.onnx import to_onnx
+
+    X, y = stream(300)
+    est = FeatureRegressor(RandomFourier(n_components=10), standardize=True, random_state=0).fit(X, y)
+    rows = X[:20].copy()
+    rows[[3, 4], [0, 2]] = [1e7, -1e7]
+    session = onnxruntime.InferenceSession(to_onnx(est).SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"X": rows})[0], est.predict(rows), rtol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------- how far a residual counts
+
+
+@pytest.mark.parametrize("update", [updates.AdaGrad(), updates.NormAdaGrad()], ids=lambda update: update.name)
+def test_reach(update):
+    """Automatic steps: after eight rows a residual counts for ten deviations of the target at most."""
+    rng = np.random.default_rng(8)
+    loss, y = losses.get("squared"), rng.standard_normal(50)
+    memory = update.memory(1, 10)
+    for t, target in enumerate(y, 1):
+        score = target - 1e3
+        _, tau = update.step(loss, float(target), float(score), 1.0, t, memory)
+        gradient = tau if update.diagonal else None
+        if gradient is not None:
+            limit = 10 * y[:t].std() if t > 8 else math.inf
+            assert gradient == pytest.approx(-min(1e3, limit), rel=1e-12)
+    if not update.diagonal:
+        limits = [min(1e3, 10 * y[:t].std()) if t > 8 else 1e3 for t in range(1, 51)]
+        assert memory[4, 0] == pytest.approx(np.sum(np.square(limits)), rel=1e-12)
+
+
+def test_printed_rules_have_no_reach():
+    loss, memory = losses.get("squared"), updates.AdaGrad(0.5).memory(1, 10)
+    for t in range(1, 20):
+        assert updates.AdaGrad(0.5).step(loss, 0.0, 1e6, 1.0, t, memory) == (0.5, 1e6)
+    assert updates.OGD(0.5).step(loss, 0.0, 1e6, 1.0, 9, None) == (1.0, -5e5)

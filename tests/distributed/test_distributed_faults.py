@@ -1,0 +1,254 @@
+"""Many machines when something is wrong: killed workers, lost partitions, bad rows, too little memory."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+pytest.importorskip("distributed")
+import dask.array as da
+from distributed import wait
+from two_workers import DX, DY, N, X, Y, close
+
+from kernelstream import BinningRegressor, DoublyStochasticRegressor, FeatureRegressor, OnlineRidge, distributed
+from kernelstream.distributed import binning, coordinate_descent, doubly, mixing
+from kernelstream.estimators import DoublyStep
+from kernelstream.features import RandomBinning, RandomFourier
+from kernelstream.solvers import ConjugateGradient, CoordinateDescent
+
+# -------------------------------------------------------------------- killed workers
+
+
+def slowly(folder, seconds):
+    """Targets as they are, after a while; says in which process."""
+
+    def labels(y):
+        (folder / f"pid-{os.getpid()}").touch()
+        time.sleep(seconds)
+        return y
+
+    return labels
+
+
+def both_are_back(client):
+    """The nanny starts another worker; a cluster's own wait_for_workers may miss that it has come."""
+    for _ in range(600):
+        if len(client.nthreads()) == 2:
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker was not started again")
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
+    est = OnlineRidge(RandomFourier(n_components=40, gamma=0.3), random_state=1)
+
+    def kill():
+        for _ in range(600):
+            found = sorted(tmp_path.glob("pid-*"), key=os.path.getmtime)
+            if len(found) > 1:  # both have been at work, and the last one still is
+                os.kill(int(found[-1].name.removeprefix("pid-")), signal.SIGKILL)
+                (tmp_path / "killed").touch()
+                return
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
+        model = distributed.fit(
+            est, str(files / "part-*.csv"), target="y", client=client, block=100, labels=slowly(tmp_path, 0.1)
+        )
+    killer.join()
+    assert (tmp_path / "killed").exists()
+    assert any("was lost" in record.message for record in caplog.records)
+    Z = RandomFourier(n_components=40, gamma=0.3, random_state=1).fit_transform(X)
+    close(model.coef_, np.linalg.solve(Z.T @ Z + np.eye(80), Z.T @ Y))
+    assert model.state_["t"] == N
+    both_are_back(client)
+
+
+def objective(fitted, lam=30.0):
+    return 0.5 * np.square(fitted.predict(X) - Y).sum() + lam * np.abs(fitted.coef_).sum()
+
+
+def solves_the_normal_equations(model, client):
+    Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
+    w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
+    close(model.predict(X), Y.mean() + Z @ w)
+
+
+def reaches_the_objective(model, client):
+    alone = clone(model).fit(X, Y)
+    assert objective(model) == pytest.approx(objective(alone), rel=1e-3)
+
+
+def as_on_one_machine(model, client):
+    close(model.predict(X), clone(model).fit(X, Y).predict(X))
+
+
+LONGER = {"sync_rows": 150}  # ten rounds
+
+
+def as_without_faults(model, client):
+    assert np.array_equal(model.predict(X), distributed.fit(clone(model), DX, DY, client=client, **LONGER).predict(X))
+
+
+# where the rounds wait for their results, an estimator, what its result is compared with
+ROUNDS = {
+    "conjugate gradients": (
+        binning,
+        BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
+        solves_the_normal_equations,
+    ),
+    "cocoa": (
+        coordinate_descent,
+        BinningRegressor(n_components=6, gamma=0.3, lam=30.0, solver=CoordinateDescent(tol=1e-2), random_state=4),
+        reaches_the_objective,
+    ),
+    "doubly stochastic": (
+        doubly,
+        DoublyStochasticRegressor(gamma=0.3, step=DoublyStep(eta=2.0), block_size=32, passes=1.0, random_state=5),
+        as_on_one_machine,
+    ),
+    "mixing": (mixing, FeatureRegressor(RandomFourier(n_components=20), random_state=3), as_without_faults),
+}
+
+
+# One family of each way of waiting; the others by the slow tests.
+SOON = {"conjugate gradients", "doubly stochastic"}
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[] if what in SOON else [pytest.mark.slow]) for what in ROUNDS]
+)
+def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog, what):
+    """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
+    module, est, unchanged = ROUNDS[what]
+    waits = "call_each" if what in ("mixing", "conjugate gradients") else "compute"
+    options = LONGER if what == "mixing" else {}
+    compute, calls = getattr(module, waits), []
+
+    def watched(*args):
+        calls.append(args)
+        if len(calls) == 5:
+            os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+        return compute(*args)
+
+    monkeypatch.setattr(module, waits, watched)
+    with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
+        model = distributed.fit(clone(est), DX, DY, client=client, **options)
+    assert len(calls) > 7 and any("was lost" in record.message for record in caplog.records)
+    both_are_back(client)
+    unchanged(model, client)
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_lost_partition_is_made_again(client, tmp_path):
+    """Rows that were in the memory of a worker which is gone."""
+
+    def recorded(chunk, block_info=None):
+        place = block_info[0]["chunk-location"][0]
+        (tmp_path / f"{place}-{os.getpid()}").touch()
+        return chunk
+
+    rows = client.persist(DX.map_blocks(recorded, dtype=float, meta=np.empty((0, 0))))
+    wait(rows)
+    made = dict(sorted(path.name.split("-") for path in tmp_path.iterdir()))  # who has made which
+    os.kill(int(made["0"]), signal.SIGKILL)
+    model = distributed.fit(
+        OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=1), rows, DY, client=client
+    )
+    assert len(list(tmp_path.glob("0-*"))) == 2  # by another process
+    assert model.state_["t"] == N
+    Z = RandomFourier(n_components=20, gamma=0.3, random_state=1).fit_transform(X)
+    close(model.coef_, np.linalg.solve(Z.T @ Z + np.eye(40), Z.T @ Y))
+    both_are_back(client)
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_bad_partition_stops_the_job_and_is_named(client, files, tmp_path):
+    est = OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=1).fit(X, Y)
+    before = est.coef_.copy()
+    texts = [(files / f"part-{i}.csv").read_text() for i in range(3)]
+    for i, text in enumerate(texts):
+        (tmp_path / f"p{i}.csv").write_text(text)
+    lines = texts[1].split("\n")
+    for bad, words in (("1,2,nan,4,5", "line 301"), ("1,2,3,4", "line 301"), ("1,x,3,4,5", "line 301")):
+        (tmp_path / "p1.csv").write_text("\n".join([*lines[:300], bad, *lines[301:]]))
+        with pytest.raises(distributed.BadPartitionError, match=words) as caught:
+            distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
+        assert caught.value.partition == str(tmp_path / "p1.csv") and caught.value.row == 301
+    np.savez(tmp_path / "q0.npz", X=X[:50], y=Y[:50])
+    np.savez(tmp_path / "q1.npz", X=X[:50, :3], y=Y[:50])
+    with pytest.raises(ValueError, match=r"q1.npz, row 1: .*3 features"):
+        distributed.fit(est, str(tmp_path / "q*.npz"), client=client)
+    (tmp_path / "p1.csv").write_text(texts[1].replace("a,b,c,d,y", "b,a,c,d,y"))
+    with pytest.raises(ValueError, match=r"p1.csv, row 1: its columns are \['b', 'a'"):
+        distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
+    holes = X.copy()
+    holes[1234, 2] = np.nan
+    with pytest.raises(ValueError, match=r"X\[700:1400\], row 535: a value is NaN"):
+        distributed.fit(est, da.from_array(holes, chunks=(700, 4)), DY, client=client)
+    with pytest.raises(ValueError, match="no such file"):
+        distributed.fit(est, [str(tmp_path / "q0.npz"), str(tmp_path / "gone.npz")], client=client)
+    assert np.array_equal(est.coef_, before)
+
+
+@pytest.mark.parametrize(
+    "rows, target, words",
+    [
+        (X, Y, "dask array"),
+        (DX, None, "no target"),
+        (DX, DY[:-1], "3000 rows, y has 2999"),
+        (DX[0], DY, "two dimensions"),
+        ("nothing-*.csv", None, "no file matches"),
+    ],
+)
+def test_bad_input(client, rows, target, words):
+    with pytest.raises(ValueError, match=words):
+        distributed.fit(OnlineRidge(), rows, target, client=client)
+
+
+def test_clients():
+    with pytest.raises(ValueError, match="client must be"), distributed.connect(3):
+        pass
+
+
+def test_memory_is_asked_for_beforehand(client):
+    with pytest.raises(ValueError, match=r"features takes .* GB on worker"):
+        distributed.fit(OnlineRidge(RandomFourier(n_components=60_000, gamma=1.0)), DX, DY, client=client)
+
+
+@pytest.mark.usefixtures("clean")
+def test_memory_does_not_grow_with_the_rows(client, tmp_path):
+    """Twenty times the rows, 80 MB of them, read in blocks: the workers' peak moves by far less."""
+    rows = np.random.default_rng(0).normal(size=(4000, 50)).astype(np.float32)
+    for i in range(4):
+        np.savez(tmp_path / f"small-{i}.npz", X=rows[:1000], y=rows[:1000, 0])
+        np.savez(tmp_path / f"large-{i}.npz", X=np.tile(rows, (25, 1)), y=np.tile(rows[:, 0], 25))
+    est = OnlineRidge(RandomFourier(n_components=10, gamma=0.1), random_state=0)
+
+    def peak():
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+    distributed.fit(clone(est), str(tmp_path / "small-*.npz"), client=client)
+    before = client.run(peak)
+    model = distributed.fit(est, str(tmp_path / "large-*.npz"), client=client)
+    grown = max(after - before[worker] for worker, after in client.run(peak).items())
+    assert model.state_["t"] == 400_000
+    assert grown < 30e6
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"kernelstream\[distributed\]"):
+        distributed.fit(OnlineRidge(), DX, DY)

@@ -1,0 +1,201 @@
+"""Cells of grids over few columns, hashed cells, and the smoother over the last rows, against naive programs."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1, make_moons
+from sklearn.neighbors import NearestNeighbors
+
+from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
+from kernelstream import engine as engines
+from kernelstream.estimators.cells import grids
+from kernelstream.estimators.cells.models import CELLS, FIRST, PERIOD, _look_before, _next_look
+
+ENGINES = ["python", "native"]
+rng = np.random.default_rng(0)
+X = rng.standard_normal((400, 4)) * [1.0, 100.0, 1e-6, 1.0]
+LABELS = (X[:, 0] * X[:, 3] > 0).astype(int)
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+TARGET = np.sin(2 * X[:, 0]) + 0.01 * X[:, 1]
+
+
+def naive_cells(X, y, state_of, eta, regression):
+    """The recursion of one cell after the other, by dictionaries and the formula of the docstring."""
+    weights, squares, bias, bias_squares = {}, {}, 0.0, 0.0
+    mean, m2, first = 0.0, 0.0, 2.0 ** math.frexp(y[0])[1]  # the unit before there is a deviation
+    scores = []
+    for count, (x, target) in enumerate(zip(X, y, strict=True)):
+        cells = state_of(x)
+        f = bias + sum(weights.get(cell, 0.0) for cell in cells)
+        offset = mean if regression else 0.0
+        scores.append(f + offset)
+        unit = (math.sqrt(m2 / count) if count > 1 else first) if regression else 1.0
+        if regression:
+            g = f - (target - offset)
+            if count > 10:
+                g = max(-5 * unit, min(5 * unit, g))
+        else:
+            g = -target / (1 + math.exp(target * f))
+        step, floor = eta * unit / math.sqrt(len(cells) + 1), unit**2 + 1e-12 * (first**2 if regression else 1.0)
+        bias_squares += g * g
+        bias -= step * g / math.sqrt(bias_squares + floor)
+        for cell in cells:
+            squares[cell] = np.float32(squares.get(cell, 0.0)).astype(float) + g * g
+            new = weights.get(cell, 0.0) - step * g / math.sqrt(squares[cell] + floor)
+            weights[cell], squares[cell] = float(np.float32(new)), float(np.float32(squares[cell]))
+        delta = target - mean
+        mean += delta / (count + 1)
+        m2 += delta * (target - mean)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("regression", [False, True])
+def test_hashed_cells_are_the_recursion(engine, regression):
+    rows = X[:60] / [1.0, 100.0, 1e-6, 1.0]
+    model = (CellsRegressor if regression else CellsClassifier)(6, "hashed", eta=0.5, engine=engine, random_state=3)
+    y = TARGET[:60] if regression else LABELS[:60]
+    got = model.learn(rows, y) if regression else model.learn(rows, y, classes=[0, 1])
+    columns, offset, density, salt = model._hashed(model._state)
+    numbers = {}  # cells that share a place in the table would be one to the naive program, too, if there were any
+
+    def cells(x):
+        found = []
+        for r in range(6):
+            bins = tuple(math.floor((x[j] + offset[r, k]) * density[r, k]) for k, j in enumerate(columns[r]) if j >= 0)
+            found.append((r, bins))
+            numbers.setdefault((r, bins), len(numbers))
+        return found
+
+    want = naive_cells(rows, y if regression else 2 * y - 1, cells, 0.5, regression)
+    assert np.abs(got - want).max() < 1e-6 * (1 + np.abs(want).max())
+    assert len(salt) == 6
+
+
+@pytest.mark.parametrize("kind", ["columns", "hashed", "forgetting"])
+@pytest.mark.parametrize("task", ["binary", "many", "numbers"])
+def test_engines_agree(kind, task):
+    params = {"columns": {}, "hashed": {"grids": "hashed", "standardize": True}, "forgetting": {"forgetting": 0.9}}[
+        kind
+    ]
+    cls, y = {
+        "binary": (CellsClassifier, LABELS),
+        "many": (CellsClassifier, THREE),
+        "numbers": (CellsRegressor, TARGET),
+    }[task]
+    a, b = (cls(16, random_state=1, engine=engine, **params).learn(X, y) for engine in ENGINES)
+    finite = np.isfinite(a)
+    assert (finite == np.isfinite(b)).all()
+    assert np.abs(a - b)[finite].max() < 1e-9
+
+
+def test_units_of_columns_do_not_matter():
+    """Grids with edges at quantiles see ranks only: any increasing change of a column gives the same forecasts."""
+    other = np.stack([X[:, 0] ** 3, np.exp(X[:, 1] / 100), X[:, 2] * 1e9 + 5, np.arctan(X[:, 3])], axis=1)
+    a, b = (CellsClassifier(16, random_state=1).learn(rows, LABELS) for rows in (X, other))
+    assert (a == b).all()
+
+
+def test_levels_are_quantiles():
+    rows = np.stack([np.arange(1000.0), np.repeat([0.0, 1.0], 500), np.full(1000, 3.0)], axis=1)
+    levels, count = grids.levels_of(rows[rng.permutation(1000)])
+    assert count.tolist() == [63, 1, 0]
+    assert np.abs(np.diff(levels[0], prepend=0.0) - 1000 / 64).max() <= 1
+    assert levels[1, 0] == 1.0
+
+
+def test_grids_have_so_many_cells_and_columns_by_weight():
+    levels, count = grids.levels_of(rng.standard_normal((500, 10)))
+    weights = np.full(10, 0.01)
+    weights[4] = 100.0
+    drawn = grids.draw(np.random.default_rng(0), 300, levels, count, weights, CELLS)
+    used = drawn["n_edges"] > 0
+    assert (np.prod(drawn["n_edges"] + 1.0, axis=1) <= CELLS).all() and used.any(axis=1).all()
+    assert np.mean([(4 in columns[own]) for columns, own in zip(drawn["columns"], used, strict=True)]) > 0.98
+    maps = engines.get("python").grid_maps(drawn["columns"], drawn["edges"], drawn["n_edges"], levels, count)
+    assert maps[:, :, -1].sum(axis=1).max() < CELLS
+
+
+def test_when_grids_are_looked_at():
+    points = [t for t in range(4 * PERIOD) if _look_before(t) == t]
+    assert points[:3] == [FIRST, 2 * FIRST, 4 * FIRST] and points[-2:] == [2 * PERIOD, 3 * PERIOD]
+    assert all(_next_look(t) > t and _look_before(_next_look(t)) == _next_look(t) for t in range(0, 3 * PERIOD, 97))
+
+
+def test_relevant_columns_are_found():
+    rows = np.random.default_rng(1).uniform(size=(6000, 30))
+    y = np.sin(6 * rows[:, 7]) + np.sin(5 * rows[:, 21])
+    model = CellsRegressor(random_state=0).partial_fit(rows, y)
+    assert set(np.argsort(model.relevance_)[-2:]) == {7, 21}
+    assert model.relevance_.mean() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_window_is_a_kernel_average(engine):
+    rows = np.random.default_rng(2).standard_normal((80, 3))
+    y = rows[:, 0] + rows[:, 1] ** 2
+    got = WindowRegressor(50, 5, engine=engine).learn(rows, y)
+    for t in (1, 4, 30, 79):
+        past, target = rows[max(0, t - 50) : t], y[max(0, t - 50) : t]
+        nearest = NearestNeighbors(n_neighbors=min(5, len(past))).fit(past)
+        h2 = nearest.kneighbors(rows[t : t + 1])[0].max() ** 2
+        far = ((past - rows[t]) ** 2).sum(axis=1)
+        w = np.exp(-far / h2) * (far <= 4 * h2 * (1 + 1e-9))
+        assert got[t] == pytest.approx(w @ target / w.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_window_counts_labels(engine):
+    rows = np.repeat([[0.0], [10.0]], 30, axis=0)
+    labels = np.array([0] * 20 + [1] * 10 + [2] * 30)
+    model = WindowClassifier(100, 30, engine=engine).partial_fit(rows, labels)
+    p = model.predict_proba([[0.0], [10.0]])
+    assert p[0] == pytest.approx(np.array([20 + 1 / 6, 10 + 1 / 6, 1 / 6]) / 30.5)
+    assert p[1] == pytest.approx(np.array([1 / 6, 1 / 6, 30 + 1 / 6]) / 30.5)
+
+
+def test_window_forgets():
+    rows = np.random.default_rng(3).standard_normal((300, 2))
+    model = WindowRegressor(100).partial_fit(rows, np.zeros(300)).partial_fit(rows[:100], np.ones(100))
+    assert (model.predict(rows) == 1.0).all()
+
+
+@pytest.mark.parametrize("cls", [CellsClassifier, WindowClassifier])
+def test_labels_may_come_late(cls):
+    order = np.argsort(THREE, kind="stable")
+    early = cls(random_state=0).learn(X[order], THREE[order], classes=[0, 1, 2])
+    late = cls(random_state=0).learn(X[order], THREE[order])
+    assert early.shape == late.shape == (400, 3)
+    rows, y = make_moons(600, noise=0.1, random_state=0)
+    assert cls(random_state=0).fit(rows[:500], y[:500]).score(rows[500:], y[500:]) > 0.95
+
+
+def test_cells_learn_what_trees_learn():
+    rows, y = make_friedman1(5000, 10, noise=0.5, random_state=0)
+    assert CellsRegressor(random_state=0).fit(rows[:4000], y[:4000]).score(rows[4000:], y[4000:]) > 0.85
+
+
+def test_wide_rows_later():
+    model = CellsClassifier(16, random_state=0).partial_fit(X[:200], LABELS[:200])
+    before = model.decision_function(X)
+    model.widen(6)
+    wide = np.concatenate([X, np.zeros((400, 2))], axis=1)
+    assert (model.decision_function(wide) == before).all()
+    wide[:, 5] = LABELS
+    model.partial_fit(wide, LABELS).partial_fit(wide, LABELS)
+    assert model.score(wide, LABELS) > 0.95
+
+
+@pytest.mark.parametrize(
+    "params, word",
+    [
+        ({"n_grids": 0}, "n_grids"),
+        ({"grids": "rows"}, "hashed"),
+        ({"eta": -1}, "eta"),
+        ({"forgetting": 1.5}, "up to 1"),
+    ],
+)
+def test_wrong_parameters(params, word):
+    with pytest.raises(ValueError, match=word):
+        CellsClassifier(**params).partial_fit(X, LABELS)

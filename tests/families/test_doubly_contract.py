@@ -1,0 +1,82 @@
+"""The streaming contract of the doubly stochastic learners."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs, make_moons
+
+from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor
+from kernelstream.estimators import DoublyStep
+from kernelstream.testing import check_streaming
+
+X2, y2 = make_moons(90, noise=0.2, random_state=0)
+X4, y4 = make_blobs(90, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
+
+FIXED = {
+    "gamma": 0.7,
+    "step": DoublyStep(3.0, 7.0, precondition=0.0),
+    "batch_size": 16,
+    "block_size": 6,
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("max_blocks", [None, 3])
+def test_binary(loss, max_blocks):
+    check_streaming(
+        DoublyStochasticClassifier(loss=loss, max_blocks=max_blocks, **FIXED), X2, y2, bounded=False, exact_split=False
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_multiclass(loss):
+    check_streaming(DoublyStochasticClassifier(loss=loss, **FIXED), X4, y4, bounded=False, exact_split=False)
+
+
+def test_classes_that_appear_late():
+    order = np.argsort(y4, kind="stable")[::-1]  # rows wait while the outputs change from one to four
+    check_streaming(DoublyStochasticClassifier(**FIXED), X4[order], y4[order], bounded=False, exact_split=False)
+
+
+def test_class_weights():
+    model = DoublyStochasticClassifier(class_weight="balanced", **FIXED)
+    check_streaming(model, X4, y4, bounded=False, exact_split=False)
+
+
+def test_regression():
+    check_streaming(DoublyStochasticRegressor(center=False, **FIXED), X2, yr, bounded=False, exact_split=False)
+
+
+def test_preconditioned():
+    params = FIXED | {"step": DoublyStep(1.0, 7.0, precondition=0.1)}
+    check_streaming(DoublyStochasticClassifier(**params), X4, y4, bounded=False, exact_split=False)
+
+
+def test_sparse_rows():
+    X = sp.csr_array(np.where(np.abs(X4) > 3, X4, 0.0))
+    check_streaming(DoublyStochasticClassifier(**FIXED), X, y4, bounded=False, exact_split=False)
+
+
+@pytest.mark.parametrize(
+    "model, X, y",
+    [
+        (DoublyStochasticClassifier(batch_size=16, block_size=4, random_state=0), X2, y2),
+        (DoublyStochasticRegressor(gamma="median", batch_size=16, block_size=4, random_state=0), X2, yr),
+    ],
+    ids=["classifier", "regressor"],
+)
+def test_automatic_choices(model, X, y):
+    """Within the first 1536 rows, where the choices are renewed at 1, 2, 4, … rows."""
+    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,))
+
+
+def test_memory_is_bounded_by_max_blocks():
+    model = DoublyStochasticClassifier(max_blocks=3, **FIXED).partial_fit(X2[:144], y2[:144])
+    size = model.state_["alpha"].nbytes
+    assert model.partial_fit(X2[:144], y2[:144]).state_["alpha"].nbytes == size
+
+
+def test_tags_say_how_many_rows_an_update_takes():
+    assert DoublyStochasticClassifier(batch_size=77).__sklearn_tags__().rows_per_update == 77

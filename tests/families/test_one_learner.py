@@ -1,0 +1,272 @@
+"""The one learner: its combination against naive recursions, its contract, and that it is good without choices."""
+
+import io
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.datasets import load_iris, load_wine, make_friedman1, make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+
+import kernelstream as ks
+from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
+from kernelstream.core.arrays import squashed
+from kernelstream.passes.stack.python import MEMORY, start_stack
+
+ENGINES = ["python", "native"]
+rng = np.random.default_rng(0)
+X = rng.standard_normal((700, 4))
+LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
+THREE = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])
+TARGET = np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def naive_binary(F, y):
+    """One memory at a time, with whole matrices and inverses: the formulas of the docstring."""
+    z = np.concatenate([np.clip(F, -8, 8), np.ones((1, F.shape[1]))])
+    N = len(F)
+    A = [np.zeros((N + 1, N + 1)) for _ in MEMORY]
+    w = [np.append(np.full(N, 1 / N), 0.0) for _ in MEMORY]
+    belief, out = np.full(len(MEMORY), 1 / len(MEMORY)), []
+    for t in range(F.shape[1]):
+        p = np.array([expit(w_k @ z[:, t]) for w_k in w])
+        belief = 0.999 * belief / belief.sum() + 0.001 / len(MEMORY)
+        out.append(belief @ p)
+        for k, fade in enumerate(MEMORY):
+            A[k] = fade * A[k] + p[k] * (1 - p[k]) * np.outer(z[:, t], z[:, t])
+            w[k] = w[k] - np.linalg.inv(A[k] + 5 * np.eye(N + 1)) @ z[:, t] * (p[k] - (y[t] > 0))
+            belief[k] *= p[k] if y[t] > 0 else 1 - p[k]
+    return np.array(out)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_combination_of_labels(name):
+    n = 200
+    truth = rng.standard_normal(n)
+    y = np.where(rng.random(n) < expit(2 * truth), 1.0, -1.0)
+    F = np.stack([truth, 3 * truth + rng.standard_normal(n), rng.standard_normal(n)])
+    state = start_stack(3, 1, False)
+    scores = engine.get(name).stack_pass(F[:, :, None], y, None, state, (False, False))[:, 0]
+    assert expit(scores) == pytest.approx(naive_binary(F, y), abs=1e-9)
+    later = engine.get(name).stack_pass(F[:, -50:, None].copy(), None, None, state, (False, False))
+    assert np.corrcoef(later[:, 0], truth[-50:])[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("recent", [False, True])
+@pytest.mark.parametrize("C", [1, 3])
+def test_engines_agree_on_labels(recent, C):
+    n = 150
+    F = rng.standard_normal((4, n, C)) * 3
+    y = np.where(rng.random(n) < 0.4, 1.0, -1.0) if C == 1 else rng.integers(0, C, n).astype(float)
+    weight = rng.integers(0, 3, n).astype(float)
+    found = {}
+    for name in ENGINES:
+        state = start_stack(4, C, False)
+        found[name] = engine.get(name).stack_pass(F, y, weight, state, (False, recent)), state
+    assert found["python"][0] == pytest.approx(found["native"][0], abs=1e-9)
+    for key, value in found["python"][1].items():
+        assert value == pytest.approx(found["native"][1][key], abs=1e-8), key
+
+
+@pytest.mark.parametrize("recent", [False, True])
+def test_engines_agree_on_numbers(recent):
+    n = 150
+    y = np.cumsum(rng.standard_normal(n)) * 1e3
+    F = (y + 300 * rng.standard_normal((3, n)))[:, :, None]
+    found = {}
+    for name in ENGINES:
+        state = start_stack(3, 1, True)
+        found[name] = engine.get(name).stack_pass(F, y, None, state, (True, recent)), state
+    assert found["python"][0] == pytest.approx(found["native"][0], rel=1e-9)
+    for key, value in found["python"][1].items():
+        assert value == pytest.approx(found["native"][1][key], rel=1e-6, abs=1e-8), key
+
+
+def test_combination_of_numbers_finds_the_regression():
+    """Two forecasts with independent errors: nearly as good as the best weights in hindsight."""
+    n = 4000
+    y = 100 * rng.standard_normal(n)
+    F = np.stack([y + 20 * rng.standard_normal(n), y + 30 * rng.standard_normal(n), rng.standard_normal(n)])
+    state = start_stack(3, 1, True)
+    got = engine.get("auto").stack_pass(F[:, :, None].copy(), y, None, state, (True, False))[1000:, 0]
+    best = F[:, 1000:].T @ np.linalg.lstsq(F[:, 1000:].T, y[1000:], rcond=None)[0]
+    assert np.std(got - y[1000:]) < 1.03 * np.std(best - y[1000:])
+
+
+def test_last_labels_help_where_labels_persist():
+    y = np.repeat(rng.integers(0, 2, 60), 50)
+    noise = rng.standard_normal((len(y), 3))
+    with_them, without = (KernelClassifier(size="small", recent=recent, random_state=0) for recent in (True, False))
+    mistakes = [np.mean((model.learn(noise, y) >= 0) != y) for model in (with_them, without)]
+    assert mistakes[0] < 0.025 and mistakes[0] < 0.6 * mistakes[1]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("task", ["binary", "many", "numbers"])
+def test_any_split(name, task):
+    n = 260 if name == "python" else 700
+    y = {"binary": LABELS, "many": THREE, "numbers": TARGET}[task][:n]
+    make = lambda: (KernelRegressor if task == "numbers" else KernelClassifier)(  # noqa: E731
+        size="small" if name == "python" else "medium", engine=name, random_state=0
+    )
+    whole, parts = make(), make()
+    a = whole.learn(X[:n], y)
+    cuts = [0, 1, 5, 63, 64, 130, 131, n]
+    b = [parts.learn(X[i:j], y[i:j]) for i, j in itertools.pairwise(cuts)][-1]
+    if name == "python":
+        assert (a[-len(b) :] == b).all()
+        assert all(np.array_equal(value, parts.state_[key]) for key, value in whole.state_.items())
+    else:
+        assert np.abs(a[-len(b) :] - b).max() < 1e-9
+
+
+def test_saved_pickled_and_sparse():
+    model = KernelClassifier(random_state=0).partial_fit(X[:400], THREE[:400])
+    file = io.BytesIO()
+    ks.save(model, file)
+    loaded, thawed = ks.load(file), pickle.loads(pickle.dumps(model))
+    scores = model.learn(X[400:], THREE[400:])
+    assert (loaded.learn(X[400:], THREE[400:]) == scores).all() and (thawed.learn(X[400:], THREE[400:]) == scores).all()
+    dense, sparse = (
+        KernelClassifier(size="small", random_state=0).learn(rows, LABELS) for rows in (X, sp.csr_array(X))
+    )
+    assert (dense == sparse).all()
+    with pytest.raises(ValueError, match="2001 columns"):
+        KernelClassifier().partial_fit(sp.csr_array((3, 2001)), [0, 1, 0])
+
+
+def test_units_change_nothing():
+    """Other units give forecasts as good: small constants of members show in the fourth digit."""
+    other = X * 2.0 ** np.array([40, -40, 3, 0])
+    a = KernelRegressor(random_state=0).learn(X, TARGET)
+    b = KernelRegressor(random_state=0).learn(other, TARGET * 2.0**40)
+    errors = [np.mean((f - TARGET) ** 2) for f in (a, b / 2.0**40)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.002)
+
+
+@pytest.mark.parametrize("where", ["cell", "target"])
+def test_one_glitch_costs_little(where):
+    rows, y = make_friedman1(3000, 5, noise=0.5, random_state=0)
+    clean = KernelRegressor(random_state=0).learn(rows, y)
+    bad_rows, bad_y = rows.copy(), y.copy()
+    if where == "cell":
+        bad_rows[1500, 0] = 1e4
+    else:
+        bad_y[1500] = -1e5
+    with pytest.warns(RuntimeWarning) if where == "target" else _nothing():
+        glitched = KernelRegressor(random_state=0).learn(bad_rows, bad_y)
+    errors = [np.mean((f[1501:] - y[1501:]) ** 2) for f in (clean, glitched)]
+    assert errors[1] < 1.03 * errors[0]
+
+
+class _nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        return False
+
+
+def test_a_member_that_fails_is_held_harmless(monkeypatch):
+    from kernelstream.core.overflow import LEARNING
+
+    model = KernelClassifier(random_state=0)
+    model.learn(X[:300], LABELS[:300])
+    victim, calls = model.learners_[5], []
+
+    def fails(*args):
+        calls.append(1)
+        raise ValueError(LEARNING)
+
+    monkeypatch.setattr(victim, "_learn", fails)
+    scores = model.learn(X[300:400], LABELS[300:400])
+    assert calls and np.isfinite(scores).all()
+    assert [member["restarts"] for member in model.members_] == [0, 0, 0, 0, 0, 1, 0, 0]
+
+
+def test_members_of_ones_own():
+    members = [FeatureClassifier(loss="logistic"), RRFClassifier(loss="logistic"), FeatureClassifier("raw")]
+    model = KernelClassifier(members, random_state=0)
+    scores = model.learn(X, LABELS)
+    assert len(model.weights_) == 3 and model.members_[0]["name"] == "FeatureClassifier"
+    alone = [np.mean((m.learn(squashed(X), LABELS) >= 0) != LABELS) for m in members[:2]]
+    assert np.mean((scores >= 0) != LABELS)[...] < min(alone) + 0.05
+    for wrong in ("all", [], [OnlineRidge()], [KernelClassifier()], [LogisticRegression()]):
+        with pytest.raises(ValueError):
+            KernelClassifier(wrong).partial_fit(X, LABELS)
+
+
+def test_weights_over_time():
+    model = KernelClassifier(random_state=0).partial_fit(X, LABELS)
+    rows, weights = model.weights_history_
+    assert rows.tolist() == list(range(64, 700, 64)) and weights.shape == (10, 8)
+    more = np.tile(X, (30, 1))
+    model.partial_fit(more, np.tile(LABELS, 30))
+    rows, weights = model.weights_history_
+    assert len(rows) <= 256 and (np.diff(rows) == rows[0]).all() and rows[-1] + rows[0] > 700 * 31
+    assert set(model.members_[0]) == {"name", "weight", "error", "error_lately", "restarts"}
+
+
+def test_several_outputs_are_several_models():
+    both = KernelRegressor(size="small", random_state=0).learn(X, np.stack([TARGET, -2 * TARGET], axis=1))
+    one = KernelRegressor(size="small", random_state=0).learn(X, TARGET)
+    assert (both[:, 0] == one).all() and both.shape == (700, 2)
+
+
+def test_fit_does_not_depend_on_the_order_of_a_file():
+    """Data sorted by class, as shipped: the batch call must not be at chance."""
+    for load, least in ((load_iris, 0.93), (load_wine, 0.93)):
+        rows, y = load(return_X_y=True)
+        assert cross_val_score(KernelClassifier(random_state=0), rows, y, cv=5).mean() > least
+
+
+def test_batch_is_ahead_of_one_pass():
+    rows, y = make_friedman1(3000, 10, noise=0.5, random_state=0)
+    once = KernelRegressor(random_state=0).fit(rows[:2000], y[:2000], passes=1).score(rows[2000:], y[2000:])
+    often = KernelRegressor(random_state=0).fit(rows[:2000], y[:2000]).score(rows[2000:], y[2000:])
+    assert often > once > 0.85
+    with pytest.raises(ValueError, match="passes"):
+        KernelRegressor().fit(rows, y, passes="many")
+
+
+def test_probabilities_are_calibrated():
+    n = 6000
+    rows = np.random.default_rng(5).standard_normal((n, 3))
+    truth = expit(2 * rows[:, 0] * rows[:, 1])
+    y = (np.random.default_rng(6).random(n) < truth).astype(int)
+    p = expit(KernelClassifier(random_state=0).learn(rows, y))[2000:]
+    bins = np.digitize(p, np.linspace(0, 1, 11)[1:-1])
+    gap = sum(abs(p[bins == b].mean() - y[2000:][bins == b].mean()) * np.mean(bins == b) for b in np.unique(bins))
+    assert gap < 0.03
+
+
+def test_softmax_of_scores_is_predict_proba():
+    model = KernelClassifier(size="small", recent=False, random_state=0).partial_fit(X, THREE)
+    assert model.predict_proba(X[:9]) == pytest.approx(softmax(model.decision_function(X[:9]), axis=1))
+
+
+def test_predict_knows_the_next_row_only():
+    model = KernelClassifier(size="small", random_state=0).partial_fit(X, LABELS)
+    table, alone = model.decision_function(X[:5]), model.decision_function(X[:1])
+    coming = model.learn(X[:1], LABELS[:1])
+    assert alone == pytest.approx(coming, rel=1e-3)  # which scales by moments that the row is in
+    assert alone[0] != table[0]
+    model = KernelClassifier(size="small", random_state=0, recent=False).partial_fit(X, LABELS)
+    assert model.decision_function(X[:1])[0] == pytest.approx(model.decision_function(X[:5])[0], rel=1e-12)
+
+
+def test_better_than_the_old_default_on_moons():
+    rows, y = make_moons(3000, noise=0.2, random_state=1)
+    mine = KernelClassifier(random_state=0).learn(rows, y)
+    theirs = FeatureClassifier(random_state=0).learn(rows, y)
+    assert np.mean((mine >= 0) != y) < 0.8 * np.mean((theirs >= 0) != y)
+
+
+def test_zoo_and_wrong_words():
+    assert isinstance(zoo.make("auto", task="regression", size="small"), KernelRegressor)
+    with pytest.raises(ValueError, match="medium"):
+        KernelClassifier(size="huge").partial_fit(X, LABELS)

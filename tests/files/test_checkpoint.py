@@ -1,0 +1,225 @@
+"""Checkpoints: a run that was killed and resumed is the run that was not."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelstream
+from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, streams
+from kernelstream.checkpoint import Checkpoints, train
+from kernelstream.features import Nystroem, RandomFourier
+from kernelstream.model_io import to_bytes
+from kernelstream.testing.streaming import assert_same_state
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((1000, 4))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+target = np.sin(2 * X[:, 0])
+
+
+def table(block=64, labels=y):
+    return streams.Arrays(X, labels, block)
+
+
+def stop_after(rows, stream):
+    return lambda: stream.rows >= rows
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(tmp_path, kills):
+    wide = rng.random((3000, 30)) < 0.3
+    with open(tmp_path / "data.svm", "w") as file:
+        for i, row in enumerate(wide):
+            pairs = " ".join(f"{j + 1}:{rng.random():.4f}" for j in np.flatnonzero(row[: 5 + i // 100]))
+            file.write(f"{i % 3} {pairs}\n" if i % 50 else "a line that cannot be read\n")
+    script = Path(__file__).with_name("kill_and_resume.py")
+    command = [sys.executable, str(script), str(tmp_path), str(kills), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    killed, _, resumed = map(int, done.stdout.split())
+    assert killed == kills
+    assert resumed >= kills // 4  # many had something to go on from
+
+
+@pytest.mark.parametrize(
+    "est",
+    [FeatureClassifier(random_state=0), NystroemClassifier(random_state=0), FeatureRegressor(random_state=0)],
+    ids=repr,
+)
+def test_interrupted_and_resumed_is_bit_identical(est, tmp_path):
+    labels = target if isinstance(est, FeatureRegressor) else y
+    whole = kernelstream.load(_file(est))
+    straight = train(whole, table(labels=labels))
+    for rows in (0, 64, 100, 500, 1000):
+        folder = tmp_path / str(rows)
+        stream = table(labels=labels)
+        first = train(kernelstream.load(_file(est)), stream, folder, every=200, stop=stop_after(rows, stream))
+        assert first.finished == (rows >= 1000) or rows == 1000
+        second = kernelstream.load(_file(est))
+        run = train(second, table(labels=labels), folder, every=200, resume=True)
+        assert run.finished
+        assert run.rows == 1000
+        assert run.resumed == first.rows
+        assert run.value == straight.value
+        assert to_bytes(second) == to_bytes(whole)
+
+
+def _file(est):
+    file = io.BytesIO()
+    kernelstream.save(est, file)
+    return file
+
+
+def test_checkpoints_are_few_and_whole(tmp_path):
+    run = train(FeatureClassifier(random_state=0), table(50), tmp_path, every=100, keep=2)
+    assert [path.name for path in Checkpoints(tmp_path).files()] == [
+        "checkpoint-000000000900.ks",
+        "checkpoint-000000001000.ks",
+    ]
+    assert run.rows == 1000
+    assert run.metric == "mistake_rate"
+    for path in Checkpoints(tmp_path).files():
+        assert kernelstream.load(path).state_["t"] == int(path.stem[-12:])
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    whole = FeatureClassifier(random_state=0)
+    train(whole, table())
+    stream = table()
+    train(FeatureClassifier(random_state=0), stream, tmp_path, every=128, stop=stop_after(600, stream))
+    latest = Checkpoints(tmp_path).files()[-1]
+    latest.write_bytes(latest.read_bytes()[:500])
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / f"checkpoint-000000000999.ks.{ended.pid}.tmp").write_bytes(b"half")
+    resumed = FeatureClassifier(random_state=0)
+    with pytest.warns(RuntimeWarning, match="passing over"):
+        run = train(resumed, table(), tmp_path, every=128, resume=True)
+    assert 0 < run.resumed < 600
+    assert to_bytes(resumed) == to_bytes(whole)
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_only_the_same_run_can_go_on(tmp_path):
+    stream = table()
+    est = FeatureClassifier(random_state=0)
+    train(est, stream, tmp_path, every=100, stop=stop_after(300, stream), notes={"data": "a"})
+    with pytest.raises(ValueError, match="holds checkpoints of an earlier run"):
+        train(FeatureClassifier(random_state=0), table(), tmp_path)
+    for other, options, reason in (
+        (FeatureClassifier(random_state=1), {}, "random_state=1.* now"),
+        (FeatureClassifier(random_state=0), {"notes": {"data": "b"}}, "data='b' now, 'a' then"),
+        (FeatureRegressor(random_state=0), {}, "FeatureRegressor"),
+    ):
+        with pytest.raises(ValueError, match=rf"of another run: .*{reason}"):
+            train(other, table(), tmp_path, resume=True, **({"notes": {"data": "a"}} | options))
+    with pytest.raises(ValueError, match="block=10 now, 64 then"):
+        train(FeatureClassifier(random_state=0), table(10), tmp_path, resume=True, notes={"data": "a"})
+    with pytest.raises(ValueError, match="needs the folder"):
+        train(est, table(), resume=True)
+    with pytest.raises(ValueError, match="every must be"):
+        train(est, table(), every=0)
+    with pytest.raises(ValueError, match="keep must be"):
+        Checkpoints(tmp_path, 0)
+    with pytest.raises(ValueError, match="no target to learn"):
+        train(est, streams.Arrays(X))
+    assert train(FeatureClassifier(random_state=0), table(), tmp_path / "new", resume=True).resumed == 0
+
+
+# ---------------------------------------------------------------------- rows that get wider
+def growing(labels):
+    """Sparse blocks whose width grows from 2 to 4 columns."""
+    for start, stop, width in ((0, 150, 2), (150, 400, 3), (400, 1000, 4)):
+        yield X[start:stop, :width], labels[start:stop]
+
+
+def widened():
+    rows = X.copy()
+    rows[:150, 2:] = 0
+    rows[150:400, 3:] = 0
+    return rows
+
+
+WIDENING = {
+    "fourier": lambda kind: kind(RandomFourier(n_components=40), random_state=0),
+    "fourier, no warm-up": lambda kind: kind(RandomFourier(n_components=40, gamma=0.3), random_state=0),
+    "laplacian": lambda kind: kind(RandomFourier("laplacian", n_components=40, gamma=0.3), random_state=0),
+    "qmc": lambda kind: kind(RandomFourier(n_components=32, gamma=0.3, sampling="qmc"), random_state=0),
+    "nystroem map": lambda kind: kind(Nystroem(n_components=30), random_state=0),
+    "standardized": lambda kind: kind(RandomFourier(n_components=40), standardize=True, random_state=0),
+}
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("name", WIDENING)
+def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
+    for kind, labels in ((FeatureClassifier, y), (FeatureRegressor, target)):
+        grown, wide = (WIDENING[name](kind).set_params(engine=engine) for _ in range(2))
+        for rows, part in growing(labels):
+            if hasattr(grown, "state_"):
+                grown.widen(rows.shape[1])
+            grown.learn(rows, part)
+        wide.learn(widened(), labels)
+        assert grown.n_features_in_ == 4
+        assert_same_state(grown.state_, wide.state_, 1e-7, name)
+        np.testing.assert_allclose(grown.predict(X), wide.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("budget", [30, 2000])  # with and without reaching the second phase
+@pytest.mark.parametrize("refresh", [None, 100])
+@pytest.mark.parametrize("gamma", [None, 0.5])
+def test_nystroem_learners_widen(budget, refresh, gamma):
+    for kind, labels in ((NystroemClassifier, y), (NystroemRegressor, target)):
+        grown, wide = (kind(gamma=gamma, budget=budget, refresh=refresh, random_state=0) for _ in range(2))
+        for rows, part in growing(labels):
+            if hasattr(grown, "state_"):
+                grown.widen(rows.shape[1])
+            grown.learn(rows, part)
+        wide.learn(widened(), labels)
+        np.testing.assert_allclose(grown.predict(X[:50]), wide.predict(X[:50]), rtol=1e-4, atol=1e-6)
+
+
+def test_widening_within_the_warm_up_of_sparse_rows():
+    grown, wide = (FeatureClassifier(RandomFourier(n_components=40), random_state=0) for _ in range(2))
+    rows = widened()
+    for start, stop, width in ((0, 7, 2), (7, 50, 3), (50, 1000, 4)):
+        if hasattr(grown, "state_"):
+            grown.widen(width)
+        part = widened()[start:stop]
+        part[:, width:] = 0
+        rows[start:stop] = part
+        grown.learn(sp.csr_array(part[:, :width]), y[start:stop])
+    wide.learn(sp.csr_array(rows), y)
+    assert_same_state(grown.state_, wide.state_, 1e-7, "sparse")
+
+
+def test_what_cannot_widen_says_so():
+    est = FeatureClassifier(RandomFourier(gamma=0.5, sampling="orthogonal"), random_state=0).fit(X[:, :2], y)
+    before = to_bytes(est)
+    with pytest.raises(ValueError, match=r"RandomFourier.* cannot take more columns"):
+        est.widen(3)
+    assert to_bytes(est) == before
+    est = FeatureClassifier(random_state=0).fit(X, y)
+    for width in (3, 4.5, True, "5"):
+        with pytest.raises(ValueError, match="n_features must be an integer >= 4"):
+            est.widen(width)
+    assert est.widen(4) is est
+    with pytest.raises(AttributeError):
+        FeatureClassifier().widen(3)
+    named = FeatureClassifier(random_state=0).fit(pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="columns by name"):
+        named.widen(5)
+
+
+def test_a_stream_that_gets_wider(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("".join(f"{i % 2} {i % 7 + 1}:1 {10 + i // 300}:{i % 2}\n" for i in range(900)))
+    est = FeatureClassifier(RandomFourier(n_components=50, gamma=0.5), random_state=0)
+    run = train(est, streams.open(path, block=100))
+    assert est.n_features_in_ == 12
+    assert run.value < 0.2

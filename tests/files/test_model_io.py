@@ -1,0 +1,480 @@
+"""Model files: what goes in comes out, and nothing else gets in."""
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.datasets import make_blobs, make_moons
+
+import kernelstream
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    NystroemClassifier,
+    kernels,
+    losses,
+    model_io,
+    updates,
+)
+from kernelstream.features import Nystroem, RandomFourier
+from kernelstream.kernels import Gaussian, Laplacian, Polynomial
+from kernelstream.model_io import ModelFileError
+from kernelstream.model_io.values import component_class, component_name, decode, encode
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+X, y = make_moons(240, noise=0.2, random_state=0)
+target = np.sin(2 * X[:, 0]) + X[:, 1]
+CLASSES = sorted(
+    name
+    for name in kernelstream._NAMES
+    if isinstance(getattr(kernelstream, name), type) and hasattr(getattr(kernelstream, name), "fit")
+)
+
+
+def dumped(est, notes=None):
+    file = io.BytesIO()
+    kernelstream.save(est, file, notes)
+    return file
+
+
+def seeded(cls):
+    est = cls()
+    return est.set_params(random_state=0) if "random_state" in est.get_params() else est
+
+
+def answers(est, rows):
+    for method in ("decision_function", "predict", "score_samples"):
+        if hasattr(est, method):
+            return getattr(est, method)(rows)
+    raise AssertionError(f"{est!r} answers nothing")
+
+
+def learn(est, rows):
+    args = (X[rows], y[rows]) if is_classifier(est) else (X[rows], target[rows]) if is_regressor(est) else (X[rows],)
+    return est.partial_fit(*args)
+
+
+def same_answers(a, b):
+    """Up to the last digits: a matrix product may round differently for an array at another address."""
+    np.testing.assert_allclose(answers(a, X), answers(b, X), rtol=1e-11, atol=1e-12)
+
+
+def components():
+    for module in ("kernels", "losses", "updates", "features", "budgets"):
+        home = getattr(kernelstream, module)
+        for name in getattr(home, "__all__", dir(home)):
+            cls = getattr(home, name)
+            if isinstance(cls, type) and issubclass(cls, BaseEstimator) and cls.__module__.startswith("kernelstream."):
+                yield pytest.param(cls, id=f"{module}.{name}")
+
+
+@pytest.mark.parametrize("cls", list(components()))
+def test_every_component_has_a_name(cls):
+    assert component_class(component_name(cls)) is cls
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        -(2**70),
+        0.1,
+        float("inf"),
+        float("-inf"),
+        "median",
+        "π \N{SNOWMAN}",
+        [1, [2.5, "a"]],
+        (1, (2,)),
+        {},
+        {1: "a", "b": [None], (1, 2): 0.5},
+        np.float32(0.1),
+        np.int8(-3),
+        np.bool_(True),
+        np.str_("ü"),
+        np.arange(6).reshape(2, 3),
+        np.array(["a", "bcd"]),
+        np.zeros((0, 4), np.float32),
+        np.asfortranarray(np.ones((3, 2))),
+        np.array(7.5),
+        Gaussian(0.5),
+        2.0 * Gaussian("median") + Laplacian(0.1) * Polynomial(3),
+        updates.Averaged(updates.OGD(0.5, "sqrt")),
+        losses.Huber(2.0),
+        RandomFourier(Gaussian(0.1), 7),
+        Nystroem(landmarks=np.ones((3, 2))),
+        [Gaussian(1.0), "laplacian"],
+    ],
+    ids=repr,
+)
+def test_values(value):
+    arrays = []
+    text = json.dumps(encode(value, arrays, "value"), allow_nan=False)
+    back = decode(json.loads(text), arrays)
+    assert type(back) is type(value)
+    if isinstance(value, BaseEstimator) or "Gaussian" in str(value):
+        assert repr(back) == repr(value)
+    else:
+        np.testing.assert_equal(back, value)
+        assert np.asarray(back).dtype == np.asarray(value).dtype if not isinstance(value, (dict, list, tuple)) else True
+
+
+def test_values_that_are_random_or_sparse():
+    arrays = []
+    for rng in (
+        np.random.default_rng(3),
+        np.random.Generator(np.random.Philox(1)),
+        np.random.Generator(np.random.MT19937(1)),
+    ):
+        rng.standard_normal(5)
+        back = decode(json.loads(json.dumps(encode(rng, arrays, "rng"))), arrays)
+        assert back.standard_normal() == rng.standard_normal()
+    old = np.random.RandomState(0)
+    old.standard_normal(3)  # leaves half a pair behind
+    back = decode(json.loads(json.dumps(encode(old, arrays, "rng"))), arrays)
+    assert [back.standard_normal() for _ in range(3)] == [old.standard_normal() for _ in range(3)]
+    csr = sp.random(5, 4, 0.5, format="csr", random_state=0)
+    assert (decode(encode(csr, arrays, "X"), arrays) != csr).nnz == 0
+
+
+def test_values_that_cannot_be_kept():
+    class Mine(BaseEstimator):
+        pass
+
+    for value, reason in (
+        (len, "builtin_function"),
+        (np.array([None]), "object"),
+        (Mine(), "neither a public component"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            encode({"a": [value]}, [], "notes")
+    with pytest.raises(ValueError, match="parameter random_state"):
+        kernelstream.save(FeatureClassifier(random_state=object()), io.BytesIO())
+
+
+def test_own_components_by_their_registered_name():
+    @kernels._base.register
+    class Flat(Gaussian):
+        name = "flat_for_test"
+
+    try:
+        est = FeatureClassifier(RandomFourier(Flat(0.5)), random_state=0).fit(X, y)
+        file = dumped(est)
+        np.testing.assert_array_equal(kernelstream.load(file).decision_function(X), est.decision_function(X))
+    finally:
+        del kernels._base._REGISTRY["flat_for_test"]
+    with pytest.raises(ModelFileError, match="which is not one of kernelstream's own: import test_model_io"):
+        kernelstream.load(file)
+
+
+def test_notes_names_and_same_bytes(tmp_path):
+    pd = pytest.importorskip("pandas")
+    est = FeatureRegressor(random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), target)
+    file = dumped(est, {"rows": 240, "labels": {0: "no", 1: "yes"}, "mean": X.mean(axis=0)})
+    loaded, notes = model_io.read(file)
+    assert list(loaded.feature_names_in_) == ["a", "b"]
+    assert notes["labels"] == {0: "no", 1: "yes"}
+    assert dumped(loaded, notes).getvalue() == file.getvalue()
+    kernelstream.save(loaded, tmp_path / "a.ks", notes)
+    assert (tmp_path / "a.ks").read_bytes() == file.getvalue()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.ks"]
+    about = model_io.describe(tmp_path / "a.ks")
+    assert about["class"] == "estimators.FeatureRegressor"
+    assert about["entries"]["w"] == {"shape": [1, 512], "dtype": "float64"}
+    assert about["feature_names"] == ["a", "b"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m.ks"
+    kernelstream.save(FeatureClassifier(random_state=1).fit(X, y), path)
+    before = path.read_bytes()
+
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(model_io.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        kernelstream.save(FeatureClassifier(random_state=2).fit(X, y), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ---------------------------------------------------------------------- files that must be refused
+def test_foreign_files(tmp_path):
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("a.txt", "hello")
+    arrays = io.BytesIO()
+    np.savez(arrays, X=X)
+    foreign = [
+        b"1,2,3\n",
+        b"\x89PNG\r\n\x1a\n" + bytes(100),
+        pickle.dumps(FeatureClassifier()),
+        other.getvalue(),
+        arrays.getvalue(),
+        b"PK\x03\x04",
+        b"P",
+        bytes(1000),
+    ]
+    for content in foreign:
+        (tmp_path / "x.ks").write_bytes(content)
+        with pytest.raises(
+            ModelFileError, match=r"x\.ks: (this is not a kernelstream model file|the file is truncated)"
+        ):
+            kernelstream.load(tmp_path / "x.ks")
+    (tmp_path / "x.ks").write_bytes(b"")
+    with pytest.raises(ModelFileError, match="empty"):
+        kernelstream.load(tmp_path / "x.ks")
+    with pytest.raises(FileNotFoundError):
+        kernelstream.load(tmp_path / "nothing.ks")
+    with pytest.raises(OSError):
+        kernelstream.load(tmp_path)
+
+
+def test_any_damage_is_noticed():
+    content = dumped(FeatureClassifier(RandomFourier(n_components=5), random_state=0).fit(X, y)).getvalue()
+    rng = np.random.default_rng(0)
+    for cut in [*range(0, 60), *rng.integers(60, len(content), 100), len(content) - 1]:
+        with pytest.raises(ModelFileError):
+            kernelstream.load(io.BytesIO(content[:cut]))
+    for place in rng.permutation(len(content))[:400]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        with pytest.raises(ModelFileError):
+            kernelstream.load(io.BytesIO(bytes(damaged)))
+
+
+def rewritten(content, change):
+    """The file with its header and arrays passed through ``change``, and a valid checksum."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = {info.filename: archive.read(info) for info in archive.infolist()}
+    header = json.loads(entries.pop("kernelstream.json"))
+    arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
+    header = change(header, arrays) or header
+    header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
+    entries = {"kernelstream.json": json.dumps(header).encode()}
+    entries |= {f"arrays/{i}.npy": model_io._npy(a) for i, a in enumerate(arrays)}
+    return io.BytesIO(model_io._pack(entries))
+
+
+def test_newer_format():
+    def change(header, arrays):
+        header["version"] = 99
+
+    with pytest.raises(ModelFileError, match=r"in format 99; this version .* reads formats up to"):
+        kernelstream.load(rewritten(dumped(FeatureClassifier()).getvalue(), change))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "kernels.Gaussian",
+        "kernels._base",
+        "demo.run",
+        "estimators.StreamEstimator",
+        "_values.build",
+        "builtins.eval",
+        "kernels:gaussian",
+        "zoo.make",
+        "",
+        "estimators.FeatureClassifier.__init__",
+    ],
+)
+def test_a_file_names_estimators_only(name):
+    def change(header, arrays):
+        header["class"] = name
+
+    with pytest.raises(ModelFileError):
+        kernelstream.load(rewritten(dumped(FeatureClassifier(random_state=0).fit(X, y)).getvalue(), change))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"$eval": "1"},
+        {"$array": 99},
+        {"$array": -1},
+        {"$array": "0"},
+        {"$component": ["os.system", {}]},
+        {"$component": ["kernels.Gaussian", {"nope": 1}]},
+        {"$component": 3},
+        {"$float": "1e5"},
+        {"$number": ["O", 1]},
+        {"$generator": {"$dict": [["bit_generator", "os"]]}},
+        {"a": 1, "b": 2},
+        {"$csr": [1, 2, 3, 4]},
+        {"$dict": [[{"$dict": []}, 1]]},
+    ],
+    ids=str,
+)
+def test_a_file_holds_known_values_only(value):
+    def change(header, arrays):
+        header["parameters"]["features"] = value
+
+    with pytest.raises(ModelFileError):
+        kernelstream.load(rewritten(dumped(FeatureClassifier(random_state=0).fit(X, y)).getvalue(), change))
+
+
+def test_objects_in_arrays_are_refused():
+    content = dumped(FeatureClassifier(random_state=0).fit(X, y)).getvalue()
+    evil = io.BytesIO()
+    np.lib.format.write_array(evil, np.array([print]), allow_pickle=True)
+
+    def change(header, arrays):
+        arrays[0] = np.array([1])
+
+    with zipfile.ZipFile(rewritten(content, change)) as archive:
+        entries = {info.filename: archive.read(info) for info in archive.infolist()}
+    entries["arrays/0.npy"] = evil.getvalue()
+    with pytest.raises(ModelFileError, match="holds object"):
+        kernelstream.load(io.BytesIO(model_io._pack(entries)))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': __import__('os'), 'fortran_order': False, 'shape': (1,), }",
+        "junk",
+    ],
+)
+def test_impossible_arrays_are_refused(spec):
+    spec = spec.encode().ljust(117) + b"\n"
+    npy = b"\x93NUMPY\x01\x00" + len(spec).to_bytes(2, "little") + spec + bytes(8)
+    with pytest.raises((ModelFileError, ValueError)):
+        model_io._read_array(npy, {"dtype": "<f8", "shape": [1000000000000]}, 0)
+
+
+small = RandomFourier(n_components=9)
+FITTED = {
+    "feature": lambda: FeatureClassifier(small, standardize=True, random_state=0).fit(X, y),
+    "averaged": lambda: FeatureClassifier(small, update=updates.Averaged("ogd"), random_state=0).fit(X, y),
+    "regressor": lambda: FeatureRegressor(small, random_state=0).fit(X, target),
+    "nystroem map": lambda: FeatureClassifier(Nystroem(n_components=9), random_state=0).fit(X, y),
+    "warm-up": lambda: FeatureClassifier(small, random_state=0).partial_fit(X[:5], y[:5]),
+    "sparse warm-up": lambda: FeatureClassifier(small, random_state=0).partial_fit(sp.csr_array(X[:5]), y[:5]),
+    "nystroem": lambda: NystroemClassifier(budget=20, gamma=1.0, refresh=50, random_state=0).fit(X, y),
+    "expansion": lambda: NystroemClassifier(budget=200, gamma=1.0, random_state=0).fit(X, y),
+    "multiclass": lambda: FeatureClassifier(small, random_state=0).fit(*make_blobs(100, centers=4, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("kind", FITTED)
+def test_every_wrong_shape_is_noticed(kind):
+    est = FITTED[kind]()
+    content = dumped(est).getvalue()
+    kernelstream.load(io.BytesIO(content))
+    for entry, value in est.state_.items():
+        changes = (_longer, _flat, _complex) if isinstance(value, np.ndarray) else (_none, _text, _negative)
+        for spoil in changes:
+
+            def change(header, arrays, entry=entry, spoil=spoil):
+                spec = header["state"][entry]
+                if isinstance(spec, dict):
+                    arrays[spec["$array"]] = spoil(arrays[spec["$array"]])
+                else:
+                    header["state"][entry] = spoil(spec)
+
+            if (isinstance(value, (float, str)) and spoil is _negative) or (np.size(value) == 0 and spoil is _longer):
+                continue
+            assert refuses(rewritten(content, change)), f"{entry} was accepted after {spoil.__name__}"
+
+        def without(header, arrays, entry=entry):
+            del header["state"][entry]
+
+        if entry not in (
+            "classes_fixed",
+            "class_counts",
+            "G",  # without it a model goes on with the update of the torch engine, which has none
+            "w_mean",
+            "center",
+            "pool_seen",
+            "pool",
+            "x_count",
+            "n_support",
+        ):
+            assert refuses(rewritten(content, without)), f"a state without {entry} was accepted"
+
+
+def refuses(file):
+    try:
+        kernelstream.load(file)
+    except ModelFileError:
+        return True
+    return False
+
+
+def _longer(array):
+    return np.concatenate([array, array[-1:]])
+
+
+def _flat(array):
+    return array.reshape(-1, 1, 1)
+
+
+def _complex(array):
+    return np.full(array.shape, "a") if array.dtype.kind in "iu" else array.astype(np.complex128)
+
+
+def _none(value):
+    return None
+
+
+def _text(value):
+    return "x"
+
+
+def _negative(value):
+    return -1
+
+
+# ---------------------------------------------------------------------- other ways of saving
+def test_joblib(tmp_path):
+    est = FeatureClassifier(random_state=0).fit(X, y)
+    joblib.dump(est, tmp_path / "m.joblib")
+    for mode in (None, "r"):  # in memory, and mapped
+        loaded = joblib.load(tmp_path / "m.joblib", mmap_mode=mode)
+        np.testing.assert_array_equal(loaded.predict(X), est.predict(X))
+
+
+@pytest.mark.parametrize(
+    "est",
+    [
+        FeatureClassifier(random_state=0),
+        FeatureClassifier(RandomFourier(Gaussian(0.5)), losses.Logistic(), random_state=0),
+        NystroemClassifier(random_state=0),
+    ],
+    ids=repr,
+)
+def test_skops(est):
+    skops = pytest.importorskip("skops.io")
+    est = clone(est).fit(X, y)
+    content = skops.dumps(est)
+    trusted = skops.get_untrusted_types(data=content)
+    assert all(name.startswith("kernelstream.") for name in trusted)
+    back = skops.loads(content, trusted=trusted)
+    np.testing.assert_array_equal(back.decision_function(X), est.decision_function(X))
+    back.partial_fit(X, y)
+
+
+# ---------------------------------------------------------------------- files of earlier versions
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("model_v*.ks")), ids=lambda path: path.stem)
+def test_files_of_earlier_versions(path):
+    est, notes = model_io.read(path)
+    np.testing.assert_allclose(est.decision_function(notes["X"]), notes["scores"], rtol=1e-10, atol=1e-12)
+    # Fourier features by their definition, from the frequencies of the seed
+    W = est._mapping(est.state_).W
+    Z = np.hstack([np.cos(notes["X"] @ W), np.sin(notes["X"] @ W)]) / np.sqrt(W.shape[1])
+    np.testing.assert_allclose(Z @ est.state_["w"][0], notes["scores"], rtol=1e-9)
+    est.partial_fit(notes["X"], est.classes_[[0, 1] * (len(notes["X"]) // 2)])

@@ -1,0 +1,388 @@
+"""Experiments as files, runs that can be resumed, tables, and the page."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelstream import cli, datasets, reproduce, zoo
+from kernelstream.evaluate import prequential
+from kernelstream.reproduce import _job, report
+from kernelstream.reproduce._peers import peer
+
+TEXT = """
+title = "A small one"
+source = "tests"
+place = "Table 0"
+kind = "online"
+measure = "mistakes"
+repeats = 3
+
+[[data]]
+name = "iris"
+scale = "minmax"
+values = { B = 20 }
+
+[[data]]
+name = "wine"
+scale = "standard"
+values = { B = 30 }
+
+[[algorithm]]
+label = "Perceptron"
+zoo = "perceptron"
+parameters = { gamma = 1.0 }
+
+[[algorithm]]
+label = "RBP"
+zoo = "rbp"
+parameters = { gamma = 1.0, budget = "$B" }
+only = ["iris"]
+
+[[algorithm]]
+label = "FOGD"
+zoo = "fogd"
+parameters = { n_components = 20 }
+grid = { eta = [0.001, 1.0] }
+
+[printed.iris]
+Perceptron = [1.0, 0.1, 5.0, 100]
+RBP = [99.0, 0.5]
+
+[why]
+"iris/Perceptron" = "The figure is made up."
+"""
+
+
+@pytest.fixture
+def small():
+    return reproduce.parse("small", TEXT)
+
+
+@pytest.mark.parametrize("name", reproduce.names())
+def test_every_file_can_be_read_and_names_what_exists(name):
+    experiment = reproduce.load(name)
+    for data in experiment.data:
+        for algorithm in experiment.algorithms:
+            if not algorithm.serves(data.name) or algorithm.zoo is None:
+                continue
+            for point in algorithm.points():
+                settings = experiment.settings(data, algorithm, point) | algorithm.candidates()[0]
+                task = "regression" if experiment.measure in ("mse", "rmse", "regret", "relative") else "binary"
+                zoo.make(algorithm.zoo, task=task, **settings)
+
+
+@pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")
+@pytest.mark.parametrize("name", reproduce.names())
+def test_every_experiment_runs(name, tmp_path):
+    experiment = replace(reproduce.load(name).quick(rows=5 if "awv-figure-2" in name else 80, repeats=1), isolate=False)
+    records = reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=[experiment.data[0].name])
+    failed = {(c.algorithm, c.error) for c in reproduce.table(experiment, records) if not c.values}
+    assert all("pip install" in error for _, error in failed), failed  # a peer that is not there
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ('kind = "online"', 'kind = "offline"', "kind must be one of"),
+        ('measure = "mistakes"', 'measure = "luck"', "measure must be one of"),
+        ("repeats = 3", "repeat = 3", "has no entry repeat"),
+        ('zoo = "rbp"', 'zoo = "rbp"\npeer = "svc"', "either zoo or peer"),
+        ("RBP = [99.0, 0.5]", "RPB = [99.0, 0.5]", "not run: .'RPB'"),
+        ('"iris/Perceptron"', '"iris/Perceptrons"', "belongs to no cell"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        reproduce.parse("small", TEXT.replace(old, new))
+
+
+def test_unknown_names_and_values(small):
+    with pytest.raises(ValueError, match="did you mean 'thesis-table-4-4'"):
+        reproduce.load("thesis-table-44")
+    missing = reproduce.parse("small", TEXT.replace("values = { B = 20 }", ""))
+    with pytest.raises(ValueError, match=r"iris has no value for \$B"):
+        missing.settings(missing.data[0], missing.algorithms[1], {})
+    with pytest.raises(ValueError, match="unknown peer"):
+        peer("abacus", "binary", {}, 0)
+
+
+def test_runs_equal_a_loop_by_hand(small, tmp_path):
+    records = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    cells = reproduce.table(small, records)
+    assert [(c.data, c.algorithm) for c in cells] == [
+        ("iris", "Perceptron"), ("iris", "RBP"), ("iris", "FOGD"), ("wine", "Perceptron"), ("wine", "FOGD"),
+    ]  # fmt: skip
+    wine = datasets.load("wine", scale="standard")
+    rates = []
+    for order in range(3):
+        rows = np.random.default_rng(order).permutation(len(wine.y))
+        est = zoo.make("perceptron", task="multiclass", gamma=1.0, random_state=order)
+        X, y, wrong = wine.X[rows], wine.y[rows], 0
+        for i in range(len(y)):  # predict a row, then learn it
+            wrong += int(y[i] != (est.predict(X[i : i + 1])[0] if i else min(y)))
+            est.partial_fit(X[i : i + 1], y[i : i + 1], classes=np.unique(y))
+        rates.append(100 * wrong / len(y))
+    cell = cells[3]
+    np.testing.assert_allclose(cell.values, rates, atol=1e-4)
+    np.testing.assert_allclose([cell.mean, cell.std], [np.mean(rates), np.std(rates, ddof=1)], rtol=1e-5)
+
+
+def test_rows_as_an_experiment_wants_them():
+    """Blurred images by the formula: a pixel is the mean of all, with weights that fall like a Gaussian."""
+    plain = reproduce.Data("digits", scale="minmax")
+    X, y, *_ = _job.rows_of(plain, 0, "online")
+    blurred, same, *_ = _job.rows_of(replace(plain, blur=0.75), 0, "online")
+    np.testing.assert_array_equal(same, y)
+    far = np.arange(-50, 51)  # as good as endless
+    w = (
+        np.exp(-(np.subtract.outer(np.arange(8), np.arange(8)) ** 2) / (2 * 0.75**2))
+        / np.exp(-(far**2) / (2 * 0.75**2)).sum()
+    )
+    np.testing.assert_allclose(blurred[:9], 2 * (w @ X[:9].reshape(-1, 8, 8) @ w).reshape(9, 64) - 1, atol=1e-6)
+    doubled, *_ = _job.rows_of(replace(plain, dtype="float64"), 0, "online")
+    assert X.dtype == np.float32 and doubled.dtype == np.float64
+    np.testing.assert_array_equal(doubled, X)
+    with pytest.raises(ValueError, match="square images, and 13 columns"):
+        _job.rows_of(reproduce.Data("wine", blur=1.0), 0, "online")
+
+
+def test_the_best_of_the_grid_is_used(small, tmp_path):
+    records = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    for cell in reproduce.table(small, records):
+        if cell.algorithm == "FOGD":
+            data = next(d for d in small.data if d.name == cell.data)
+            trials = {
+                eta: _job.run_job(small, data, small.algorithms[2], {"n_components": 20, "eta": eta}, 1000)["value"]
+                for eta in (0.001, 1.0)
+            }
+            assert cell.settings["eta"] == min(trials, key=trials.__getitem__)
+
+
+def test_what_was_run_is_not_run_again_even_after_a_cut_line(small, tmp_path, monkeypatch):
+    whole = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    path = tmp_path / "small.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:-2]) + "\n" + lines[-2][:40])  # the last run is lost, the one before cut short
+    again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    assert len(path.read_text().splitlines()) == len(lines) + 1
+    for cell, other in zip(reproduce.table(small, whole), reproduce.table(small, again)):
+        assert cell.values == other.values
+    monkeypatch.setattr("kernelstream.reproduce._runner.run_job", None)  # nothing is left to be called
+    reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+
+
+def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
+    whole = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    values = [cell.values for cell in reproduce.table(small, whole)]
+    whole.keep()
+    assert not (tmp_path / "small.jsonl").exists() and (tmp_path / "small.jsonl.xz").exists()
+    monkeypatch.setattr("kernelstream.reproduce._runner.run_job", None)  # nothing is left to be called
+    again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    assert [cell.values for cell in reproduce.table(small, again)] == values
+    first = next(iter(again))
+    again.add(first | {"value": -1.0})  # a newer run takes the place of a kept one
+    assert reproduce.Records(tmp_path, "small")[first["key"]]["value"] == -1.0
+
+
+def test_worse_than_the_paper_counts_deviations(small):
+    def cell(values, printed, std):
+        return reproduce.Cell("iris", "RBP", {}, values, [1.0], None, None, {}, reproduce.Printed(printed, std))
+
+    errors = small
+    accuracies = reproduce.parse("small", TEXT.replace('measure = "mistakes"', 'measure = "accuracy"'))
+    ours = [10.0, 12.0]  # mean 11, deviation sqrt 2
+    assert not reproduce.worse(errors, [cell(ours, 10.0, 0.4)])  # ours spread more: 1 is less than 2 sqrt 2
+    assert reproduce.worse(errors, [cell(ours, 8.0, 0.4)])
+    assert not reproduce.worse(errors, [cell(ours, 8.0, 1.6)])
+    assert not reproduce.worse(errors, [cell(ours, 20.0, 0.1)])  # better
+    assert reproduce.worse(accuracies, [cell(ours, 20.0, 0.1)])
+    assert not reproduce.worse(accuracies, [cell(ours, 8.0, 0.1)])
+
+
+def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
+    broken = reproduce.parse("small", TEXT.replace("eta = [0.001, 1.0]", "eta = [-1.0, 1.0]"))
+    records = reproduce.run(broken, tmp_path, n_jobs=1, progress=False)
+    cells = {(c.data, c.algorithm): c for c in reproduce.table(broken, records)}
+    assert cells["iris", "FOGD"].settings["eta"] == 1.0
+    assert len(cells["iris", "FOGD"].values) == 3
+
+
+def test_a_process_of_its_own_tells_its_memory(tmp_path):
+    text = TEXT.replace("repeats = 3", "repeats = 1\nisolate = true").replace('only = ["iris"]', 'only = ["wine"]')
+    experiment = reproduce.parse("small", text)
+    experiment = replace(experiment, algorithms=experiment.algorithms[:1])
+    (alone,) = reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"]))
+    plain = _job.run_job(
+        replace(experiment, isolate=False), experiment.data[0], experiment.algorithms[0], alone.settings, 0
+    )
+    assert alone.peak_mb >= 0 and alone.values == [plain["value"]]
+
+
+@pytest.mark.parametrize("name", ["rbf_sampler_sgd", "nystroem_sgd", "svc", "kernel_ridge", "river_tree"])
+def test_peers_learn(name):
+    pytest.importorskip("river") if name.startswith("river") else None
+    digits = datasets.load("digits", scale="minmax")
+    rows = np.random.default_rng(0).permutation(len(digits.y))
+    X, y = digits.X[rows], digits.y[rows]
+    est = peer(name, "multiclass", {}, 0).fit(X[:1200], y[:1200])
+    assert np.mean(est.predict(X[1200:]) == y[1200:]) > 0.5
+
+
+@pytest.mark.parametrize("name", ["rbf_sampler_sgd", "svc", "river_linear", "river_tree", "vw_ksvm"])
+def test_peers_tell_two_classes_apart_row_by_row(name):
+    """Labels are -1 and 1, whatever the peer calls its classes."""
+    for start, package in (("river", "river"), ("vw", "vowpalwabbit")):
+        if name.startswith(start):
+            pytest.importorskip(package)
+    iris = datasets.load("iris", scale="minmax")
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(iris.y < 2))
+    X, y = iris.X[rows], np.where(iris.y[rows] == 1, 1, -1)
+    est = peer(name, "binary", {}, 0)
+    if hasattr(est, "partial_fit"):
+        for row in range(80):
+            est.partial_fit(X[row : row + 1], y[row : row + 1], classes=np.array([-1, 1]))
+    else:
+        est.fit(X[:80], y[:80])
+    assert np.mean(est.predict(X[80:]) == y[80:]) > 0.8
+
+
+def test_baselines_look_at_no_column():
+    """The majority so far (the first of equals) and the row before, by hand; the mean for numbers."""
+    labels = np.array([3, 1, 1, 2, 2, 2, 1, 1])
+    X = np.zeros((8, 1))
+    answers = {"usual": [0, 3, 3, 1, 1, 1, 2, 1], "last": [0, 3, 1, 1, 2, 2, 2, 1]}
+    for name, expected in answers.items():
+        est, found = peer(name, "multiclass", {}, 0), []
+        for i in range(8):
+            found.append(est.predict(X[i : i + 1])[0])
+            est.partial_fit(X[i : i + 1], labels[i : i + 1])
+        assert found == expected, name
+        assert prequential(peer(name, "multiclass", {}, 0), X, labels, block_size=1).mistakes == sum(
+            a != b for a, b in zip([min(labels), *expected[1:]], labels)
+        )
+    numbers = np.array([1.0, 2.0, 6.0])
+    assert peer("usual", "regression", {}, 0).fit(X[:3], numbers).predict(X[:2]).tolist() == [3.0, 3.0]
+    assert peer("last", "regression", {}, 0).fit(X[:3], numbers).predict(X[:2]).tolist() == [6.0, 6.0]
+
+
+def test_baselines_stand_in_every_table_of_peers():
+    for name in reproduce.names():
+        found = reproduce.load(name)
+        if found.source == "peers":
+            have = {a.peer for a in found.algorithms}
+            assert "usual" in have and (found.kind != "online" or "last" in have), name
+            assert all(a.block == 1 for a in found.algorithms if a.peer in ("usual", "last") and found.kind == "online")
+            # rows that came one after another stay so
+            assert all(d.order == "file" for d in found.data if d.name == "elec2"), name
+
+
+def test_streams_keep_their_order(small):
+    iris = datasets.load("iris")
+    kept = replace(small.data[0], scale=None, order="file", rows=70)
+    for order in (0, 1):
+        X, y, *_ = _job.rows_of(kept, order, "online")
+        assert np.array_equal(X, iris.X[:70]) and np.array_equal(y, iris.y[:70])
+    shuffled = _job.rows_of(replace(kept, order=None), 0, "online")[0]
+    assert not np.array_equal(shuffled, iris.X[:70])
+    declared = TEXT.replace('scale = "minmax"\n', 'scale = "minmax"\norder = "file"\n')
+    cell = reproduce.parse("small", declared)
+    assert report._heading(cell, "iris") == "iris, in its order" and report._heading(cell, "wine") == "wine"
+    for wrong in (declared.replace('"file"', '"time"'), declared.replace('"online"', '"holdout"')):
+        with pytest.raises(ValueError, match="order of iris must be 'file', in an online run"):
+            reproduce.parse("small", wrong)
+
+
+# ---------------------------------------------------------------------------------------------------- the page
+
+
+@pytest.fixture
+def page(small, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    sweep = TEXT.replace("parameters = { n_components = 20 }", "sweep = { n_components = [10, 20, 40] }")
+    experiments = {"small": small, "swept": reproduce.parse("swept", sweep)}
+    for experiment in experiments.values():
+        reproduce.run(experiment, tmp_path, n_jobs=1, progress=False)
+    monkeypatch.setattr(report, "names", lambda: sorted(experiments))
+    monkeypatch.setattr(report, "load", experiments.__getitem__)
+    return report.write(tmp_path)
+
+
+def test_the_page_says_what_the_records_say(small, page, tmp_path):
+    text = page.read_text()
+    cells = reproduce.table(small, reproduce.Records(tmp_path, "small"))
+    for cell in cells:
+        assert f"{cell.mean:.2f} ± {cell.std:.2f}" in text
+    assert "The figure is made up." in text and "1.00 ± 0.10" in text
+    assert "1 of 2 cells" not in text and "2 of 4 cells" in text  # the perceptron in both files; 99 % is no feat
+    assert "kernelstream reproduce small" in text
+    assert "http://" not in text.replace("http://www.w3.org", "") and "<script" not in text
+    tables = (tmp_path / "tables.md").read_text()
+    assert f"{cells[0].mean:.2f} ± {cells[0].std:.2f} (1.00)" in tables.replace("**", "")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_the_page_opens_in_a_browser_without_complaints(page, tmp_path):
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+               f"--user-data-dir={tmp_path}/profile", "--enable-logging=stderr", "--window-size=390,800"]  # fmt: skip
+    done = subprocess.run(
+        ["chromium", *options, "--virtual-time-budget=2000", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr
+    assert done.stdout.count("<svg") == page.read_text().count("<svg") > 0
+    assert "Behind the papers" in done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------- the command
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    assert cli.main(["reproduce", "--list", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == set(reproduce.names())
+    assert cli.main(["reproduce"]) == 2
+    assert "which experiment" in capsys.readouterr().err
+    assert cli.main(["reproduce", "thesis-table-99"]) != 0
+    assert "unknown experiment" in capsys.readouterr().err
+    small = reproduce.parse("small", TEXT)
+    monkeypatch.setattr(reproduce, "load", lambda name: small)
+    monkeypatch.setattr(report, "load", lambda name: small)
+    monkeypatch.setattr(report, "names", lambda: ["small"])
+    pytest.importorskip("matplotlib")
+    arguments = ["reproduce", "small", "--quick", "--results", str(tmp_path), "--jobs", "1", "--json", "--quiet"]
+    assert cli.main(arguments) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["experiments"]["small"]["cells"] == 5 and (tmp_path / "index.html").exists()
+
+
+def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
+    """An error, not an empty table: for an experiment, for a data set that was asked for, for all experiments."""
+    monkeypatch.setattr(datasets, "names", lambda: ["iris"])
+    with pytest.warns(UserWarning, match="'wine' is not there and left out"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False)
+    with pytest.raises(reproduce.NoData, match=r"small: wine is not there: set KERNELSTREAM_DATA"):
+        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False, only=["wine"])
+    monkeypatch.setattr(datasets, "names", lambda: [])
+    with pytest.raises(reproduce.NoData, match=r"iris, wine are not there"):
+        reproduce.run(small, tmp_path / "none", n_jobs=1, quick=True, progress=False)
+    command = ["reproduce", "--quick", "--results", str(tmp_path / "none"), "--quiet", "--jobs", "1"]
+    assert cli.main([*command, "thesis-table-4-4"]) == 1
+    assert "set KERNELSTREAM_DATA" in capsys.readouterr().err
+    assert cli.main([*command, "thesis-table-4-4", "thesis-table-3-2"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("left out: ") == 2 and "error: " in told
+    assert not (tmp_path / "none" / "index.html").exists()
+
+
+def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
+    """Records are text that may come from anywhere."""
+    records = reproduce.Records(tmp_path, "small")
+    names = ("processor", "machine", "cores", "python")
+    where = {name: f"<script>{name}</script>" for name in names} | {"versions": {"<i>": "<b>"}}
+    records.add({"key": "a", "environment": where})
+    written = report._machines([(None, [], records)])
+    assert written.count("&lt;script&gt;") == 4 and "&lt;i&gt; &lt;b&gt;" in written
+    assert not any(tag in written for tag in ("<script", "<i>", "<b>"))

@@ -1,0 +1,288 @@
+"""Budget strategies against small dense truths, by distribution where they draw lots, and engine against engine."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from kernelstream import BudgetClassifier, budgets, kernels, losses, updates, zoo
+
+GAMMA = 0.7
+
+
+def gram(A, B):
+    return np.exp(-GAMMA * cdist(A, B, "sqeuclidean"))
+
+
+def rows(seed, n, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(np.sin(2 * X[:, 0]) + 0.5 * X[:, -1] + 0.3 * rng.normal(size=n) > 0, 1, -1)
+
+
+def model(strategy, budget, update=None, seed=0, **more):
+    update = updates.OGD(0.5) if update is None else update
+    return BudgetClassifier("gaussian", GAMMA, budget, strategy, "hinge", update, random_state=seed, **more)
+
+
+STRATEGIES = {
+    "stop": budgets.Stop(),
+    "spa": budgets.SPA(1.0, 2.0),
+    "oskl": budgets.OSKL(2.5),
+    "remove_random": budgets.RemoveRandom(),
+    "bogd": budgets.BOGD(0.8),
+    "forgetron": budgets.Forgetron(),
+    "remove_smallest": budgets.RemoveSmallest(),
+    "remove_redundant": budgets.RemoveRedundant(),
+    "replace": budgets.Replace(),
+    "neighbour": budgets.Replace(neighbour=True),
+    "projectron": budgets.Projectron(),
+    "projectron_pp": budgets.ProjectronPP(),
+    "project": budgets.Project(),
+    "project_smallest": budgets.Project("smallest"),
+    "merge": budgets.Merge(),
+    "transfer": budgets.Transfer(8),
+}
+
+
+# ------------------------------------------------------------------------------------------------ least squares
+def full(strategy, update=None, budget=6, seed=3):
+    """A model with a full budget, the next row that acts, and the function it would have without a budget: vectors and
+    coefficients.
+    """
+    X, y = rows(seed, 400)
+    est = model(strategy, budget, update)
+    start = 0
+    while est.__dict__.get("_state") is None or est.n_support_ < budget:
+        est.partial_fit(X[start : start + 1], y[start : start + 1], classes=[-1, 1])
+        start += 1
+    while True:
+        x, label = X[start : start + 1], y[start]
+        f = est.decision_function(x)[0]
+        tau = (update or updates.OGD(0.5)).step(losses.Hinge(), label, f, 1.0, start + 1, np.zeros((4, 1)))[1]
+        if tau:
+            vectors = np.concatenate([est.support_vectors_, x])
+            return est, x, label, vectors, np.append(est.dual_coef_[0], tau), X
+        est.partial_fit(x, [label])
+        start += 1
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+@pytest.mark.parametrize("victim", ["cheapest", "smallest"])
+def test_projection_is_least_squares(victim, which):
+    """Of all functions on the vectors that stay, the nearest one; BPA-P drops the vector for which it is nearest."""
+    est, x, label, V, a, points = full(budgets.Project(victim))
+    est.set_params(engine=which).partial_fit(x, [label])
+    K, n = gram(V, V), len(V) - 1
+    fits = []
+    for r in range(n):
+        keep = np.delete(np.arange(n + 1), r)
+        b = np.linalg.solve(K[np.ix_(keep, keep)], K[keep] @ a)
+        gap = np.append(b, 0.0)
+        gap = np.insert(b, r, 0.0) - a
+        fits.append((gap @ K @ gap, keep, b))
+    if victim == "cheapest":
+        r = int(np.argmin([cost for cost, _, _ in fits]))
+    else:
+        r = int(np.argmin(a[:n] ** 2))
+        assert a[r] ** 2 <= a[-1] ** 2
+    _, keep, b = fits[r]
+    np.testing.assert_allclose(est.decision_function(points), gram(points, V[keep]) @ b, atol=1e-9)
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+def test_projectron_is_least_squares(which):
+    est, x, label, V, a, points = full(budgets.Projectron(), updates.Perceptron())
+    est.set_params(engine=which).partial_fit(x, [label])
+    S, K = V[:-1], gram(V, V)
+    d = np.linalg.solve(K[:-1, :-1], K[:-1, -1])
+    np.testing.assert_allclose(est.decision_function(points), gram(points, S) @ (a[:-1] + a[-1] * d), atol=1e-8)
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+def test_replacement_is_least_squares(which):
+    """BPA-S: the new row takes over the projection of the vector it replaces, the one for which that loses least."""
+    est, x, label, V, a, points = full(budgets.Replace())
+    est.set_params(engine=which).partial_fit(x, [label])
+    K, n = gram(V, V), len(V) - 1
+    losses_ = [a[r] ** 2 * (1 - K[r, n] ** 2) for r in range(n)]
+    r = int(np.argmin(losses_))
+    b = a.copy()
+    b[n] += a[r] * K[r, n]
+    b[r] = 0.0
+    np.testing.assert_allclose(est.decision_function(points), gram(points, V) @ b, atol=1e-9)
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+def test_merging_loses_least(which):
+    """The smallest vector is merged: a fine search over partners and points between them finds nothing nearer."""
+    est, x, label, V, a, _ = full(budgets.Merge())
+    est.set_params(engine=which).partial_fit(x, [label])
+    all_, b = np.concatenate([V, est.support_vectors_]), np.concatenate([a, -est.dual_coef_[0]])
+    lost = b @ gram(all_, all_) @ b
+    smallest, best = int(np.argmin(a**2)), np.inf
+    for other in np.delete(np.arange(len(V)), smallest):
+        for h in np.linspace(0, 1, 2001):
+            z = h * V[smallest] + (1 - h) * V[other]
+            pair = np.stack([V[smallest], V[other]])
+            k = gram(pair, z[None])[:, 0]
+            c = a[[smallest, other]]
+            best = min(best, c @ gram(pair, pair) @ c - (c @ k) ** 2)
+    assert est.n_support_ == len(V) - 1
+    assert lost == pytest.approx(best, abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ by distribution
+def far_apart(n):
+    """Rows that know nothing of each other: every one of them acts."""
+    return 100.0 * np.arange(n, dtype=float)[:, None], np.where(np.arange(n) % 2, 1, -1)
+
+
+@pytest.mark.parametrize("strategy", [budgets.RemoveRandom(), budgets.BOGD()], ids=["rbp", "bogd"])
+def test_removal_is_uniform(strategy):
+    """After m removals a vector of the first B is still there with probability (1 - 1/B)^m; a row that came j rows
+    before the end, with (1 - 1/B)^j.
+    """
+    B, n, runs = 10, 40, 400
+    X, y = far_apart(n)
+    there = np.zeros((runs, n))
+    for seed in range(runs):
+        kept = model(strategy, B, seed=seed).fit(X, y, shuffle=False).support_vectors_[:, 0]
+        assert len(kept) == B
+        there[seed, np.rint(kept / 100).astype(int)] = 1.0
+    expected = (1 - 1 / B) ** (n - np.maximum(np.arange(n) + 1.0, B))
+    error = np.sqrt(expected * (1 - expected) / runs)
+    assert (np.abs(there.mean(axis=0) - expected) <= 4.5 * error + 1e-12).all()
+
+
+def test_bogd_keeps_the_function_on_average():
+    """The mean over the vectors that may go of f after the step is f with the new row and no budget."""
+    B, seeds = 5, range(300)
+    X, y = rows(5, 40)
+    est = model(budgets.BOGD(), B, update=updates.OGD(0.5))
+    used = next(t for t in range(1, 40) if est.fit(X[:t], y[:t], shuffle=False).n_support_ == B)
+    step = next(t for t in range(used, 40) if y[t] * est.decision_function(X[t : t + 1])[0] < 1)
+    before, slots, after = est.decision_function(X), {}, []
+    for seed in seeds:
+        other = model(budgets.BOGD(), B, update=updates.OGD(0.5), seed=seed)
+        other.fit(X[:used], y[:used], shuffle=False).partial_fit(X[step : step + 1], y[step : step + 1])
+        f = other.decision_function(X)
+        slots[tuple(np.round(f, 9))] = f
+        after.append(f)
+    assert len(slots) == B  # every vector goes in some run
+    expected = before + 0.5 * y[step] * gram(X, X[step : step + 1])[:, 0]
+    np.testing.assert_allclose(np.mean(list(slots.values()), axis=0), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha, beta", [(1.0, 4.0), (0.5, 2.0), (1.0, 20.0)])
+def test_spa_keeps_few(alpha, beta):
+    """Row t joins with probability min(alpha, l)/beta <= alpha/beta."""
+    X, y = rows(6, 300)
+    shares = [model(budgets.SPA(alpha, beta), None, seed=seed).fit(X, y).n_support_ / 300 for seed in range(40)]
+    assert np.mean(shares) <= alpha / beta + 4 * np.sqrt(alpha / beta / 300 / 40)
+    far, labels = far_apart(300)  # all losses are 1: the bound is met
+    shares = [model(budgets.SPA(alpha, beta), None, seed=seed).fit(far, labels).n_support_ / 300 for seed in range(40)]
+    assert np.mean(shares) == pytest.approx(min(1.0, alpha) / beta, abs=4 * np.sqrt(alpha / beta / 300 / 40))
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+@pytest.mark.parametrize("budget", [None, 7])
+@pytest.mark.parametrize("kind", [partial(budgets.SPA, 1.0, 2.0), partial(budgets.OSKL, 2.5)], ids=["spa", "oskl"])
+def test_the_average_is_the_mean_of_functions(which, budget, kind):
+    X, y = rows(7, 60)
+    mean = model(kind(average=True), budget, engine=which, seed=2)
+    last = model(kind(average=False), budget, engine=which, seed=2)
+    held = [np.zeros(len(X))]
+    for t in range(len(X)):
+        mean.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        last.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        np.testing.assert_allclose(mean.decision_function(X), np.mean(held, axis=0), atol=1e-12)
+        held.append(last.decision_function(X))
+    assert mean.n_support_ == last.n_support_ > 5
+
+
+# ------------------------------------------------------------------------------------------------ memory, warnings
+@pytest.mark.parametrize("which", ["python", "native"])
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"oskl"}))
+def test_full_budget_never_reallocates(name, which):
+    X, y = rows(8, 200)
+    update = updates.Perceptron() if name == "projectron_pp" else updates.OGD(0.3)
+    est = model(STRATEGIES[name], 8, update, engine=which).fit(X, y)
+    held = {key: (id(value), value.nbytes) for key, value in est.state_.items() if isinstance(value, np.ndarray)}
+    in_parts(est, X, y, 40)
+    for key in ("support", "alpha", "diag", *(key for key in held if key.startswith("budget_"))):
+        assert (id(est.state_[key]), est.state_[key].nbytes) == held[key], key
+    assert est.n_support_ <= 8
+
+
+def in_parts(est, X, y, size):
+    for start in range(0, len(y), size):
+        est.partial_fit(X[start : start + size], y[start : start + size])
+
+
+def test_warns_once_when_the_support_set_grows():
+    X, y = rows(9, 200)
+    est = model(budgets.Stop(warn_at=20), None)
+    with pytest.warns(RuntimeWarning, match="has passed 20 vectors and keeps growing") as found:
+        in_parts(est, X, y, 10)
+    assert len(found) == 1 and est.n_support_ > 40
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(budgets.Stop(warn_at=None), None).fit(X, y)
+        model(budgets.Stop(warn_at=20), 30).fit(X, y)
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"budget": 0}, "budget must be an integer >= 1 or None, got 0"),
+        ({"budget": -3}, "budget must be an integer >= 1"),
+        ({"budget": 2.5}, "budget must be an integer >= 1"),
+        ({"budget": True}, "budget must be an integer >= 1"),
+        ({"budget": None, "strategy": "forgetron"}, "Forgetron needs a budget"),
+        ({"budget": 1, "strategy": "bogd"}, "BOGD needs a budget of at least 2"),
+        ({"budget": 1, "strategy": "merge"}, "Merge needs a budget of at least 2"),
+        ({"budget": 1, "strategy": budgets.Replace(neighbour=True)}, "needs a budget of at least 2"),
+        ({"strategy": "remove_randm"}, "did you mean 'remove_random'"),
+        ({"strategy": budgets.Stop(warn_at=-1), "budget": None}, "warn_at"),
+        ({"strategy": budgets.SPA(2.0, 1.0)}, "alpha <= beta"),
+        ({"strategy": "oskl", "loss": "squared_hinge"}, "bounded derivative"),
+        ({"update": updates.AdaGrad()}, "explicit features only"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    X, y = rows(10, 30)
+    with pytest.raises(ValueError, match=message):
+        BudgetClassifier(**{"gamma": GAMMA, **parameters}).fit(X, y)
+
+
+class Bare(kernels.Kernel):
+    """A kernel with values only."""
+
+    name = "bare"
+
+    def pairwise(self, X, Z):
+        return np.asarray(X @ Z.T) + 1.0
+
+    def diag(self, X):
+        return np.square(X).sum(axis=1) + 1.0
+
+
+def test_kernels_a_strategy_cannot_serve():
+    """The message names what is missing; strategies that need values only take the kernel as it is."""
+    X, y = rows(12, 40)
+    with pytest.raises(ValueError, match="random features, which the kernel 'bare' does not have"):
+        BudgetClassifier(kernel=Bare(), strategy="transfer", budget=5).fit(X, y)
+    for name in set(STRATEGIES) - {"transfer", "projectron_pp"}:
+        est = BudgetClassifier(kernel=Bare(), strategy=STRATEGIES[name], budget=5, update=updates.OGD(0.1))
+        assert est.fit(X, y).n_support_ <= 5
+
+
+def test_recipes_take_a_budget_where_they_have_one():
+    with pytest.raises(ValueError, match="budget must be"):
+        zoo.make("rbp", budget=0).fit(*rows(11, 20))
+    with pytest.raises(ValueError, match="no parameter"):
+        zoo.make("rbp", bugdet=10)
