@@ -107,6 +107,7 @@ class StackFit:
         state = self._state
         counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
         train = np.setdiff1d(counted, held)
+        held = generator(state["seed"], ORDER - 2).permutation(held)  # the combination takes them as a stream
         XH, yH, wH = self._prepared(state, rows, target, weight, held)
         active = [i for i, member in enumerate(self._learners) if isinstance(member, REPEATED)]
         best = {i: (self._held_loss(i, XH, yH, wH), None) for i in active}
@@ -128,10 +129,11 @@ class StackFit:
                 self._states[i].clear()
                 self._states[i].update(kept)
                 self._learners[i]._forget()
+        helped = isinstance(self.members, str) and self.size != "small" and self._outputs(state) == 1
+        S = self._honest_scores(state, XH, yH, wH) if helped else None
         self._weigh(state, XH, yH, wH)
-        S = self._members_score(state, XH) if self._outputs(state) == 1 else None
         self._members_learn(list(range(len(self._learners))), state, XH, yH, wH)
-        if S is not None and isinstance(self.members, str) and self.size != "small":
+        if S is not None:
             batch.learn(self, partial(self._prepared, state, rows, target, weight), train, (XH, yH, wH), S)
 
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
@@ -176,6 +178,15 @@ class StackFit:
             loss = np.log(np.exp(f - top[:, None]).sum(axis=1)) + top - f[np.arange(len(y)), y.astype(int)]
         value = float(np.average(loss, weights=weight))
         return value if np.isfinite(value) else np.inf
+
+    def _honest_scores(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+        """Scores of held-out rows (n, C), each half by a combination that was made on the other."""
+        halves = np.arange(len(X)) % 2 == 0
+        S = np.empty((len(X), 1 if self._regression else state["n_outputs"]))
+        for half in (halves, ~halves):
+            self._weigh(state, X[half], y[half], None if weight is None else weight[half])
+            S[~half] = self._members_score(state, X[~half])
+        return S
 
     def _weigh(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
         """The combination, made anew on forecasts of held-out rows."""
