@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
-from ..core import threads
 from ..features import spectra
 from ..features._base import positive_int
 from ..features.fourier import FourierMapping
 from ..features.spectra import Spectrum
-from ..rows import Rows, host
+from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
@@ -106,14 +105,7 @@ class RRFEstimator(StreamEstimator):
         W = self._spectrum.frequencies(state["theta"], self._base(state))
         mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
         weights = np.ascontiguousarray(state["w"].T)
-        scores = np.empty((X.shape[0], weights.shape[1]))
-        ops = self._ops
-        if ops.NAME == "torch" and not ops.is_small(X.shape[0], mapping.n_out, X.shape[1]):
-            scores = ops.map_times(mapping, X, weights)
-        else:
-            X = host(X)
-            for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
-                scores[rows] = mapping(X[rows], ops) @ weights
+        scores = self._ops.map_times(mapping, X, weights)
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:

@@ -25,6 +25,7 @@ class Hooks:
 
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+    _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
     _several_targets: bool = False  # whether a regressor may have more than one output
 
     # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
@@ -84,6 +85,10 @@ class Hooks:
 
     def _check_rows(self, X: Rows) -> None:
         """Raise ValueError for finite rows that the kernel cannot take."""
+
+    def _picky(self) -> bool:
+        """Whether there are finite rows that :meth:`_check_rows` refuses."""
+        return True
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
