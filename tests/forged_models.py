@@ -495,7 +495,11 @@ def forge(seed, made, pool):
             done[-1] += "?"  # an earlier change has left nothing for this one
     if isinstance(header, dict) and "arrays" in header and rng.random() > 0.02:
         header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-    text = json.dumps(header).replace(f'"{DEEP}"', "[" * 50_000 + "]" * 50_000).encode()
+    try:
+        text = json.dumps(header)
+    except ValueError:  # a part was put into itself: no file can say that
+        text = json.dumps(template.header)
+    text = text.replace(f'"{DEEP}"', "[" * 50_000 + "]" * 50_000).encode()
     entries = {"kernelstream.json": text}
     entries |= {f"arrays/{i}.npy": model_io._npy(a) for i, a in enumerate(arrays)}
     return template.name, "+".join(done), model_io._pack(entries)

@@ -21,6 +21,7 @@ from kernelstream import (
     engine,
     kernels,
     losses,
+    settings,
     solvers,
     updates,
     zoo,
@@ -214,7 +215,8 @@ def test_engines_agree(solver):
     assert models[0].history_[-1] == pytest.approx(models[1].history_[-1], rel=1e-5, abs=1e-5)
     np.testing.assert_allclose(*[model.decision_function(X4[:100]) for model in models], atol=1e-3)
     for threads in (1, 3):
-        again = BinningClassifier(**common, solver=solver, n_jobs=threads).fit(X4[:100], y4[:100])
+        with settings.using(threads=threads):
+            again = BinningClassifier(**common, solver=solver).fit(X4[:100], y4[:100])
         np.testing.assert_allclose(again.decision_function(X4), models[1].decision_function(X4), atol=1e-9)
 
 
@@ -377,7 +379,7 @@ def test_not_converged_is_said():
 @pytest.mark.parametrize(
     "params, word",
     [({"kernel": "gaussian"}, "pitches"), ({"n_components": 0}, "n_components"), ({"lam": -1}, "lam"),
-     ({"solver": "sgd"}, "solver"), ({"loss": "hinge"}, "serves"), ({"gamma": "wide"}, "gamma"), ({"n_jobs": 0}, "n_jobs"),  # noqa: E501
+     ({"solver": "sgd"}, "solver"), ({"loss": "hinge"}, "serves"), ({"gamma": "wide"}, "gamma"),
      ({"solver": "online", "lam": 1.0}, "lam"), ({"solver": "online", "warm_start": True}, "warm_start"),
      ({"solver": Online("averaged")}, "averag"), ({"solver": Online(n_columns=5)}, "n_columns"),
      ({"solver": ConjugateGradient(tol=-1)}, "tol"), ({"engine": "cuda"}, "engine"), ({"loss": "absolute", "solver": "cd"}, "serves")],  # noqa: E501

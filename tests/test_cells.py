@@ -9,6 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
+from kernelstream import engine as engines
 from kernelstream.estimators.cells import grids
 from kernelstream.estimators.cells.models import CELLS, FIRST, PERIOD, _look_before, _next_look
 
@@ -113,7 +114,7 @@ def test_grids_have_so_many_cells_and_columns_by_weight():
     used = drawn["n_edges"] > 0
     assert (np.prod(drawn["n_edges"] + 1.0, axis=1) <= CELLS).all() and used.any(axis=1).all()
     assert np.mean([(4 in columns[own]) for columns, own in zip(drawn["columns"], used, strict=True)]) > 0.98
-    maps = grids.maps_of(drawn, levels, count)
+    maps = engines.get("python").grid_maps(drawn["columns"], drawn["edges"], drawn["n_edges"], levels, count)
     assert maps[:, :, -1].sum(axis=1).max() < CELLS
 
 

@@ -53,7 +53,9 @@ def test_datasets(capsys, tmp_path, monkeypatch):
     np.savez(tmp_path / "mine.npz", X=np.ones((1234, 3)), y=np.ones(1234))
     monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
     assert cli.main(["datasets"]) == 0
-    assert "mine           regression  1,234  3" in capsys.readouterr().out
+    assert ["mine", "regression", "1,234", "3", "dense"] in [
+        line.split() for line in capsys.readouterr().out.splitlines()
+    ]
 
 
 def test_errors_of_the_user_are_one_line(capsys, monkeypatch):
@@ -95,24 +97,24 @@ def test_demo(tmp_path, monkeypatch):
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
     out = tmp_path / "new folder" / "demo.png"
     text = io.StringIO()
-    results = demo.run(out, n_rows=12_000, console=Console(file=text, width=120))
+    results = demo.run(out, n_rows=6_000, console=Console(file=text, width=120))
     assert out.read_bytes().startswith(b"\x89PNG")
     shown = text.getvalue()
     assert str(out) in shown.replace("\n", "")
-    for heading in ("mistake rate", "rows/s", "model size", "digits", "drift"):
+    for heading in ("mistake rate", "rows/s", "model size", "electricity", "drift"):
         assert heading in shown
-    linear, *others = results[len(results) // 2 :]
-    assert all(result.n_rows == 12_000 for result in (linear, *others))
-    assert min(result.mistake_rate for result in others) < 0.5 * linear.mistake_rate
+    for linear, *others in (results[: len(results) // 2], results[len(results) // 2 :]):
+        assert all(result.n_rows == 6_000 for result in (linear, *others))
+        assert others[-1].mistake_rate == min(result.mistake_rate for result in others) < 0.5 * linear.mistake_rate
 
 
 def test_demo_without_the_compiled_core_takes_less_data(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "has_native", lambda: False)
     monkeypatch.setattr(demo, "ROWS_IN_PYTHON", 2000)
-    monkeypatch.setattr(demo, "_learners", lambda *args, **kwargs: {"fogd": zoo.make("fogd", "multiclass", gamma=0.5)})
+    monkeypatch.setattr(demo, "_learners", lambda first: {"fogd": zoo.make("fogd", gamma=0.5)})
     text = io.StringIO()
     real, drifting = demo.run(tmp_path / "demo.png", console=Console(file=text))
-    assert (real.n_rows, drifting.n_rows) == (1797, 2000)
+    assert (real.n_rows, drifting.n_rows) == (2000, 2000)
     assert "Without the compiled core" in text.getvalue()
 
 

@@ -1,12 +1,13 @@
 """Named data sets: the shipped ones, files in a folder, scaling, and the errors."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import datasets
+from kernelstream import cli, datasets
 
 needs_files = pytest.mark.skipif(not os.environ.get("KERNELSTREAM_DATA"), reason="KERNELSTREAM_DATA is not set")
 
@@ -177,3 +178,24 @@ def test_benchmark_files(name, shape, task, tests):
     assert (None if data.is_test is None else data.is_test.sum()) == tests
     found = datasets.info(name)
     assert (found["rows"], found["columns"], found["task"]) == (*shape, task)
+
+
+def test_what_comes_with_the_library(monkeypatch):
+    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
+    shapes = {
+        "electricity": (45_312, 8),
+        "german": (1000, 24),
+        "housing": (506, 13),
+        "mg": (1385, 6),
+        "svmguide3": (1243, 21),
+    }
+    assert {name: datasets.load(name).X.shape for name in shapes} == shapes  # by their checksums
+    y = datasets.load("electricity").y
+    assert np.mean(y[1:] == y[:-1]) == pytest.approx(0.8533, abs=5e-5)  # its fingerprint: labels that stay the same
+
+
+def test_every_checked_file_has_a_source(capsys):
+    assert set(datasets.SOURCES) == set(datasets._MD5)
+    assert cli.main(["datasets", "fetch", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["german"]["here"] and said["mnist"]["home"].startswith("http")

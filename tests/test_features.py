@@ -396,7 +396,7 @@ def test_registry():
         (RandomFourier(sampling="sobol"), "sampling must be one of"),
         (RandomFourier("chi2"), "Chi2 has no Fourier frequencies"),
         (RandomFourier("gausian"), "gaussian"),
-        (RandomFourier(gamma=-1.0), "^gamma must be greater than 0"),
+        (RandomFourier(gamma=-1.0), "^gamma must be a number > 0"),
         (RandomFourier(gamma="width"), "width"),
         (RandomFourier(ks.Gaussian(1.0), gamma=0.5), "gamma must be None"),
         (RandomFourier(n_components=True), "n_components"),

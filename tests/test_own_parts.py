@@ -378,7 +378,7 @@ def test_a_kernel_without_a_width_says_so():
 
     with pytest.raises(ValueError, match="Constant has no rule 'median'"):
         Constant().resolve(X)
-    with pytest.raises(ValueError, match="gamma must be greater than 0"):
+    with pytest.raises(ValueError, match="gamma must be a number > 0"):
         ks.BudgetClassifier(Constant(-1.0)).fit(X, LABELS)
     with pytest.raises(ValueError, match="gamma of Constant must be a number or one of 'scale', 'median'"):
         ks.BudgetClassifier(Constant("meridian")).fit(X, LABELS)

@@ -62,7 +62,7 @@ def test_two_threads_learn_the_same_model():
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_bad_counts(count):
-    with pytest.raises(ValueError, match="number of threads"):
+    with pytest.raises(ValueError, match="threads must be an integer"):
         threads.set_num_threads(count)
 
 

@@ -112,7 +112,7 @@ def feature_generation(kind: str, gamma: float, n: int, R: int, threads: int, di
 def against_others(n: int, R: int) -> None:
     """The same one-hot features by scikit-learn's KBinsDiscretizer and by a dictionary of tuples, on fewer rows."""
     X = rows_of("uniform", n)[:, :54]
-    binning = RandomBinning(gamma=0.2, n_components=R, random_state=0, n_jobs=1)
+    binning = RandomBinning(gamma=0.2, n_components=R, random_state=0)
     grids = _grids.draw(kernels.Laplacian(0.2), 0, 54, R, np.float32)
 
     def dictionary():

@@ -19,7 +19,7 @@ import time  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from kernelstream import DoublyStochasticClassifier  # noqa: E402
+from kernelstream import DoublyStochasticClassifier, settings  # noqa: E402
 from kernelstream.core import philox  # noqa: E402
 from kernelstream.core.threads import set_num_threads  # noqa: E402
 from kernelstream.engine import get  # noqa: E402
@@ -32,10 +32,13 @@ def seconds(work, *args):
     return time.process_time() - start
 
 
+settings.change(cache_bytes=0)
+
+
 def model(args, C):
     """A learner whose every choice is given, so that only iterations are timed."""
     loss = "hinge" if C == 1 else "softmax"
-    sizes = {"batch_size": args.batch, "block_size": args.block, "cache_bytes": 0}
+    sizes = {"batch_size": args.batch, "block_size": args.block}
     step = DoublyStep(eta=1.0, precondition=0.0)  # solving with the covariance is work of its own
     return DoublyStochasticClassifier("gaussian", 0.1, loss, step=step, random_state=0, **sizes)
 

@@ -1,9 +1,11 @@
 """Rows per second of the one learner, beside what people use, in one run on one core.
 
     python benchmarks/speed/one_learner.py [--rows 20000]
+    python benchmarks/speed/one_learner.py --four
 
 d = 20 columns, two classes; blocks of 1,000 rows and one by one. Peers that are not installed are left out.
-Writes benchmarks/results/one_learner.md.
+Writes benchmarks/results/one_learner.md. With ``--four`` only "medium" and "small" are measured, in some seconds, with
+the time of a first row in a fresh process and the gain from a second thread, and nothing is written.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -33,12 +37,12 @@ def stream(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(rows) > 0).astype(int)
 
 
-def rate(learn, X: np.ndarray, y: np.ndarray, block: int) -> float:
-    """Rows per second of processor time, test then train."""
-    start = time.process_time()
+def rate(learn, X: np.ndarray, y: np.ndarray, block: int, clock=time.process_time) -> float:
+    """Rows per second, of processor time if nothing else is said; test then train."""
+    start = clock()
     for a in range(0, len(X), block):
         learn(X[a : a + block], y[a : a + block])
-    return len(X) / (time.process_time() - start)
+    return len(X) / (clock() - start)
 
 
 class Sampled:
@@ -102,6 +106,41 @@ def main(rows: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+FIRST = """
+import time
+start = time.perf_counter()
+import numpy as np
+from kernelstream import KernelClassifier
+ready = time.perf_counter()
+model = KernelClassifier(random_state=0)
+model.learn(np.random.default_rng(0).standard_normal((1, 20)), np.array([0]))
+print(f"{ready - start:.2f} s to import, {time.perf_counter() - ready:.2f} s for the first row")
+"""
+
+
+def four(rows: int) -> str:
+    """Rows per second of "medium" and "small", in blocks of 1,000 and one by one."""
+    X, y = stream(rows + 5000)
+    few = slice(5000, 5000 + min(rows, 3000))
+    lines = [f"Processor: {platform.machine()}, {_processor()}"]
+    for size in ("medium", "small"):
+        model = KernelClassifier(size=size, random_state=0).partial_fit(X[:5000], y[:5000])
+        one = rate(model.learn, X[few], y[few], 1)
+        ask = rate(lambda x, _, model=model: model.predict_proba(x), X[few], y[few], 1)
+        blocks = rate(model.learn, X[5000:], y[5000:], 1000)
+        wall = []
+        for threads in (1, 2):
+            _cores.set_num_threads(threads)
+            wall.append(rate(model.learn, X[5000:], y[5000:], 1000, time.perf_counter))
+        _cores.set_num_threads(1)
+        lines.append(
+            f"{size:6}  {blocks:9,.0f} rows/s in blocks of 1,000  {one:9,.0f} one by one  {ask:9,.0f} predict_proba of "
+            f"one row  {wall[1] / wall[0]:.2f} times as fast with two threads"
+        )
+    first = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    return "\n".join([*lines, first.stdout.strip()])
+
+
 def _processor() -> str:
     try:
         names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
@@ -113,7 +152,12 @@ def _processor() -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=20000)
+    parser.add_argument("--four", action="store_true", help="medium and small only, in some seconds")
+    given = parser.parse_args()
     _cores.set_num_threads(1)
-    text = main(parser.parse_args().rows)
+    if given.four:
+        print(four(given.rows))
+        sys.exit()
+    text = main(given.rows)
     print(text)
     (HERE / "one_learner.md").write_text(f"# Speed of the one learner\n\n{text}")

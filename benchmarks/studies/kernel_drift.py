@@ -97,8 +97,8 @@ def main(rows: int, streams: int) -> str:
         waits, mistakes = np.array([w for w, _ in found]), [m for _, m in found]
         worst = f"{waits.max():,} | {100 * waits.max() / rows:.1f} %"
         text.append(f"| {label} | {waits.mean():,.0f} | {worst} | {np.mean(mistakes):.2f} |")
-    plots.save(made, RESULTS / "kernel_drift.png")
-    return "\n".join(text) + "\n\n![weights of the kernels](kernel_drift.png)\n"
+    plots.save(made, RESULTS.parents[1] / "docs" / "kernel_drift.png")
+    return "\n".join(text) + "\n\n![weights of the kernels](../../docs/kernel_drift.png)\n"
 
 
 if __name__ == "__main__":

@@ -27,14 +27,15 @@ inline const Name A("A"), amount("amount"), alpha("alpha"), b("b"), beta("beta")
     budget_factor("budget_factor"), budget_gram("budget_gram"), budget_memory("budget_memory"), budget_scores("budget_scores"),
     budget_w("budget_w"), budget_z("budget_z"), c("c"), center("center"), codes("codes"), coefficients("coefficients"),
     counts("counts"), curvature("curvature"), D("D"), decay("decay"), diag("diag"), f("f"), F("F"), factors("factors"), G("G"),
-    H("H"), history("history"), history_stride("history_stride"), inverse("inverse"), inverse_length("inverse_length"),
-    joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mean_at("mean_at"), means("means"), memory("memory"),
+    H("H"), gram("gram"), history("history"), history_stride("history_stride"), inverse("inverse"), inverse_length("inverse_length"),
+    joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mass("mass"), mean_at("mean_at"), means("means"), memory("memory"),
     moments("moments"), n("n"), n_support("n_support"), number_at("number_at"), numbers("numbers"), owner("owner"), P("P"),
-    pending("pending"), place("place"), q("q"), Q("Q"), quantiles("quantiles"), R("R"), range("range"), s("s"), scale("scale"),
+    pending("pending"), place("place"), q("q"), Q("Q"), quantiles("quantiles"), R("R"), range("range"), ridge("ridge"), s("s"), scale("scale"),
     scores("scores"), since("since"), size("size"), solution("solution"), solved("solved"), sum_theta("sum_theta"), sum_w("sum_w"),
     sums("sums"), support("support"), t("t"), target("target"), tau("tau"), theta("theta"), theta0("theta0"), u("u"), V("V"),
-    w("w"), w_mean("w_mean"), weight("weight"), weights("weights"), X("X"), x_count("x_count"), x_doubt("x_doubt"),
-    x_high("x_high"), x_low("x_low"), x_m2("x_m2"), x_mean("x_mean"), y("y"), Y("Y"), Z("Z");
+    w("w"), w_mean("w_mean"), weight("weight"), weights("weights"), window("window"), window_b("window_b"),
+    window_c("window_c"), X("X"), x_count("x_count"), x_doubt("x_doubt"),
+    x_high("x_high"), x_low("x_low"), x_m2("x_m2"), x_mean("x_mean"), y("y"), Y("Y"), yy("yy"), Z("Z"), zsum("zsum");
 }  // namespace name
 
 // An entry, or null where there is none.

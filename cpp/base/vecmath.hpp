@@ -319,6 +319,20 @@ KS_INLINE T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
     return fold(acc);
 }
 
+// The sum of n numbers, in `lanes` running sums.
+template <class T>
+KS_INLINE T sum(std::size_t n, const T* KS_RESTRICT x) {
+    constexpr std::size_t L = lanes<T>;
+    T acc[L] = {};
+    std::size_t i = 0;
+    for (; i + L <= n; i += L) {
+        KS_UNROLL
+        for (std::size_t k = 0; k < L; ++k) acc[k] += x[i + k];
+    }
+    for (std::size_t k = 0; i < n; ++i, ++k) acc[k] += x[i];
+    return fold(acc);
+}
+
 // y += a x
 template <class T>
 KS_INLINE void axpy(std::size_t n, T a, const T* KS_RESTRICT x, T* KS_RESTRICT y) {

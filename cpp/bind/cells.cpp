@@ -13,8 +13,7 @@ cells::Model model_of(nb::handle state, const Index& index, bool writes) {
     const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
     const std::size_t R = index.shape(1), size = tables.shape(0), C = tables.shape(2);
     require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
-    for (std::size_t i = 0; i < index.size(); ++i)
-        require(index.data()[i] >= 0 && std::size_t(index.data()[i]) < size, "a cell lies outside the table");
+    require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
     return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
             numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
@@ -56,6 +55,20 @@ void bound_by_levels(Matrix<const double> X, Matrix<const double> levels, Vector
     cells::by_levels(n, d, X.data(), L, levels.data(), n_levels.data(), R, K, columns.data(), maps.data(), cells, out.data());
 }
 
+void bound_grid_maps(Index columns, nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu> edges, Index n_edges,
+                     Matrix<const double> levels, Vector<const std::int32_t> n_levels,
+                     nb::ndarray<std::int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> maps) {
+    const std::size_t R = columns.shape(0), K = columns.shape(1), E = edges.shape(2), d = levels.shape(0), L = levels.shape(1);
+    require(edges.shape(0) == R && edges.shape(1) == K && n_edges.shape(0) == R && n_edges.shape(1) == K, "the grids' arrays differ");
+    require(n_levels.shape(0) == d && maps.size() == R * K * (L + 1), "maps do not fit the grids");
+    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
+    for (std::size_t i = 0; i < R * K; ++i) {
+        require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
+        require(n_edges.data()[i] >= 0 && std::size_t(n_edges.data()[i]) <= E, "more edges than there is room for");
+    }
+    cells::grid_maps(R, K, E, L, columns.data(), edges.data(), n_edges.data(), levels.data(), n_levels.data(), maps.data());
+}
+
 void bound_by_hashing(Matrix<const double> X, Index columns, Matrix<const double> offset, Matrix<const double> density,
                       Vector<const std::uint64_t> salt, int bits, Matrix<std::int32_t> out) {
     const std::size_t n = X.shape(0), d = X.shape(1), R = columns.shape(0), K = columns.shape(1);
@@ -87,6 +100,7 @@ void bind_cells(nb::module_& m) {
     m.def("cells_pass", &bound_pass, value, plain, plain, maybe, value, plain, plain);
     m.def("cells_score", &bound_score, value, plain, value, plain);
     m.def("cells_by_levels", &bound_by_levels, plain, plain, plain, plain, plain, value, plain);
+    m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);
     m.def("cells_by_hashing", &bound_by_hashing, plain, plain, plain, plain, plain, value, plain);
     m.def("cells_gains", &bound_gains, plain, plain, value, plain);
 }

@@ -15,6 +15,7 @@ void bind_multi(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_philox(nb::module_& m);
 void bind_pool(nb::module_& m);
+void bind_rows(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
 void bind_spec(nb::module_& m);
@@ -37,6 +38,7 @@ NB_MODULE(_core, m) {
     bind_passes(m);
     bind_philox(m);
     bind_pool(m);
+    bind_rows(m);
     bind_rrf(m);
     bind_second_order(m);
     bind_spec(m);

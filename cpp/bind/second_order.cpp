@@ -4,6 +4,8 @@
 #include "passes/second_order_block.hpp"
 #include "maps/taylor.hpp"
 
+#include <nanobind/stl/pair.h>
+
 using namespace ks;
 using namespace ks::second;
 
@@ -18,14 +20,13 @@ struct Act {
 
 // The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r); n rows are in its window.
 struct HeadArrays {
-    Matrix<const double> R, D, q;
-    Matrix<double> V, M, tau;
+    Matrix<double> R, D, q, V, M, tau;
     Vector<double> kappa;
     std::size_t n;
 
     explicit HeadArrays(nb::handle state)
-        : R(entry<Matrix<const double>>(state, name::R)), D(entry<Matrix<const double>>(state, name::D)),
-          q(entry<Matrix<const double>>(state, name::q)), V(entry<Matrix<double>>(state, name::V)),
+        : R(entry<Matrix<double>>(state, name::R)), D(entry<Matrix<double>>(state, name::D)),
+          q(entry<Matrix<double>>(state, name::q)), V(entry<Matrix<double>>(state, name::V)),
           M(entry<Matrix<double>>(state, name::M)), tau(entry<Matrix<double>>(state, name::tau)),
           kappa(entry<Vector<double>>(state, name::kappa)), n(number<std::size_t>(state, name::n)) {
         const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
@@ -65,6 +66,55 @@ void bound_learn(nb::dict state, nb::dict block, const Act& act) {
         require_finite((end - j) * h.k, h.tau + j * h.k);
     }
     set_number(state, name::n, end);
+}
+
+// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins anew.
+// The state: window, window_c, window_b, gram, b, yy, zsum, mass, and the number ridge; out: F (n, k) and s (n).
+void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const double> Z, Matrix<const double> y,
+               Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {
+    const HeadArrays arrays(head);
+    const Head h = arrays.head();
+    const auto window = entry<Matrix<double>>(state, name::window), window_b = entry<Matrix<double>>(state, name::window_b);
+    const auto window_c = entry<Array<double>>(state, name::window_c), gram = entry<Array<double>>(state, name::gram);
+    const auto b = entry<Matrix<double>>(state, name::b);
+    const auto yy = entry<Vector<double>>(state, name::yy), zsum = entry<Vector<double>>(state, name::zsum);
+    const double mass = number<double>(state, name::mass), ridge = number<double>(state, name::ridge);
+    const Matrix<double>& F = out.first;
+    const Vector<double>& s = out.second;
+    std::size_t j = arrays.n;
+    const std::size_t n = Z.shape(0), r = h.r, m = h.m, k = h.k;
+    require(Z.shape(1) == r && j < m && window.shape(0) == m && window.shape(1) == r && window_c.size() == m && window_b.size() == m * k,
+            "the rows do not fit the window");
+    require(gram.size() == r * r && b.size() == k * r && yy.size() == k && zsum.size() == r, "the sums do not fit the head");
+    require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k && s.shape(0) == n && (!weight || weight->size() == n),
+            "y and scores must be (rows, outputs)");
+    Statistics sums{gram.data(), b.data(), yy.data(), zsum.data(), mass, window.data(), window_c.data(), window_b.data()};
+    const second::LeastSquares rule;
+    bool fine = true;
+    {
+        nb::gil_scoped_release release;
+        thread_local std::vector<double> work, c, beta, ones;
+        if (ones.size() < m) ones.assign(m, 1.0);
+        for (std::size_t start = 0; start < n && fine;) {
+            const std::size_t count = std::min(n - start, m - j);
+            c.resize(count), beta.resize(count * k);
+            const double* importance = weight ? weight->data() + start : ones.data();
+            const std::size_t end = learn_block(h, j, count, Z.data() + start * r, y.data() + start * k, importance, rule,
+                                                F.data() + start * k, s.data() + start, c.data(), beta.data(), work);
+            fine = all_finite(end - j, h.kappa + j) && all_finite((end - j) * k, h.tau + j * k);
+            enter(h, j, count, Z.data() + start * r, c.data(), beta.data(), sums);
+            start += count;
+            j = end;
+            if (j < m || !fine) continue;
+            fine = flush(blas, h, sums, work) && restart(blas, h, sums, ridge, arrays.R.data(), arrays.D.data(), arrays.q.data(), work);
+            j = 0;
+        }
+    }
+    require_finite(fine);
+    require_finite(F.size(), F.data());
+    require_finite(n, s.data());
+    set_number(head, name::n, j);
+    set_number(state, name::mass, sums.mass);
 }
 
 void bound_score(nb::dict state, Matrix<const double> Z, Matrix<double> F, Vector<double> s) {
@@ -143,6 +193,7 @@ void bind_second_order(nb::module_& m) {
     nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
         .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());
     m.def("second_order_learn", &bound_learn);
+    m.def("second_order_run", &bound_run, plain, plain, plain, fixed, fixed, nb::arg().none().noconvert(), fixed);
     m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed);
     m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed);
     m.def("diagonal_pass", &bound_diagonal_pass, plain, fixed, fixed, nb::arg().none().noconvert(), plain, fixed);

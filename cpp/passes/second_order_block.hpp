@@ -304,6 +304,70 @@ KS_CLONES inline std::size_t learn_block(const Head& h, std::size_t j, std::size
     return end;
 }
 
+// What is stored of least squares: A without its ridge, b and the other sums of the rows that have left the window, and those in it.
+struct Statistics {
+    double *gram, *b, *yy, *zsum, mass;    // (r, r) upper, (k, r), (k), (r): see kernelstream/second_order/statistics.py
+    double *window, *window_c, *window_b;  // (m, r), (m), (m, k)
+};
+
+// The rows of the full window join the sums; false when these leave the range of floats.
+KS_CLONES inline bool flush(const Blas& blas, const Head& h, Statistics& s, std::vector<double>& work) {
+    const std::size_t r = h.r, m = h.m, k = h.k;
+    bool scaled = false;
+    for (std::size_t t = 0; t < m; ++t) {
+        const double c = s.window_c[t], *z = s.window + t * r;
+        for (std::size_t o = 0; o < k; ++o) {
+            const double beta = s.window_b[t * k + o];
+            axpy(r, beta, z, s.b + o * r);
+            if (c > 0) s.yy[o] += beta * (beta / c);
+        }
+        axpy(r, c, z, s.zsum);
+        s.mass += c;
+        scaled |= c != 1.0;
+    }
+    const double* rows = s.window;
+    if (scaled) {
+        work.resize(m * r);
+        for (std::size_t t = 0; t < m; ++t) {
+            const double root = std::sqrt(s.window_c[t]);
+            for (std::size_t i = 0; i < r; ++i) work[t * r + i] = root * s.window[t * r + i];
+        }
+        rows = work.data();
+    }
+    blas.syrk(false, r, m, 1.0, rows, r, 1.0, s.gram, r);
+    for (std::size_t i = 0; i < r; ++i)
+        if (!std::isfinite(s.gram[i * r + i])) return false;  // which bounds the rest of the matrix
+    return all_finite(k * r, s.b);
+}
+
+// The head of an empty window: R, D and q; where A is singular to rounding, with more ridge. False when none helps.
+inline bool restart(const Blas& blas, const Head& h, const Statistics& s, double ridge, double* R, double* D, double* q,
+                    std::vector<double>& work) {
+    const std::size_t r = h.r;
+    while (!factor(blas, r, s.gram, ridge, R, D, work)) {
+        double size = 0.0;
+        for (std::size_t i = 0; i < r; ++i) size = std::max(size, std::abs(s.gram[i * r + i]) * double(r));
+        if (!std::isfinite(size) || !all_finite(r * r, s.gram) || ridge > std::max(10.0 * size, 1e-290)) return false;
+        ridge = std::max({10.0 * ridge, 1e-15 * size, 1e-300});
+    }
+    mirror(r, R);
+    std::copy_n(s.b, r * h.k, q);
+    solve_factor(r, h.k, R, D, q);
+    return true;
+}
+
+// Rows of learn_block that moved something stay in the window of the statistics, from place j on.
+inline void enter(const Head& h, std::size_t j, std::size_t n, const double* Z, const double* c, const double* beta, Statistics& s) {
+    for (std::size_t t = 0; t < n; ++t) {
+        const double* betas = beta + t * h.k;
+        if (c[t] == 0.0 && std::all_of(betas, betas + h.k, [](double x) { return x == 0.0; })) continue;
+        if (s.window + j * h.r != Z + t * h.r) std::copy_n(Z + t * h.r, h.r, s.window + j * h.r);
+        s.window_c[j] = c[t];
+        std::copy_n(betas, h.k, s.window_b + j * h.k);
+        ++j;
+    }
+}
+
 // Uncertainties s (n) of rows that are not learned, and their scores F (n, k).
 inline void score_block(const Head& h, std::size_t j, std::size_t n, const double* Z, double* F, double* s,
                         std::vector<double>& work) {

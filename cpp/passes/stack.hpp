@@ -11,66 +11,154 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/four.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks::stack {
 
-constexpr std::size_t G = 3;
-constexpr double memory[G] = {1.0, 0.9995, 0.995};
+constexpr std::size_t G = 3;  // and one lane that is not used
+constexpr double memory[4] = {1.0, 0.9995, 0.995, 1.0};
 
-// x = (A + diag(ridge))^-1 b, A (N, N) by its lower triangle, L (N, N) scratch; false if A has no such inverse.
-inline bool solve(std::size_t N, const double* A, const double* ridge, const double* b, double* L, double* x) {
-    for (std::size_t i = 0; i < N; ++i)
-        for (std::size_t j = 0; j <= i; ++j) {
-            double s = A[i * N + j] + (i == j ? ridge[i] : 0.0);
-            for (std::size_t k = 0; k < j; ++k) s -= L[i * N + k] * L[j * N + k];
-            if (i == j && !(s > 0.0)) return false;
-            L[i * N + j] = i == j ? std::sqrt(s) : s / L[j * N + j];
+// The matrices A (G, N, N) of the memories, by their lower triangles, side by side.
+class Curvature {
+  public:
+    explicit Curvature(std::size_t n) : N_(n), A_(2 * n * (n + 1)), L_(2 * n * (n + 1)), x_(4 * n) {}
+
+    void load(const double* A) {
+        for (std::size_t i = 0, at = 0; i < N_; ++i)
+            for (std::size_t j = 0; j <= i; ++j, at += 4) {
+                for (std::size_t k = 0; k < G; ++k) A_[at + k] = A[(k * N_ + i) * N_ + j];
+                A_[at + G] = 0.0;
+            }
+    }
+    void store(double* A) const {
+        for (std::size_t i = 0, at = 0; i < N_; ++i)
+            for (std::size_t j = 0; j <= i; ++j, at += 4)
+                for (std::size_t k = 0; k < G; ++k) A[(k * N_ + i) * N_ + j] = A_[at + k];
+    }
+
+    KS_INLINE void fade() {
+        const Four part = load_four(memory);
+        for (std::size_t at = 0; at < A_.size(); at += 4) store_four(&A_[at], part * load_four(&A_[at]));
+    }
+    // A <- A + h z z', z (N) the same for all memories.
+    KS_INLINE void add(const Four& h, const double* z) {
+        for (std::size_t i = 0, at = 0; i < N_; ++i) {
+            const Four hz = h * four(z[i]);
+            for (std::size_t j = 0; j <= i; ++j, at += 4) store_four(&A_[at], load_four(&A_[at]) + hz * four(z[j]));
         }
-    for (std::size_t i = 0; i < N; ++i) {
-        double s = b[i];
-        for (std::size_t k = 0; k < i; ++k) s -= L[i * N + k] * x[k];
-        x[i] = s / L[i * N + i];
     }
-    for (std::size_t i = N; i-- > 0;) {
-        double s = x[i];
-        for (std::size_t k = i + 1; k < N; ++k) s -= L[k * N + i] * x[k];
-        x[i] = s / L[i * N + i];
+    // A <- A + h v v', v (N, 4).
+    KS_INLINE void add_lanes(const Four& h, const double* v) {
+        for (std::size_t i = 0, at = 0; i < N_; ++i) {
+            const Four hv = h * load_four(v + 4 * i);
+            for (std::size_t j = 0; j <= i; ++j, at += 4) store_four(&A_[at], load_four(&A_[at]) + hv * load_four(v + 4 * j));
+        }
     }
-    return true;
-}
+
+    // x = (A + diag(ridge))^-1 b for all memories, b (N, 4), by Cholesky; `fine` says which have such an inverse.
+    KS_INLINE const double* solve(const double* ridge, const double* b, bool* fine) {
+        for (int k = 0; k < 4; ++k) fine[k] = true;
+        std::size_t row = 0;  // of the triangle L, whose diagonal holds inverses
+        for (std::size_t i = 0; i < N_; row += 4 * ++i) {
+            double *Li = &L_[row], *other = L_.data();
+            Four y = load_four(b + 4 * i), pivot = load_four(&A_[row + 4 * i]) + four(ridge[i]);
+            for (std::size_t j = 0; j < i; other += 4 * ++j) {
+                Four s = load_four(&A_[row + 4 * j]);
+                for (std::size_t k = 0; k < j; ++k) s = s - load_four(Li + 4 * k) * load_four(other + 4 * k);
+                s = s * load_four(other + 4 * j);
+                store_four(Li + 4 * j, s);
+                pivot = pivot - s * s;
+                y = y - s * load_four(&x_[4 * j]);
+            }
+            double pivots[4];
+            store_four(pivots, pivot);
+            for (int k = 0; k < 4; ++k)
+                if (!(pivots[k] > 0.0)) fine[k] = false, pivots[k] = 1.0;
+            const Four inverse = inverse_root(load_four(pivots));
+            store_four(Li + 4 * i, inverse);
+            store_four(&x_[4 * i], y * inverse);
+        }
+        for (std::size_t i = N_; i-- > 0;) {
+            row -= 4 * (i + 1);
+            const Four x = load_four(&x_[4 * i]) * load_four(&L_[row + 4 * i]);
+            store_four(&x_[4 * i], x);
+            for (std::size_t j = 0; j < i; ++j) store_four(&x_[4 * j], load_four(&x_[4 * j]) - x * load_four(&L_[row + 4 * j]));
+        }
+        return x_.data();
+    }
+
+  private:
+    std::size_t N_;
+    std::vector<double> A_, L_, x_;  // (N (N + 1) / 2, 4) twice, (N, 4)
+};
 
 // Shares of M forecasters with the given log weights: (1 - share) of what they have earned, the rest spread evenly.
-inline void shares(std::size_t M, const double* logs, double share, double* out) {
+KS_INLINE void shares(std::size_t M, const double* logs, double share, double* out) {
     const double top = *std::max_element(logs, logs + M);
     double total = 0.0;
     for (std::size_t k = 0; k < M; ++k) total += out[k] = std::exp(logs[k] - top);
     for (std::size_t k = 0; k < M; ++k) out[k] = (1.0 - share) * out[k] / total + share / double(M);
 }
 
+// The same where the weights are likelihoods. Between the rows of a pass they are kept as they are, and their logarithms, which are
+// what a state has, only at its end.
+template <std::size_t M>
+struct Earned {
+    double* logs;  // (M)
+    double weight[M] = {};
+    bool told = true;  // whether the logarithms are those of the weights
+
+    explicit Earned(double* l) : logs(l) {}
+
+    void load() {
+        const double top = *std::max_element(logs, logs + M);
+        for (std::size_t k = 0; k < M; ++k) weight[k] = std::exp(logs[k] - top);
+        told = true;
+    }
+    void store() {
+        for (std::size_t k = 0; k < M && !told; ++k) logs[k] = std::log(weight[k]);
+        told = true;
+    }
+    KS_INLINE void parts(double share, double* out) const {
+        double total = 0.0;
+        for (std::size_t k = 0; k < M; ++k) total += weight[k];
+        const double factor = (1.0 - share) / total;
+        for (std::size_t k = 0; k < M; ++k) out[k] = factor * weight[k] + share / double(M);
+    }
+    // After a row to which they gave these likelihoods.
+    KS_INLINE void learn(const double* part, const double* likelihood, double importance) {
+        if (importance == 1.0) {
+            for (std::size_t k = 0; k < M; ++k) weight[k] = part[k] * likelihood[k];
+            told = false;
+            return;
+        }
+        for (std::size_t k = 0; k < M; ++k) logs[k] = std::log(part[k]) + importance * std::log(likelihood[k]);
+        load();
+    }
+};
+
+// Weights w (G, N) of the memories, side by side, (N, 4).
+inline void load_lanes(std::size_t N, const double* w, double* lanes) {
+    for (std::size_t i = 0; i < N; ++i) {
+        for (std::size_t k = 0; k < G; ++k) lanes[4 * i + k] = w[k * N + i];
+        lanes[4 * i + G] = 0.0;
+    }
+}
+inline void store_lanes(std::size_t N, const double* lanes, double* w) {
+    for (std::size_t i = 0; i < N; ++i)
+        for (std::size_t k = 0; k < G; ++k) w[k * N + i] = lanes[4 * i + k];
+}
+
 // ------------------------------------------------------------------------------------------------ labels
 constexpr double label_ridge = 5.0, label_share = 0.001, least = 1e-7;
 
-inline double sigmoid(double f) { return 1.0 / (1.0 + std::exp(-f)); }
-
-// p (C) from scores f (C); of two classes p[0] is the probability of the second.
-inline void probabilities(std::size_t C, const double* f, double* p) {
-    if (C == 1) {
-        p[0] = sigmoid(f[0]);
-        return;
-    }
-    const double top = *std::max_element(f, f + C);
-    double total = 0.0;
-    for (std::size_t c = 0; c < C; ++c) total += p[c] = std::exp(f[c] - top);
-    for (std::size_t c = 0; c < C; ++c) p[c] /= total;
-}
-
-inline double likelihood(std::size_t C, const double* p, double y) {
+KS_INLINE double likelihood(std::size_t C, const double* p, double y) {
     return std::max(least, C == 1 ? (y > 0 ? p[0] : 1.0 - p[0]) : p[std::size_t(y)]);
 }
 
 // Scores of probabilities: log-odds, or logarithms.
-inline void scores_of(std::size_t C, const double* p, double* f) {
+KS_INLINE void scores_of(std::size_t C, const double* p, double* f) {
     if (C == 1) {
         const double q = std::min(std::max(p[0], least), 1.0 - least);
         f[0] = std::log(q / (1.0 - q));
@@ -81,64 +169,111 @@ inline void scores_of(std::size_t C, const double* p, double* f) {
 
 struct LabelLevel {
     std::size_t N, C;
-    double *A, *w, *logs;  // (G, N, N), (G, N), (G)
-    std::vector<double> p, share, work, ridge;
+    double *A, *w;  // (G, N, N), (G, N)
+    Earned<G> earned;
+    Curvature curvature;
+    std::vector<double> weights, p, work, ridge;  // (N, 4), (C, 4)
+    double share[4] = {};
 
-    LabelLevel(std::size_t n, std::size_t c, double* a, double* weights, double* l)
-        : N(n), C(c), A(a), w(weights), logs(l), p(G * c), share(G), work(n * n + 4 * n + c), ridge(n, label_ridge) {}
+    LabelLevel(std::size_t n, std::size_t c, double* a, double* held, double* logs)
+        : N(n), C(c), A(a), w(held), earned(logs), curvature(n), weights(4 * n), p(4 * c), work(12 * n), ridge(n, label_ridge) {}
 
-    // z (N, C); out (C), the probabilities.
-    void forecast(const double* z, double* out) {
-        double* f = work.data();
-        shares(G, logs, label_share, share.data());
-        std::fill_n(out, C, 0.0);
-        for (std::size_t k = 0; k < G; ++k) {
-            std::fill_n(f, C, 0.0);
-            for (std::size_t i = 0; i < N; ++i)
-                for (std::size_t c = 0; c < C; ++c) f[c] += w[k * N + i] * z[i * C + c];
-            probabilities(C, f, p.data() + k * C);
-            for (std::size_t c = 0; c < C; ++c) out[c] += share[k] * p[k * C + c];
+    // Between a pass and the state.
+    void load(bool learns) {
+        if (learns) curvature.load(A);
+        load_lanes(N, w, weights.data());
+        earned.load();
+    }
+    void store() {
+        curvature.store(A);
+        store_lanes(N, weights.data(), w);
+        earned.store();
+    }
+
+    // Weights (N - 1) of the inputs but the last, a constant, over the memories; from the state.
+    void mean_weights(double* out) const {
+        double part[G];
+        shares(G, earned.logs, label_share, part);
+        for (std::size_t i = 0; i + 1 < N; ++i) out[i] = part[0] * w[i] + part[1] * w[N + i] + part[2] * w[2 * N + i];
+    }
+
+    // z (N, C); out (C), the probabilities; of two classes that of the second.
+    KS_INLINE void forecast(const double* z, double* out) {
+        earned.parts(label_share, share);
+        for (std::size_t c = 0; c < C; ++c) {
+            Four f = four(0.0);
+            for (std::size_t i = 0; i < N; ++i) f = f + load_four(&weights[4 * i]) * four(z[i * C + c]);
+            store_four(&p[4 * c], C == 1 ? sigmoid(f) : f);
+        }
+        if (C > 1) softmax();
+        for (std::size_t c = 0; c < C; ++c) {
+            const double* own = &p[4 * c];
+            out[c] = share[0] * own[0] + share[1] * own[1] + share[2] * own[2];
         }
     }
 
     // After `forecast` of the same z: y is -1 or 1, or a class.
-    void learn(const double* z, double y, double importance) {
-        double *g = work.data(), *mean = g + N, *v = mean + N, *x = v + N, *L = x + N;
-        for (std::size_t k = 0; k < G; ++k) {
-            double *Ak = A + k * N * N, *q = p.data() + k * C;
-            if (memory[k] < 1.0)
-                for (std::size_t i = 0; i < N * N; ++i) Ak[i] *= memory[k];
-            if (C == 1) {
-                const double h = importance * q[0] * (1.0 - q[0]), r = importance * (q[0] - (y > 0 ? 1.0 : 0.0));
-                for (std::size_t i = 0; i < N; ++i) {
-                    for (std::size_t j = 0; j <= i; ++j) Ak[i * N + j] += h * z[i] * z[j];
-                    g[i] = r * z[i];
-                }
-            } else {
-                for (std::size_t i = 0; i < N; ++i) {
-                    mean[i] = 0.0;
-                    for (std::size_t c = 0; c < C; ++c) mean[i] += q[c] * z[i * C + c];
-                    g[i] = importance * (mean[i] - z[i * C + std::size_t(y)]);
-                }
-                for (std::size_t c = 0; c < C; ++c) {
-                    if (q[c] <= 1e-4) continue;
-                    const double h = importance * q[c];
-                    for (std::size_t i = 0; i < N; ++i) v[i] = z[i * C + c] - mean[i];
-                    for (std::size_t i = 0; i < N; ++i)
-                        for (std::size_t j = 0; j <= i; ++j) Ak[i * N + j] += h * v[i] * v[j];
-                }
+    KS_INLINE void learn(const double* z, double y, double importance) {
+        double *b = work.data(), *mean = b + 4 * N, *v = mean + 4 * N;
+        const Four weight = four(importance);
+        curvature.fade();
+        if (C == 1) {
+            const Four q = load_four(p.data()), r = weight * (q - four(y > 0 ? 1.0 : 0.0));
+            curvature.add(weight * q * (four(1.0) - q), z);
+            for (std::size_t i = 0; i < N; ++i) store_four(b + 4 * i, r * four(z[i]));
+        } else {
+            for (std::size_t i = 0; i < N; ++i) {
+                Four middle = four(0.0);
+                for (std::size_t c = 0; c < C; ++c) middle = middle + load_four(&p[4 * c]) * four(z[i * C + c]);
+                store_four(mean + 4 * i, middle);
+                store_four(b + 4 * i, weight * (middle - four(z[i * C + std::size_t(y)])));
             }
-            if (solve(N, Ak, ridge.data(), g, L, x))
-                for (std::size_t i = 0; i < N; ++i) w[k * N + i] -= x[i];
-            logs[k] = std::log(share[k]) + importance * std::log(likelihood(C, q, y));
+            for (std::size_t c = 0; c < C; ++c) {
+                double h[4] = {};
+                bool any = false;
+                for (std::size_t k = 0; k < G; ++k)
+                    if (p[4 * c + k] > 1e-4) any = true, h[k] = importance * p[4 * c + k];
+                if (!any) continue;
+                for (std::size_t i = 0; i < N; ++i) store_four(v + 4 * i, four(z[i * C + c]) - load_four(mean + 4 * i));
+                curvature.add_lanes(load_four(h), v);
+            }
         }
+        bool fine[4];
+        const double* x = curvature.solve(ridge.data(), b, fine);
+        if (fine[0] && fine[1] && fine[2]) {
+            for (std::size_t i = 0; i < N; ++i) store_four(&weights[4 * i], load_four(&weights[4 * i]) - load_four(x + 4 * i));
+        } else {
+            for (std::size_t k = 0; k < G; ++k)
+                for (std::size_t i = 0; i < N && fine[k]; ++i) weights[4 * i + k] -= x[4 * i + k];
+        }
+        double likely[G];
+        const double* own = &p[C == 1 ? 0 : 4 * std::size_t(y)];
+        for (std::size_t k = 0; k < G; ++k) likely[k] = std::max(least, C > 1 || y > 0 ? own[k] : 1.0 - own[k]);
+        earned.learn(share, likely, importance);
+    }
+
+  private:
+    // Scores (C, 4) in p become probabilities.
+    KS_INLINE void softmax() {
+        double top[4], total[4] = {};
+        for (int k = 0; k < 4; ++k) top[k] = p[k];
+        for (std::size_t c = 1; c < C; ++c)
+            for (int k = 0; k < 4; ++k) top[k] = std::max(top[k], p[4 * c + k]);
+        for (std::size_t c = 0; c < C; ++c)
+            for (int k = 0; k < 4; ++k) p[4 * c + k] -= top[k];
+#pragma omp simd
+        for (std::size_t i = 0; i < 4 * C; ++i) p[i] = exp(p[i]);
+        for (std::size_t c = 0; c < C; ++c)
+            for (int k = 0; k < 4; ++k) total[k] += p[4 * c + k];
+        for (std::size_t c = 0; c < C; ++c)
+            for (int k = 0; k < 4; ++k) p[4 * c + k] /= total[k];
     }
 };
 
 constexpr std::size_t RECENT = 9, KEPT = 7;  // inputs of the second level; rows of what is remembered of the last labels
 
 // Inputs (RECENT, C) of the second level: the first one's scores, the last two labels, their shares and the residuals lately.
-inline void recent_inputs(std::size_t C, const double* f, const double* kept, double* z) {
+KS_INLINE void recent_inputs(std::size_t C, const double* f, const double* kept, double* z) {
     std::fill_n(z, RECENT * C, 0.0);
     if (C == 1) {
         z[0] = std::min(std::max(f[0], -8.0), 8.0);
@@ -165,10 +300,10 @@ inline void recent_inputs(std::size_t C, const double* f, const double* kept, do
     }
 }
 
-inline void fade_to(double& held, double part, double value) { held = part * held + (1.0 - part) * value; }
+KS_INLINE void fade_to(double& held, double part, double value) { held = part * held + (1.0 - part) * value; }
 
 // The label y, of which the first level had thought p.
-inline void remember_label(std::size_t C, const double* p, double y, double* kept) {
+KS_INLINE void remember_label(std::size_t C, const double* p, double y, double* kept) {
     for (std::size_t c = 0; c < C; ++c) {
         const double is = C == 1 ? y : (std::size_t(y) == c ? 1.0 : 0.0), hit = C == 1 ? (y > 0 ? 1.0 : 0.0) : is;
         kept[C + c] = kept[c];
@@ -182,7 +317,7 @@ inline void remember_label(std::size_t C, const double* p, double y, double* kep
 }
 
 // Members' scores as inputs (N + 1, C): within +-8, those of several classes centred; and a constant for two classes.
-inline void label_inputs(std::size_t N, std::size_t C, const double* F, std::size_t stride, double* z) {
+KS_INLINE void label_inputs(std::size_t N, std::size_t C, const double* F, std::size_t stride, double* z) {
     for (std::size_t i = 0; i < N; ++i) {
         const double* f = F + i * stride;
         double mean = 0.0;
@@ -195,13 +330,18 @@ inline void label_inputs(std::size_t N, std::size_t C, const double* F, std::siz
 struct Labels {
     std::size_t N, C;
     LabelLevel first, second;
-    double *kept, *finals, *errors;  // (KEPT, C), (2): log weights of the two levels, (3, N): mistakes of members, all and lately; rows
+    double* kept;         // (KEPT, C)
+    Earned<2> levels;     // what the two levels have earned
+    double* errors;       // (3, N): mistakes of members, all and lately; rows
     bool recent;
 
     // F (N, n, C). learns: y (n), weight (n) or null. Out: scores (n, C).
-    void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
         std::vector<double> buffer((N + 1 + RECENT) * C + 4 * C);
         double *z = buffer.data(), *zr = z + (N + 1) * C, *p = zr + RECENT * C, *pr = p + C, *f = pr + C, *mix = f + C;
+        first.load(learns);
+        second.load(learns);
+        levels.load();
         for (std::size_t t = 0; t < n; ++t) {
             label_inputs(N, C, F + t * C, n * C, z);
             first.forecast(z, p);
@@ -211,7 +351,7 @@ struct Labels {
                 scores_of(C, p, f);
                 recent_inputs(C, f, kept, zr);
                 second.forecast(zr, pr);
-                shares(2, finals, label_share, part);
+                levels.parts(label_share, part);
                 for (std::size_t c = 0; c < C; ++c) mix[c] = part[0] * p[c] + part[1] * pr[c];
                 scores_of(C, mix, scores + t * C);
             } else {
@@ -222,15 +362,18 @@ struct Labels {
             first.learn(z, y[t], importance);
             if (recent) {
                 second.learn(zr, y[t], importance);
-                finals[0] = std::log(part[0]) + importance * std::log(likelihood(C, p, y[t]));
-                finals[1] = std::log(part[1]) + importance * std::log(likelihood(C, pr, y[t]));
+                const double likely[2] = {likelihood(C, p, y[t]), likelihood(C, pr, y[t])};
+                levels.learn(part, likely, importance);
                 remember_label(C, p, y[t], kept);
             }
             count_mistakes(z, y[t]);
         }
+        if (!learns) return;
+        first.store();
+        if (recent) second.store(), levels.store();
     }
 
-    void count_mistakes(const double* z, double y) {
+    KS_INLINE void count_mistakes(const double* z, double y) {
         for (std::size_t i = 0; i < N; ++i) {
             const double* f = z + i * C;
             const bool wrong = C == 1 ? (f[0] >= 0) != (y > 0) : std::size_t(std::max_element(f, f + C) - f) != std::size_t(y);
@@ -250,16 +393,42 @@ struct NumberLevel {
     double *A, *b, *w;     // (G, N + 1, N + 1), (G, N + 1), (G, N + 1)
     double *logs, *loss;   // (G), (N): running squared errors of the inputs
     double* numbers;       // (6): rows; mass and sum of squared residuals of the base; count, mean and squares of the targets
-    std::vector<double> z, own, part, share, ridge, work;
-    double base = 0.0, s = 1.0;
+    Curvature curvature;
+    std::vector<double> sums, weights;  // b and w side by side, (N + 1, 4)
+    std::vector<double> z, part, ridge;
+    double own[4] = {}, share[4] = {}, base = 0.0, s = 1.0;
 
-    NumberLevel(std::size_t n, double* a, double* rhs, double* weights, double* l, double* ml, double* held)
-        : N(n), A(a), b(rhs), w(weights), logs(l), loss(ml), numbers(held), z(n + 1), own(G), part(n), share(G),
-          ridge(n + 1, number_ridge), work((n + 1) * (n + 2)) {
+    NumberLevel(std::size_t n, double* a, double* rhs, double* held, double* l, double* ml, double* numbers_)
+        : N(n), A(a), b(rhs), w(held), logs(l), loss(ml), numbers(numbers_), curvature(n + 1), sums(4 * n + 4), weights(4 * n + 4),
+          z(n + 1), part(n), ridge(n + 1, number_ridge) {
         ridge[n] = constant_ridge;
     }
 
-    double forecast(const double* p) {
+    // Between a pass and the state.
+    void load(bool learns) {
+        if (learns) curvature.load(A), load_lanes(N + 1, b, sums.data());
+        load_lanes(N + 1, w, weights.data());
+    }
+    void store() {
+        curvature.store(A);
+        store_lanes(N + 1, sums.data(), b);
+        store_lanes(N + 1, weights.data(), w);
+    }
+
+    // Weights (N) of the inputs over the memories, with those that the base gives them; from the state.
+    void mean_weights(double* out) const {
+        double parts[G], sum = 0.0, total = 0.0, best = INFINITY;
+        shares(G, logs, number_share, parts);
+        for (std::size_t i = 0; i < N; ++i) {
+            sum += out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
+            best = std::min(best, loss[i]);
+        }
+        const auto of_base = [&](std::size_t i) { return best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0; };
+        for (std::size_t i = 0; i < N; ++i) total += of_base(i);
+        for (std::size_t i = 0; i < N; ++i) out[i] += of_base(i) / total * (1.0 - sum);
+    }
+
+    KS_INLINE double forecast(const double* p) {
         const double dev = numbers[3] > 1 ? std::sqrt(numbers[5] / numbers[3]) : 1.0;
         double best = INFINITY, total = 0.0;
         for (std::size_t i = 0; i < N; ++i) best = std::min(best, loss[i]);
@@ -276,41 +445,42 @@ struct NumberLevel {
         }
         z[N] = 1.0;
         if (numbers[0] < few) {
-            std::fill(own.begin(), own.end(), base);
+            std::fill_n(own, 4, base);
             return base;
         }
-        shares(G, logs, number_share, share.data());
-        double mixed = 0.0;
+        shares(G, logs, number_share, share);
+        Four inner = four(0.0);
+        for (std::size_t i = 0; i <= N; ++i) inner = inner + load_four(&weights[4 * i]) * four(z[i]);
+        double mixed = 0.0, a[4];
+        store_four(a, inner);
         for (std::size_t k = 0; k < G; ++k) {
-            double a = 0.0;
-            for (std::size_t i = 0; i <= N; ++i) a += w[k * (N + 1) + i] * z[i];
-            own[k] = std::min(std::max(base + s * a, low - 2 * s), high + 2 * s);
+            own[k] = std::min(std::max(base + s * a[k], low - 2 * s), high + 2 * s);
             mixed += share[k] * own[k];
         }
         return mixed;
     }
 
-    void learn(const double* p, double y, double importance) {
+    KS_INLINE void learn(const double* p, double y, double importance) {
         const std::size_t M = N + 1;
         const double target = (y - base) / s;
         double miss = std::abs(y - base);
         if (numbers[0] >= few) {
-            double *x = work.data(), *L = x + M;
+            double heft[4] = {};
             for (std::size_t k = 0; k < G; ++k) {
                 const double e = target - (own[k] - base) / s;
-                const double h = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
-                double *Ak = A + k * M * M, *bk = b + k * M;
-                if (memory[k] < 1.0) {
-                    for (std::size_t i = 0; i < M * M; ++i) Ak[i] *= memory[k];
-                    for (std::size_t i = 0; i < M; ++i) bk[i] *= memory[k];
-                }
-                for (std::size_t i = 0; i < M; ++i) {
-                    for (std::size_t j = 0; j <= i; ++j) Ak[i * M + j] += h * z[i] * z[j];
-                    bk[i] += h * z[i] * target;
-                }
-                if (solve(M, Ak, ridge.data(), bk, L, x)) std::copy_n(x, M, w + k * M);
+                heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
                 logs[k] = quick * std::log(share[k]) - 0.5 * importance * std::min(e * e, huber * huber);
             }
+            const Four h = load_four(heft);
+            curvature.fade();
+            curvature.add(h, z.data());
+            const Four fade = load_four(memory), pull = h * four(target);
+            for (std::size_t i = 0; i < M; ++i) store_four(&sums[4 * i], fade * load_four(&sums[4 * i]) + pull * four(z[i]));
+            bool fine[4];
+            const double* x = curvature.solve(ridge.data(), sums.data(), fine);
+            for (std::size_t i = 0; i < M; ++i)
+                for (std::size_t k = 0; k < G; ++k)
+                    if (fine[k]) weights[4 * i + k] = x[4 * i + k];
             const double most = numbers[0] < 2 * few ? INFINITY : 3.0 * huber * s;
             miss = std::min(miss, most);
             numbers[1] = slow * numbers[1] + importance;
@@ -328,7 +498,7 @@ struct NumberLevel {
         follow(y);
     }
 
-    void follow(double y) {
+    KS_INLINE void follow(double y) {
         double *count = numbers + 3, *mean = numbers + 4, *squares = numbers + 5;
         if (*count >= 30) {
             const double most = 20.0 * std::sqrt(*squares / *count);
@@ -344,7 +514,7 @@ struct NumberLevel {
 constexpr std::size_t LAST = 6;  // inputs of the second level, and numbers kept of the last rows
 
 // f, the last target, f corrected by the last residual and by running means of residuals, a running mean of targets.
-inline void recent_numbers(double f, const double* kept, double* p) {
+KS_INLINE void recent_numbers(double f, const double* kept, double* p) {
     const bool any = kept[5] > 0;
     p[0] = f;
     p[1] = any ? kept[0] : f;
@@ -354,7 +524,7 @@ inline void recent_numbers(double f, const double* kept, double* p) {
     p[5] = any ? kept[4] : f;
 }
 
-inline void remember_number(double f, double y, double* kept) {
+KS_INLINE void remember_number(double f, double y, double* kept) {
     const double e = y - f;
     if (!(kept[5] > 0)) kept[4] = y;
     kept[0] = y;
@@ -371,8 +541,10 @@ struct Numbers {
     double *kept, *finals, *errors;  // (LAST), (2), (3, N): squared errors of members, all and lately; rows
     bool recent;
 
-    void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
         std::vector<double> p(N), last(LAST);
+        first.load(learns);
+        second.load(learns);
         for (std::size_t t = 0; t < n; ++t) {
             for (std::size_t i = 0; i < N; ++i) p[i] = F[i * n + t];
             const double f = first.forecast(p.data());
@@ -400,6 +572,9 @@ struct Numbers {
                 errors[2 * N + i] = 0.999 * errors[2 * N + i] + 1.0;
             }
         }
+        if (!learns) return;
+        first.store();
+        if (recent) second.store();
     }
 };
 

@@ -26,89 +26,172 @@ struct Model {
 
 constexpr double doubt = 0.3;  // weight that each of two labels has beforehand
 
-// Squared distances of x to the first m places, and h^2.
-KS_INLINE double distances(const Model& M, std::size_t m, std::size_t k, const double* x, double* far, double* nearest) {
-    std::fill_n(far, m, 0.0);
-    std::size_t j = 0;
-    for (; j + 4 <= M.d; j += 4) {  // four columns at once: the sums are read and written less often
-        const double *KS_RESTRICT r0 = M.rows + j * M.W, *KS_RESTRICT r1 = r0 + M.W, *KS_RESTRICT r2 = r1 + M.W, *KS_RESTRICT r3 = r2 + M.W;
-        const double x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
-#pragma omp simd
-        for (std::size_t i = 0; i < m; ++i) {
-            const double a = x0 - r0[i], b = x1 - r1[i], c = x2 - r2[i], e = x3 - r3[i];
-            far[i] += (a * a + b * b) + (c * c + e * e);
+constexpr std::size_t ROWS = 4;    // of the stream that are compared with the window at once
+constexpr std::size_t STRETCH = 32;  // places of the window that have a least distance of their own
+constexpr std::size_t SIDE = 8;    // running sums
+
+// Squared distances of Q rows X (Q, d) to P places of the window, far (Q, W). Every distance is one sum in the order of the columns.
+template <std::size_t Q, std::size_t P>
+KS_INLINE void distances_at(const Model& M, std::size_t place, const double* KS_RESTRICT X, double* KS_RESTRICT far) {
+    double acc[Q][P] = {};
+    for (std::size_t j = 0; j < M.d; ++j) {
+        const double* KS_RESTRICT row = M.rows + j * M.W + place;
+#if defined(__GNUC__)
+        __builtin_prefetch(row + 2 * P);  // more runs side by side than processors follow by themselves
+#endif
+        KS_UNROLL
+        for (std::size_t q = 0; q < Q; ++q) {
+            const double x = X[q * M.d + j];
+            KS_UNROLL
+            for (std::size_t i = 0; i < P; ++i) {
+                const double apart = x - row[i];
+                acc[q][i] += apart * apart;
+            }
         }
     }
-    for (; j < M.d; ++j) {
-        const double* KS_RESTRICT row = M.rows + j * M.W;
-        const double at = x[j];
-#pragma omp simd
-        for (std::size_t i = 0; i < m; ++i) far[i] += (at - row[i]) * (at - row[i]);
-    }
-    k = std::min(k, m);  // a heap of the k least, the largest of them in front
-    std::copy_n(far, k, nearest);
-    std::make_heap(nearest, nearest + k);
-    for (std::size_t i = k; i < m; ++i)
-        if (far[i] < nearest[0]) {
-            std::pop_heap(nearest, nearest + k);
-            nearest[k - 1] = far[i];
-            std::push_heap(nearest, nearest + k);
-        }
-    return nearest[0] + 1e-12;
+    for (std::size_t q = 0; q < Q; ++q) std::copy_n(acc[q], P, far + q * M.W + place);
 }
 
-KS_INLINE void forecast(const Rule& rule, const Model& M, std::size_t m, const double* x, std::vector<double>& work, double* out) {
+template <std::size_t Q, std::size_t P>
+KS_INLINE void distances(const Model& M, std::size_t m, const double* X, double* far) {
+    std::size_t i = 0;
+    for (; i + P <= m; i += P) distances_at<Q, P>(M, i, X, far);
+    for (; i < m; ++i) distances_at<Q, 1>(M, i, X, far);
+}
+
+// The same of two rows of the stream.
+KS_INLINE double distance(std::size_t d, const double* a, const double* b) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < d; ++j) sum += (a[j] - b[j]) * (a[j] - b[j]);
+    return sum;
+}
+
+KS_INLINE double least_of_stretch(const double* far) {
+    double low[STRETCH / 2];
+    KS_UNROLL
+    for (std::size_t k = 0; k < STRETCH / 2; ++k) low[k] = lesser(far[k], far[k + STRETCH / 2]);
+    KS_UNROLL
+    for (std::size_t half = STRETCH / 4; half > 0; half /= 2) {
+        KS_UNROLL
+        for (std::size_t k = 0; k < half; ++k) low[k] = lesser(low[k], low[k + half]);
+    }
+    return low[0];
+}
+
+// Those of n distances that are at most `bound` join the first `count`.
+KS_INLINE std::size_t pick(std::size_t n, const double* far, double bound, std::size_t count, double* picked) {
+    for (std::size_t i = 0; i < n; ++i) {
+        picked[count] = far[i];
+        count += far[i] <= bound;
+    }
+    return count;
+}
+
+// The k-th least of m distances. If k stretches have a distance that is at most some bound, then so have k distances: most of them
+// need not be looked at. few (W + 1) and lows (W / STRETCH) are scratch.
+KS_INLINE double kth_least(std::size_t m, std::size_t k, const double* far, double* few, double* lows) {
+    const std::size_t stretches = m / STRETCH, whole = stretches * STRETCH;
+    std::size_t count = m;
+    k = std::min(k, m);
+    if (stretches < k + 2) {
+        std::copy_n(far, m, few);
+    } else {
+        for (std::size_t s = 0; s < stretches; ++s) few[s] = lows[s] = least_of_stretch(far + s * STRETCH);
+        std::nth_element(few, few + (k - 1), few + stretches);
+        const double bound = few[k - 1];
+        count = 0;
+        for (std::size_t s = 0; s < stretches; ++s)
+            if (lows[s] <= bound) count = pick(STRETCH, far + s * STRETCH, bound, count, few);
+        count = pick(m - whole, far + whole, bound, count, few);
+    }
+    std::nth_element(few, few + (k - 1), few + count);
+    return few[k - 1];
+}
+
+// Sums of the weights of the rows within 2 h: times their values, times one minus their values (labels 1 and 0), and of all; in SIDE
+// parts.
+struct Sums {
+    double with[SIDE] = {}, without[SIDE] = {}, all[SIDE] = {};
+
+    KS_INLINE void add(std::size_t k, double far, double limit, double c, double weight, double value) {
+        const double w = far <= limit ? weight * exp_between(c * lesser(far, limit)) : 0.0;
+        with[k] += w * value;
+        without[k] += w * (1.0 - value);
+        all[k] += w;
+    }
+    KS_INLINE static double total(const double* part) {
+        return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+};
+
+KS_INLINE Sums sums_of(std::size_t m, const double* KS_RESTRICT far, double h2, const double* KS_RESTRICT weight,
+                       const double* KS_RESTRICT value) {
+    const double limit = 4.0 * h2, c = -1.0 / h2;
+    Sums sums;
+    std::size_t i = 0;
+    for (; i + SIDE <= m; i += SIDE) {
+        KS_UNROLL
+        for (std::size_t k = 0; k < SIDE; ++k) sums.add(k, far[i + k], limit, c, weight[i + k], value[i + k]);
+    }
+    for (; i < m; ++i) sums.add(0, far[i], limit, c, weight[i], value[i]);
+    return sums;
+}
+
+// Room for the work on ROWS rows.
+struct Scratch {
+    std::vector<double> far, few, lows, share;  // (ROWS, W), (W + 1), (W / STRETCH), (C)
+    explicit Scratch(const Model& M) : far(ROWS * M.W), few(M.W + 1), lows(M.W / STRETCH + 1), share(M.C) {}
+};
+
+// Scores (C) from the distances (m), which are lost.
+KS_INLINE void forecast(const Rule& rule, const Model& M, std::size_t m, double* far, Scratch& work, double* out) {
     const std::size_t C = M.C;
     if (!m) {
         std::fill_n(out, C, 0.0);
         return;
     }
-    double *far = work.data(), *nearest = far + M.W, *share = nearest + rule.neighbours;
-    const double h2 = distances(M, m, rule.neighbours, x, far, nearest);
-    const std::size_t labels = rule.kind == 1 ? 2 : C;
-    std::fill_n(share, labels + 1, 0.0);
-    // those within 2 h side by side, then all exponentials at once
-    std::int32_t* who = reinterpret_cast<std::int32_t*>(share + labels + 1);
-    std::size_t near = 0;
-    for (std::size_t i = 0; i < m; ++i) {
-        who[near] = std::int32_t(i);
-        far[near] = far[i];
-        near += far[i] <= 4.0 * h2;
+    const double h2 = kth_least(m, rule.neighbours, far, work.few.data(), work.lows.data()) + 1e-12;
+    if (rule.kind < 2) {
+        const Sums sums = sums_of(m, far, h2, M.weight, M.value);
+        const double with = Sums::total(sums.with), without = Sums::total(sums.without), all = Sums::total(sums.all);
+        if (rule.kind == 0) out[0] = all > 0 ? with / all : M.numbers[1];
+        else out[0] = std::log((with + doubt) / (without + doubt));
+        return;
     }
-    exp_scaled(near, far, 1.0 / h2, false);
-    for (std::size_t k = 0; k < near; ++k) {
-        const std::int32_t i = who[k];
-        const double w = M.weight[i] * far[k];
-        if (rule.kind == 0) share[0] += w * M.value[i], share[1] += w;
-        else share[std::size_t(M.value[i])] += w;
-    }
-    if (rule.kind == 0) {
-        out[0] = share[1] > 0 ? share[0] / share[1] : M.numbers[1];
-    } else if (rule.kind == 1) {
-        out[0] = std::log((share[1] + doubt) / (share[0] + doubt));
-    } else {
-        double mean = 0.0;
-        for (std::size_t c = 0; c < C; ++c) mean += out[c] = std::log(share[c] + 0.5 / double(C));
-        for (std::size_t c = 0; c < C; ++c) out[c] -= mean / double(C);
-    }
+    std::fill(work.share.begin(), work.share.end(), 0.0);
+    for (std::size_t i = 0; i < m; ++i)
+        if (far[i] <= 4.0 * h2) work.share[std::size_t(M.value[i])] += M.weight[i] * exp_between(-far[i] / h2);
+    double mean = 0.0;
+    for (std::size_t c = 0; c < C; ++c) mean += out[c] = std::log(work.share[c] + 0.5 / double(C));
+    for (std::size_t c = 0; c < C; ++c) out[c] -= mean / double(C);
 }
 
 // y (n): targets or codes of labels; null to learn nothing. scores (n, C) before each row.
 KS_CLONES inline void pass(std::size_t n, const double* X, const double* y, const double* weight, const Rule& rule, Model& M,
                            double* scores) {
-    std::vector<double> work(M.W + rule.neighbours + M.C + 3 + M.W / 2 + 2);
-    for (std::size_t t = 0; t < n; ++t) {
-        const std::size_t seen = std::size_t(M.numbers[0]), m = std::min(seen, M.W);
-        forecast(rule, M, m, X + t * M.d, work, scores + t * M.C);
-        const double importance = weight ? weight[t] : 1.0;
-        if (!y || importance == 0.0) continue;
-        const std::size_t place = seen % M.W;
-        for (std::size_t j = 0; j < M.d; ++j) M.rows[j * M.W + place] = X[t * M.d + j];
-        M.value[place] = y[t];
-        M.weight[place] = importance;
-        M.numbers[0] += 1.0;
-        M.numbers[2] += importance;
-        if (rule.kind == 0) M.numbers[1] += importance / M.numbers[2] * (y[t] - M.numbers[1]);
+    Scratch work(M);
+    const std::size_t d = M.d, W = M.W;
+    for (std::size_t t = 0; t < n; t += ROWS) {
+        const std::size_t count = std::min(ROWS, n - t), seen = std::size_t(M.numbers[0]), held = std::min(seen, W);
+        double* far = work.far.data();
+        if (count == ROWS) distances<ROWS, 8>(M, held, X + t * d, far);
+        else
+            for (std::size_t q = 0; q < count; ++q) distances<1, 32>(M, held, X + (t + q) * d, far + q * W);
+        std::size_t joined = 0;
+        for (std::size_t q = 0; q < count; ++q) {
+            const double* x = X + (t + q) * d;
+            forecast(rule, M, std::min(seen + joined, W), far + q * W, work, scores + (t + q) * M.C);
+            const double importance = weight ? weight[t + q] : 1.0;
+            if (!y || importance == 0.0) continue;
+            const std::size_t place = (seen + joined++) % W;
+            for (std::size_t later = q + 1; later < count; ++later) far[later * W + place] = distance(d, X + (t + later) * d, x);
+            for (std::size_t j = 0; j < d; ++j) M.rows[j * W + place] = x[j];
+            M.value[place] = y[t + q];
+            M.weight[place] = importance;
+            M.numbers[0] += 1.0;
+            M.numbers[2] += importance;
+            if (rule.kind == 0) M.numbers[1] += importance / M.numbers[2] * (y[t + q] - M.numbers[1]);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
+from ._checks import whole
 from ._files import sweep
 from .evaluate._students import Learner
 from .model_io import ModelFileError, read, save, to_bytes
@@ -44,9 +45,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | os.PathLike, keep: int = KEEP):
-        if isinstance(keep, bool) or not isinstance(keep, (int, np.integer)) or keep < 1:
-            raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
-        self.folder, self.keep = Path(folder), int(keep)
+        self.folder, self.keep = Path(folder), whole("keep", keep)
         self._unreadable: set[Path] = set()
 
     def files(self) -> list[Path]:
@@ -200,8 +199,7 @@ def train(
     >>> run.rows, run.value < 0.05
     (3000, True)
     """
-    if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
-        raise ValueError(f"every must be an integer >= 1, got {every!r}")
+    whole("every", every)
     if not hasattr(est, "learn"):
         if folder is not None:
             raise ValueError(f"{type(est).__name__} learns all rows at once: a run of it has no checkpoints")

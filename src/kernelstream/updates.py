@@ -12,12 +12,14 @@ the model's state, so the objects here never change.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._checks import flag as flag
+from ._checks import fraction
+from ._checks import positive as positive
 from .losses import Loss
 from .registry.names import check_own, enter, find, listed
 from .state.change import Change
@@ -55,23 +57,6 @@ def get(spec: str | Update) -> Update:
     if not isinstance(spec, str):
         raise ValueError(f"update must be a name or an Update object, got {spec!r}")
     return find(_REGISTRY, "update", _FORMER.get(spec, spec))()
-
-
-def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
-    """``value`` as a float > 0 (or >= 0 with ``zero``), else a ValueError that names the parameter."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    ok = number and (value > 0 or (value == 0 and zero))
-    ok = ok and (value <= sys.float_info.max or (infinite and value == math.inf))
-    if not ok:
-        bound = ">= 0" if zero else "> 0"
-        raise ValueError(f"{name} must be a number {bound}, got {value!r}")
-    return float(value)
-
-
-def flag(name: str, value: Any) -> None:
-    """ValueError unless the value is True or False (or 1 or 0)."""
-    if not (isinstance(value, (bool, int, np.bool_)) and value in (0, 1)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 class Update(BaseEstimator):
@@ -449,9 +434,7 @@ class AdaGrad(Update):
 
     def check(self, loss: Loss) -> None:
         check_auto(self.eta)
-        number = isinstance(self.forgetting, (int, float, np.integer, np.floating))
-        if isinstance(self.forgetting, bool) or not number or not 0 < self.forgetting <= 1:
-            raise ValueError(f"forgetting must be a number in (0, 1], got {self.forgetting!r}")
+        fraction("forgetting", self.forgetting, one=True)
 
     def memory(self, n_outputs: int, n_weights: int = 1) -> np.ndarray:
         memory = super().memory(n_outputs)

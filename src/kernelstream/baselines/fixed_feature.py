@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses
+from .._checks import positive
 from .._progress import SolverBar
 from ..estimators._contract.base import State
 from ..estimators._contract.batch import CALLER, BatchEstimator
@@ -21,7 +22,6 @@ from ..passes.linear.host import feature_blocks
 from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
 from ..state.schema import Array, Count, Schema, length
-from ..updates import positive
 from . import solvers
 
 SOLVERS = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty

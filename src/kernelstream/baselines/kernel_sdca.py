@@ -2,8 +2,6 @@ r"""k-SDCA: the regularised minimum over all rows that the online learners of th
 
 from __future__ import annotations
 
-import math
-import numbers
 import warnings
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses
+from .._checks import positive, whole
 from .._progress import SolverBar
 from ..estimators._contract.base import State
 from ..estimators._contract.batch import CALLER, BatchEstimator
@@ -21,7 +20,6 @@ from ..estimators.budget.base import BudgetEstimator
 from ..random import generator
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
-from ..updates import positive
 from .solvers.duals import dual_of
 from .solvers.kernel_sdca import kernel_sdca
 
@@ -114,10 +112,8 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
 
     def _check_parameters(self) -> None:
         positive("lam", self.lam)
-        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
-            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        positive("tol", self.tol)
+        whole("max_iter", self.max_iter)
         dual_of(self._row_loss())
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .. import second_order
+from .._checks import whole
 from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
@@ -200,9 +201,7 @@ class ProsNKonsEstimator(KernelEstimator):
                 raise ValueError(f"{name} must be > 0, got {value!r}")
         if isinstance(self.epsilon, str) or not 0 <= self.epsilon < np.inf:
             raise ValueError(f"epsilon must be >= 0, got {self.epsilon!r}")
-        budget = self.budget
-        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1):
-            raise ValueError(f"budget must be an integer >= 1 or None, got {budget!r}")
+        whole("budget", self.budget, optional=True)
 
 
 class ProsNKons(ManyTargets, ProsNKonsEstimator):

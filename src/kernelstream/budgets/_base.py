@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
 from ..registry.names import check_own, enter, find, listed
@@ -190,9 +191,7 @@ class Budget(BaseEstimator):
                 raise ValueError(
                     f"{own} needs a budget: give an integer, or a strategy that may grow (stop, spa, oskl)"
                 )
-        elif isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
-            raise ValueError(f"budget must be an integer >= 1 or None, got {budget!r}")
-        elif budget < self.least:
+        elif whole("budget", budget, optional=True) < self.least:
             raise ValueError(f"{own} needs a budget of at least {self.least}, got {budget}")
         if loss.kind not in self.kinds:
             raise ValueError(f"{own} is defined for {' and '.join(self.kinds)} losses only, not for {loss.name!r}")

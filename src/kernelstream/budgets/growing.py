@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..updates import CoinBetting, Pegasos, flag, positive
+from .._checks import flag, positive
+from ..updates import CoinBetting, Pegasos
 from ._base import Budget, register
 
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from .._checks import positive
 from ..state.schema import Array
-from ..updates import positive
 from ._base import Budget, Row, SupportSet, register
 
 EQUAL = 1e-5  # relative difference up to which two terms are of the same size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..updates import flag
+from .._checks import flag
 from ._base import NOTHING, NOVELTY, Budget, Row, SupportSet, register
 
 TIE = 1e-9  # costs this close are equal, and the lowest slot is taken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._checks import whole
 from ..features import FeatureMap, Mapping, for_kernel
 from ..kernels import Kernel
 from ..state.schema import Array
@@ -38,12 +39,7 @@ class Transfer(Budget):
             raise ValueError(
                 f"Transfer moves support vectors into random features, which the kernel {kernel.name!r} does not have"
             )
-        if (
-            isinstance(self.n_components, bool)
-            or not isinstance(self.n_components, (int, np.integer))
-            or self.n_components < 1
-        ):
-            raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}")
+        whole("n_components", self.n_components)
 
     def _features(self, kernel: Kernel) -> FeatureMap:
         return for_kernel(kernel, n_components=self.n_components)

@@ -11,10 +11,10 @@ from typing import Any
 from ._base import Run, UsageError, command, positive, print_json, print_table
 
 
-@command("demo", "run a few learners over a real data set and a drifting stream")
+@command("demo", "the one learner beside the tools people use, on a real and a drifting stream")
 def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
-    parser.add_argument("--rows", type=positive, help="rows of the drifting stream (200,000)")
+    parser.add_argument("--rows", type=positive, help="rows of each stream (20,000)")
     live = parser.add_argument_group("live", "a server that learns from a drifting stream, and a page to watch it")
     live.add_argument("--live", action="store_true", help="start it, and open the page in a browser")
     live.add_argument("--port", type=int, default=0, help="port of the server (any that is free)")
@@ -68,13 +68,17 @@ def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return run
 
 
-@command("datasets", "list the data sets that can be loaded now")
+@command("datasets", "list the data sets that can be loaded now, or where each comes from")
 def _datasets(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    parser.add_argument("fetch", nargs="?", choices=("fetch",), help="say where each benchmark set comes from")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(args: argparse.Namespace) -> None:
         from .. import datasets
 
+        if args.fetch:
+            _sources(args.json)
+            return
         found = {name: datasets.info(name) for name in datasets.names()}
         if args.json:
             print_json(found)
@@ -88,6 +92,21 @@ def _datasets(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
             print("Set KERNELSTREAM_DATA to a folder of NAME.npz files to add your own.")
 
     return run
+
+
+def _sources(as_json: bool) -> None:
+    """Where the benchmark sets come from, and which of them are here."""
+    from .. import datasets
+
+    here = set(datasets.names())
+    if as_json:
+        print_json({name: {"here": name in here, **one._asdict()} for name, one in datasets.SOURCES.items()})
+        return
+    rows = [(name, "yes" if name in here else "", *one) for name, one in datasets.SOURCES.items()]
+    print_table("where the benchmark sets come from", ("name", "here", "home", "copy that was read", ""), rows)
+    print("Files are not downloaded: their terms are those of their homes. To use a set, save its arrays X and y")
+    print("as NAME.npz in a folder and set KERNELSTREAM_DATA to it. A name of this list must be the very file that the")
+    print("results were computed with; datasets.load(NAME, check=False) takes any.")
 
 
 def _summary(cls: type) -> str:

@@ -1,7 +1,6 @@
 """Threads: how many may be used, a block of work prepared while the one before is consumed, and work side by side.
 
-The number is ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else the cores this process may use;
-:func:`set_num_threads` overrides both.
+The number is a setting of the library (:mod:`kernelstream.settings`).
 """
 
 from __future__ import annotations
@@ -9,38 +8,25 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-MOST = 256  # threads of one loop
+from .. import settings
+from ..settings import threads as get_num_threads
 
-_count: int | None = None
 _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
-def get_num_threads() -> int:
-    """Threads a learner may use."""
-    if _count is not None:
-        return _count
-    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def set_num_threads(count: int | None) -> None:
     """Limit the threads of all learners of this process; None returns to the default."""
-    global _count
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise ValueError(f"the number of threads must be an integer >= 1 or None, got {count!r}")
-    _count = count
+    settings.change(threads=count)
 
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
@@ -86,7 +72,10 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
 
 
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
-    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used."""
+    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
+
+    Those that take long had better come first.
+    """
     global _crew
     count = min(get_num_threads(), len(items))
     if count < 2:
@@ -94,10 +83,16 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
             work(item)
         return
 
-    def run(first: int) -> None:
+    waiting = deque(items)  # who is done takes the next one
+
+    def run() -> None:
         _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
         try:
-            for item in items[first::count]:
+            while waiting:
+                try:
+                    item = waiting.popleft()
+                except IndexError:  # somebody was quicker
+                    return
                 work(item)
         finally:
             _inside.each = False
@@ -107,9 +102,9 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     others: list[Future] = []
     with one_blas_thread():
         try:
-            for first in range(1, count):
-                others.append(_crew.submit(run, first))
-            run(0)
+            for _ in range(1, count):
+                others.append(_crew.submit(run))
+            run()
         finally:
             for other in others:  # nobody may go on working for a caller who has given up
                 other.exception()

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import whole
 from ..estimators.feature import FeatureEstimator
 from ..streams import Stream
 from ..updates import CoinBetting, unwrap
@@ -46,8 +47,7 @@ def fit_mixing(
 ) -> State:
     """One pass over all rows by several learners that become one every ``sync_rows`` rows of each."""
     refuse(est)
-    if isinstance(sync_rows, bool) or not isinstance(sync_rows, (int, np.integer)) or sync_rows < 1:
-        raise ValueError(f"sync_rows must be an integer >= 1, got {sync_rows!r}")
+    whole("sync_rows", sync_rows)
     if isinstance(unwrap(est._update)[0], CoinBetting):
         raise ValueError("the wealth of coin betting cannot be shared out: choose another update, such as 'adagrad'")
     model = begin(est, data, client, classes, all_labels=True)  # all models must have the same outputs

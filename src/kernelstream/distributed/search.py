@@ -18,6 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from .. import zoo
+from .._checks import whole
 from ..evaluate._metrics import choose
 from ..evaluate._students import Learner
 from ._client import compute_each, connect, need, slots
@@ -134,8 +135,7 @@ def search(
     """
     if not eta > 1:
         raise ValueError(f"eta must be > 1, got {eta!r}")
-    if isinstance(first_rung, bool) or not isinstance(first_rung, (int, np.integer)) or first_rung < 1:
-        raise ValueError(f"first_rung must be an integer >= 1, got {first_rung!r}")
+    whole("first_rung", first_rung)
     pool = _expanded(candidates, grid or {}, task, random_state)
     kinds = {is_classifier(one.est) for one in pool}
     if len(kinds) > 1:

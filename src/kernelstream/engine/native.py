@@ -24,7 +24,7 @@ from ..core.arrays_native import (
 )
 from ..core.philox_native import normals
 from ..passes.binning import native as binning
-from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score
+from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.doubly.native import fourier_scores
@@ -36,18 +36,19 @@ from ..passes.learned.python import rrf_finish  # once in a while, and as fast a
 from ..passes.linear import host as _host
 from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
+from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
 from ..passes.trust.native import calibrate, track
 from ..passes.window.native import window_pass
 from ..second_order.diagonal_native import diagonal_pass
 from ..second_order.rows import RowRecursion
-from ..updates import AdaGrad as default_update
 
 NAME = "native"
 THREADED = True  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-default_warning: str | None = None  # what is said about `default_update`
+per_weight = True  # whether there are updates with a step for every weight
+default_warning: str | None = None  # what is said about update="auto"
 cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 

@@ -17,7 +17,7 @@ from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, pr
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning
-from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score
+from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.doubly.python import fourier_scores
@@ -26,19 +26,20 @@ from ..passes.expansion.python import Expansion, Rule, budget_pass, expansion_pa
 from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
+from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
 from ..passes.trust.python import calibrate, track
 from ..passes.window.python import window_pass
 from ..second_order.diagonal import diagonal_pass
 from ..second_order.rows import RowRecursion as least_squares
-from ..updates import AdaGrad as default_update
 
 NAME = "python"
 BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
 THREADED = False  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-default_warning: str | None = None  # what is said about `default_update`
+per_weight = True  # whether there are updates with a step for every weight
+default_warning: str | None = None  # what is said about update="auto"
 cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 

@@ -13,6 +13,7 @@ from .doubly.novelty import DoublyStochasticOneClass
 from .doubly.ratio import DensityRatioEstimator
 from .doubly.step import DoublyStep
 from .ensemble.models import MultiKernelClassifier, MultiKernelRegressor
+from .falkon.models import FalkonClassifier, FalkonRegressor
 from .feature import FeatureClassifier, FeatureRegressor
 from .learned import RRFClassifier, RRFRegressor
 from .nystroem import NystroemClassifier, NystroemRegressor
@@ -36,6 +37,8 @@ __all__ = [
     "DoublyStochasticGP",
     "DoublyStochasticOneClass",
     "DoublyStochasticRegressor",
+    "FalkonClassifier",
+    "FalkonRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
     "KernelClassifier",

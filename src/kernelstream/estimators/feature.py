@@ -12,7 +12,10 @@ from .. import features as maps
 from .. import losses, updates
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
+from ..features.fourier import FourierMapping
+from ..features.raw import RawMapping
 from ..features.sampling import Draws
+from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
@@ -35,6 +38,10 @@ def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
     for key in [key for key in state if key.startswith(MAP)]:
         del state[key]
     state |= {MAP + key: value for key, value in entries.items()}
+
+
+# AdaGrad's sums of squares fade by this factor a row, so that steps never die out (docs/default_update.md).
+FORGETTING = 0.9997
 
 
 class FeatureEstimator(StreamEstimator):
@@ -63,8 +70,8 @@ class FeatureEstimator(StreamEstimator):
         """
         state = self.__dict__.get("_state")
         if state is not None and "w" in state:
-            return AdaGrad() if "G" in state else NormAdaGrad()
-        return self._ops.default_update()
+            return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
+        return AdaGrad(forgetting=FORGETTING) if self._ops.per_weight else NormAdaGrad()
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
@@ -84,12 +91,12 @@ class FeatureEstimator(StreamEstimator):
 
         return self._cached("mapping", build)
 
-    def _picky(self) -> bool:
-        return self._map.restricted
-
     def _check_rows(self, X: Rows) -> None:
-        if self._map.restricted:
+        if self._choosy():
             self._map.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._map.restricted)
 
     def _seed_source(self) -> Any:
         own = getattr(self._map, "random_state", None)
@@ -143,6 +150,15 @@ class FeatureEstimator(StreamEstimator):
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
             held = self._pass(state)
         return held.learn(X, y, weight)
+
+    def _row_learner(self, state: State) -> Any:
+        ops, mapping, (update, average) = self._ops, self._mapping(state), unwrap(self._update)
+        W = mapping.W if isinstance(mapping, FourierMapping) else None
+        known = W is not None or isinstance(mapping, RawMapping)
+        parts = twins(self._loss_now(state), update)
+        if not known or ops.on_device or parts is None:
+            return None
+        return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._pass(state).score(X)
@@ -224,8 +240,9 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size; with the torch
-        engine :class:`~kernelstream.updates.NormAdaGrad`.
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
+        a row: it needs no step size and follows changes. With the torch engine
+        :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None

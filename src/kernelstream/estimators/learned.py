@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, losses
+from .._checks import positive, whole
 from ..features import spectra
-from ..features._base import positive_int
 from ..features.fourier import FourierMapping
-from ..features.spectra import Spectrum
+from ..features.spectra import GUARD, Spectrum
+from ..registry.twins import twins
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
-from ..updates import AdaGrad, positive
+from ..updates import AdaGrad
 from ._contract.base import WARM_UP, State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import StreamRegressor
@@ -66,11 +67,11 @@ class RRFEstimator(StreamEstimator):
         return self._cached("E", lambda: make(state["seed"], state["n_features"], self.n_components, state["dtype"]))
 
     def _check_parameters(self) -> None:
-        n_components = positive_int("n_components", self.n_components)
+        n_components = whole("n_components", self.n_components)
         kernels.get("gaussian", self.gamma)
         self._spectrum.check(n_components)
         positive("eta_g", self.eta_g, zero=True)
-        positive_int("batch_size", self.batch_size)
+        whole("batch_size", self.batch_size)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
@@ -96,10 +97,19 @@ class RRFEstimator(StreamEstimator):
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        ops = self._ops
+        parts = (self._spec(state), self._spectrum, self._base(state), self.eta_g, self.batch_size)
+        return self._ops.rrf_pass(X, y, weight, state, *parts)
+
+    def _row_learner(self, state: State) -> Any:
+        ops, parts = self._ops, twins(self._loss_now(state), self._update)
+        if ops.on_device or self.batch_size > 1 or self._spectrum.native() != ("diagonal", 1) or parts is None:
+            return None
+        parts = (*parts[0], *parts[1])
+        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, parts)
+
+    def _spec(self, state: State) -> Any:
         # which loss is in use depends on the number of outputs
-        spec = self._cached(f"spec{state['n_outputs']}", lambda: ops.spec(self._loss_now(state), self._update))
-        return ops.rrf_pass(X, y, weight, state, spec, self._spectrum, self._base(state), self.eta_g, self.batch_size)
+        return self._cached(f"spec{state['n_outputs']}", lambda: self._ops.spec(self._loss_now(state), self._update))
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         W = self._spectrum.frequencies(state["theta"], self._base(state))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import losses, updates
+from .._checks import whole
 from ..core import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
@@ -66,10 +67,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("budget", "rank", "refresh"):
-            value = getattr(self, name)
-            optional = name != "budget" and value is None
-            if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-                raise ValueError(f"{name} must be an integer >= 1{' or None' * (name != 'budget')}, got {value!r}")
+            whole(name, getattr(self, name), optional=name != "budget")
         if self._rank() > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
         if self._early_update.diagonal or isinstance(self._update, updates.Averaged):

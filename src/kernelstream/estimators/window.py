@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..features._base import positive_int
+from .._checks import whole
 from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
@@ -26,8 +26,8 @@ class WindowEstimator(StreamEstimator):
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
-            positive_int("rows", self.rows)
-        positive_int("neighbours", self.neighbours)
+            whole("rows", self.rows)
+        whole("neighbours", self.neighbours)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
@@ -59,6 +59,9 @@ class WindowEstimator(StreamEstimator):
             part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
             scores[start : start + len(part)] = self._ops.window_pass(part, None, None, state, spec, scores.shape[1])
         return scores
+
+    def _row_learner(self, state: State) -> Any:
+        return self._ops.row_learner("window", self, state, self._kind(state), self.neighbours)
 
     def _widen(self, state: State, d: int) -> None:
         state["window_rows"] = np.pad(state["window_rows"], ((0, d - state["n_features"]), (0, 0)))

@@ -7,7 +7,6 @@ one every time.
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -291,10 +290,3 @@ def _estimated(kernel: Any) -> list[str]:
 def seeded(schema: Schema) -> Schema:
     """The entries of a map that is drawn from a seed."""
     return {"seed": Count(0, SEEDS), **schema}
-
-
-def positive_int(name: str, value: Any) -> int:
-    """``value`` as an int, or a ValueError that names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    return int(value)

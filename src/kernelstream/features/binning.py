@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernelstream._checks import whole
 from kernelstream.core import grids as _grids
 from kernelstream.core.cell_matrix import CellMatrix
 from kernelstream.core.cells import ops
-from kernelstream.core.threads import MOST, get_num_threads
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int
+from kernelstream.core.threads import get_num_threads
+from kernelstream.features._base import Entries, KernelMap, Mapping
 from kernelstream.random import seed_from
+from kernelstream.settings import MOST_THREADS
 
 
 class RandomBinning(KernelMap):
@@ -40,8 +42,6 @@ class RandomBinning(KernelMap):
         None gives every cell met in ``fit`` a column of its own; cells first met in ``transform`` are left out. A
         number is a bound for streams: each grid hashes its cells into ``n_columns // R`` columns, nothing has to be
         remembered, and cells may share a column.
-    n_jobs : int or None, default None
-        Threads; None for as many as the library may use.
     random_state : int, RandomState, Generator or None, default None
 
     Attributes
@@ -85,14 +85,12 @@ class RandomBinning(KernelMap):
         n_components: int = 128,
         gamma: float | str | None = None,
         n_columns: int | None = None,
-        n_jobs: int | None = None,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
         self.gamma = gamma
         self.n_columns = n_columns
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def prepare(self, X: Any, seed: int) -> Entries:
@@ -168,7 +166,7 @@ class RandomBinning(KernelMap):
         return CellMatrix(cells, self.starts_, ops, self._threads(), missing=True)
 
     def _fit(self, X: Any) -> CellMatrix:
-        R = positive_int("n_components", self.n_components)
+        R = whole("n_components", self.n_components)
         width = self._width()
         entries = self.prepare(X, seed_from(self.random_state))
         grids = _grids.draw(self.resolved(entries), entries["seed"], X.shape[1], R, X.dtype)
@@ -192,7 +190,7 @@ class RandomBinning(KernelMap):
         return columns_per_grid(self.n_columns, self.n_components)
 
     def _threads(self) -> int:
-        return threads_of(self.n_jobs)
+        return most_threads()
 
     @staticmethod
     def _dtype_of(X: Any) -> Any:
@@ -211,14 +209,14 @@ class RandomBinning(KernelMap):
         return hasattr(self, "entries_")
 
 
-def threads_of(n_jobs: Any) -> int:
-    """Threads for a parameter ``n_jobs``; no loop gets more than :data:`~kernelstream.core.threads.MOST`."""
-    return get_num_threads() if n_jobs is None else min(positive_int("n_jobs", n_jobs), MOST)
+def most_threads() -> int:
+    """Threads of one loop over grids."""
+    return min(get_num_threads(), MOST_THREADS)
 
 
 def columns_per_grid(n_columns: Any, n_grids: int) -> int:
     """Share of each grid in a bounded number of columns."""
-    if positive_int("n_columns", n_columns) < n_grids:
+    if whole("n_columns", n_columns) < n_grids:
         raise ValueError(f"n_columns={n_columns} leaves less than one column for each of n_components={n_grids} grids")
     width = n_columns // n_grids
     if width >= 2**31:

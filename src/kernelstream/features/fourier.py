@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import sampling
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
+from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
 from kernelstream.state.schema import Schema
 
 
@@ -108,8 +109,9 @@ class RandomFourier(KernelMap):
         return seeded(self.kernel_schema())
 
     def width(self, entries: Entries, d: int) -> int:
-        return 2 * positive_int("n_components", self.n_components)
+        sampling.check(self.sampling)
+        return 2 * whole("n_components", self.n_components)
 
     def build(self, entries: Entries, d: int, dtype: Any, draws: sampling.Draws | None = None) -> FourierMapping:
-        D, kernel = positive_int("n_components", self.n_components), self.resolved(entries)
+        D, kernel = whole("n_components", self.n_components), self.resolved(entries)
         return FourierMapping(sampling.frequencies(kernel, entries["seed"], d, D, self.sampling, dtype, draws))

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelstream._checks import whole
 from kernelstream.core import arrays
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register, seeded
+from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import generator
 from kernelstream.state.schema import Schema
@@ -106,7 +107,7 @@ class RandomFeatures(KernelMap):
         kernel = self.kernel_object
         if not kernel.has_features:
             raise ValueError(f"the {kernel.name} kernel has no random features; use Nystroem")
-        return positive_int("n_components", self.n_components)
+        return whole("n_components", self.n_components)
 
 
 def _cast(value: Any, dtype: Any) -> Any:

@@ -12,9 +12,10 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
+from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import landmarks
-from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, positive_int, register
+from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, register
 from kernelstream.random import generator
 from kernelstream.state.schema import Array, Schema, length
 
@@ -183,8 +184,8 @@ class Nystroem(KernelMap):
 
     def _landmarks(self, kernel: Any, X: Any, seed: int) -> np.ndarray:
         if isinstance(self.landmarks, str):
-            m = positive_int("n_components", self.n_components)
-            if self.rank is not None and positive_int("rank", self.rank) > m:
+            m = whole("n_components", self.n_components)
+            if self.rank is not None and whole("rank", self.rank) > m:
                 raise ValueError(f"rank={self.rank} exceeds n_components={m}")
             S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed))]
             return S.toarray() if sparse.issparse(S) else S
@@ -192,7 +193,7 @@ class Nystroem(KernelMap):
         if X is not None and S.shape[1] != X.shape[1]:
             raise ValueError(f"landmarks have {S.shape[1]} columns, the rows {X.shape[1]}")
         kernel.check(S)
-        if self.rank is not None and positive_int("rank", self.rank) > S.shape[0]:
+        if self.rank is not None and whole("rank", self.rank) > S.shape[0]:
             raise ValueError(f"rank={self.rank} exceeds the number of landmarks, {S.shape[0]}")
         return S.toarray() if sparse.issparse(S) else S.copy()
 

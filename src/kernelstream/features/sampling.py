@@ -47,6 +47,12 @@ class Draws:
         return self.made[1]
 
 
+def check(sampling: Any) -> None:
+    """ValueError for a sampling that there is not."""
+    if not isinstance(sampling, str) or sampling not in SAMPLINGS:
+        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
+
+
 def frequencies(
     kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", dtype: Any = np.float64, draws: Draws | None = None
 ) -> np.ndarray:
@@ -54,8 +60,7 @@ def frequencies(
 
     ``draws`` keeps independent numbers from one call to the next, where only the bandwidth has changed.
     """
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
+    check(sampling)
     if not kernel.is_fourier:
         raise ValueError(f"{type(kernel).__name__} has no Fourier frequencies: it is not shift invariant")
     if draws is not None and sampling == "iid" and _scales(kernel):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelstream.features._base import positive_int
+from kernelstream._checks import whole
 from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import generator
@@ -120,7 +120,7 @@ class Mixture(Spectrum):
         self.n_centres = n_centres
 
     def check(self, n_components: int) -> None:
-        if positive_int("n_centres", self.n_centres) > n_components:
+        if whole("n_centres", self.n_centres) > n_components:
             raise ValueError(f"n_centres={self.n_centres} exceeds n_components={n_components}")
 
     def shape(self, d: int) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ class LowRank(Spectrum):
         self.rank = rank
 
     def check(self, n_components: int) -> None:
-        positive_int("rank", self.rank)
+        whole("rank", self.rank)
 
     def height(self, d: int) -> int:
         return min(self.rank, d)

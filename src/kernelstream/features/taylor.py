@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
+from kernelstream._checks import whole
 from kernelstream.core import arrays
-from kernelstream.features._base import Entries, KernelMap, Mapping, positive_int, register
+from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels._rows import squared_norms
 from kernelstream.state.schema import Count, Number, Schema
 
@@ -197,7 +198,7 @@ class TaylorFeatures(KernelMap):
         """Degree, and number of monomials of rows of width d."""
         degree = entries.get("degree", len(series) - 1 if self.degree == "auto" else self.degree)
         degree = min(int(degree), len(series) - 1)
-        r, most = math.comb(degree + d, degree), positive_int("max_features", self.max_features)
+        r, most = math.comb(degree + d, degree), whole("max_features", self.max_features)
         if r > most:
             raise ValueError(f"degree={degree} on {d} columns makes {r} features, more than max_features={most}")
         return degree, r
@@ -213,7 +214,7 @@ class TaylorFeatures(KernelMap):
         """Theorem 4.1 for n rows, but never more features than half the rows (or than the columns need)."""
         sigma = 1 / math.sqrt(2 * self.resolved(entries).gamma)
         wanted = min(taylor_degree(entries["radius"], sigma, n, lam), MOST)
-        room = min(max(n // 2, d + 1), positive_int("max_features", self.max_features))
+        room = min(max(n // 2, d + 1), whole("max_features", self.max_features))
         degree = 0
         while degree < wanted and math.comb(degree + 1 + d, d) <= room:
             degree += 1
@@ -222,7 +223,7 @@ class TaylorFeatures(KernelMap):
     def _check_degree(self) -> None:
         _series(self.kernel_object)
         if self.degree != "auto":
-            positive_int("degree", self.degree)
+            whole("degree", self.degree)
 
 
 def _series(kernel: Any) -> np.ndarray:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import fft, sparse
 
 from kernelstream import kernels
+from kernelstream._checks import is_number, whole
 from kernelstream.core import arrays
-from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, positive_int, register, seeded
+from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, register, seeded
 from kernelstream.random import generator
 from kernelstream.state.schema import POSITIVE, Number, Schema
 
@@ -125,7 +125,7 @@ class TensorSketch(FeatureMap):
         return seeded({"gamma": Number(POSITIVE)} if isinstance(self.gamma, str) else {})
 
     def width(self, entries: Entries, d: int) -> int:
-        return positive_int("n_components", self.n_components)
+        return whole("n_components", self.n_components)
 
     def build(self, entries: Entries, d: int, dtype: Any) -> TensorSketchMapping:
         self._check_parameters()
@@ -144,12 +144,12 @@ class TensorSketch(FeatureMap):
         return TensorSketchMapping(C, b, degree)
 
     def _check_parameters(self) -> None:
-        positive_int("n_components", self.n_components)
-        if not (_is_number(self.c) and 0 <= self.c < np.inf):
+        whole("n_components", self.n_components)
+        if not (is_number(self.c) and 0 <= self.c < np.inf):
             raise ValueError(f"c must be a number >= 0, got {self.c!r}")
         gamma: Any = self.gamma
         rule = isinstance(gamma, str) and gamma in BANDWIDTHS[:1]
-        if not rule and not (_is_number(gamma) and 0 < gamma <= np.finfo(float).max):
+        if not rule and not (is_number(gamma) and 0 < gamma <= np.finfo(float).max):
             raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
         self.kernel_object.validate(resolved=False)
 
@@ -158,7 +158,3 @@ def _hash(seed: int, stream: int, degree: int, D: int) -> tuple[np.ndarray, np.n
     """Places in [0, D) and signs of one coordinate in each of the sketches."""
     words = generator(seed, stream).random((degree, 2))
     return (words[:, 0] * D).astype(np.intp), np.where(words[:, 1] < 0.5, -1.0, 1.0)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from kernelstream._checks import positive
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.random import generator
@@ -80,21 +80,6 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
     kernel = cls(**{cls.bandwidth: gamma})
     kernel.validate(resolved=False)
     return kernel
-
-
-def number(name: str, value: Any) -> float:
-    """``value`` as a finite float, or a ValueError that names the parameter."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not real or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return float(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """``value`` as a finite float above zero, or a ValueError that names the parameter."""
-    if number(name, value) <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}")
-    return float(value)
 
 
 class Kernel(BaseEstimator):

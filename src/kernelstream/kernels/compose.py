@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels._base import Draw, FourierKernel, Kernel, positive
+from kernelstream._checks import positive
+from kernelstream.kernels._base import Draw, FourierKernel, Kernel
 from kernelstream.rows import Rows
 
 __all__ = ["Product", "Scale", "Sum"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 
-from kernelstream.kernels._base import Draw, Kernel, number, project, register
+from kernelstream._checks import is_whole, number
+from kernelstream.kernels._base import Draw, Kernel, project, register
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, inner, spans, squared_norms
 from kernelstream.kernels.bandwidth import gaussian_gamma
 from kernelstream.rows import Rows
@@ -158,8 +158,7 @@ class Polynomial(Kernel):
         self.gamma: Any = gamma
 
     def validate(self, resolved: bool = True) -> None:
-        whole = isinstance(self.degree, numbers.Integral) and not isinstance(self.degree, bool)
-        if not whole or not 1 <= self.degree <= HIGHEST:
+        if not is_whole(self.degree) or not 1 <= self.degree <= HIGHEST:
             raise ValueError(f"degree must be an integer from 1 to {HIGHEST}, got {self.degree!r}")
         if number("c", self.c) < 0:
             raise ValueError(f"c must be >= 0, got {self.c!r}")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from kernelstream.kernels._base import FourierKernel, positive, register
+from kernelstream._checks import positive
+from kernelstream.kernels._base import FourierKernel, register
 from kernelstream.kernels._coordinates import CoordinateKernel
 from kernelstream.kernels._rows import _exp_neg, exact_squared_distances, gaussian_distances, squared_distances
 from kernelstream.kernels.bandwidth import gaussian_gamma, laplacian_gamma

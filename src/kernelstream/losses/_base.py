@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._checks import is_number
 from ..registry.names import check_own, enter, find, listed
 
 _REGISTRY: dict[str, type[Loss]] = {}
@@ -171,8 +172,9 @@ class Loss(BaseEstimator):
     def _number(self, parameter: str) -> float:
         """A parameter that is a number, or a ValueError."""
         value = getattr(self, parameter)
-        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        self._require(parameter, number and (abs(value) <= sys.float_info.max or value == math.inf), "a number")
+        self._require(
+            parameter, is_number(value) and (abs(value) <= sys.float_info.max or value == math.inf), "a number"
+        )
         return value
 
     def _check_flag(self, parameter: str) -> None:

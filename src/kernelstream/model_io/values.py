@@ -38,6 +38,7 @@ DEPTH = 60  # no sane parameter is nested deeper, where
 LEVEL = 6  # a component inside another counts as so many levels, unless
 CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # it is one of those, of which a dozen in a row are sane
 PARTS = 500  # components inside one, in all
+NOW_SETTINGS = ("cache_bytes", "n_jobs")  # parameters of earlier versions, which changed nothing but the speed
 REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules whose components users may add to
 
 
@@ -183,6 +184,7 @@ def outline(encoded: Any) -> str:
 def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
     """An object of a component class; a parameter it does not have is a ValueError."""
     known = inspect.signature(cls.__init__).parameters
+    params = {name: value for name, value in params.items() if name in known or name not in NOW_SETTINGS}
     unknown = [name for name in params if name not in known]
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}")

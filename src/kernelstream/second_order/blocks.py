@@ -9,9 +9,12 @@ from scipy.linalg import blas, cython_blas
 
 from .. import _core
 from .rows import RowRecursion
+from .rules import LeastSquares
 from .statistics import State, flush, more_ridge, window_cuts
 
 BLOCK = 64  # rows entered at once where some may not stay; where all do, the window is filled at once
+SUMS = ("gram", "b", "yy", "zsum")  # of the rows that have left the window
+WINDOW = ("window", "window_c", "window_b")
 KNOWN = _core.Act("known", [], "squared", [0.0])  # rows that were learned before: their c and beta are given
 BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")))
 
@@ -69,6 +72,7 @@ class Head:
 class BlockRecursion(RowRecursion):
     """See :class:`.rows.RowRecursion`; the state and the results are the same."""
 
+    BLAS = BLAS
     in_window = True
 
     def cuts(self, n: int) -> list[slice]:
@@ -93,8 +97,15 @@ class BlockRecursion(RowRecursion):
                 cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
                 head.learn(Z, betas, cs, np.empty_like(cs), KNOWN)
 
+    @property
+    def at_once(self) -> bool:
+        """Whether rows may come in blocks of any size, for all of the recursion in one call."""
+        return self.heads == 1 and self.forgetting == 1 and type(self.rule) is LeastSquares
+
     def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state = self.state
+        if self.at_once:
+            return self._run(Z, y, weight)
         n, room = len(Z), len(state["window"])
         F = np.empty((n, len(state["ridge"]), y.shape[1]))
         S = np.empty((n, self.heads))
@@ -108,6 +119,17 @@ class BlockRecursion(RowRecursion):
                 flush(state, self.forgetting)
                 self._restart()
         return F, S
+
+    def _run(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        state, head, (n, k) = self.state, self.head[0], y.shape
+        F, s = np.empty((n, k)), np.empty(n)
+        known = {name: state[name] for name in (*WINDOW, *SUMS, "mass")} | {"ridge": float(state["ridge"][0])}
+        if state["n_window"] + n >= len(state["window"]):  # sums will change: copies, so that a failure is taken back
+            known |= {name: state[name].copy() for name in SUMS}
+        _core.second_order_run(BLAS, head.state, known, Z, y, weight, (F, s))
+        state |= {name: known[name] for name in (*SUMS, "mass")}
+        state["n_window"] = head.state["n"]
+        return F[:, None], s[:, None]
 
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray, S: np.ndarray) -> None:
         state, (n, k) = self.state, y.shape

@@ -25,6 +25,7 @@ class RowRecursion:
         mu, in (0, 1].
     """
 
+    at_once = False  # whether rows may come in blocks of any size
     in_window = False  # whether rows may be made in the state's window, where they are to stay
 
     def __init__(self, state: State, rule: Rule, forgetting: float = 1.0):

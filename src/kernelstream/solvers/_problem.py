@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._checks import positive, whole
 from ..losses import Loss
 
 
@@ -91,10 +90,8 @@ class Solver(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
-        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not 0 < self.tol < math.inf:
-            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        positive("tol", self.tol)
+        whole("max_iter", self.max_iter)
 
     def serves(self, loss: Loss) -> None:
         """Raise ValueError for a loss this solver cannot minimise."""

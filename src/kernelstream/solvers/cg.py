@@ -78,6 +78,8 @@ def descend(
         Largest relative residual after each iteration.
     converged : bool
     """
+    if hasattr(problem.Z, "descend"):  # a matrix that knows a better preconditioner than its diagonal
+        return problem.Z.descend(problem.lam, A, X, R, B, tol, max_iter, report)
     Z, ops, lam, threads = problem.Z, problem.ops.binning, problem.lam, problem.threads
     dtype = X.dtype.type
     M = np.ascontiguousarray(1 / (Z.squares(A.astype(X.dtype)) + dtype(lam)))

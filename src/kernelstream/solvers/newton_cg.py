@@ -60,9 +60,10 @@ class NewtonCG(Solver):
             downhill = np.where(going, -gradient, dtype.type(0))
             H = a * curvature(loss, Y, F)
             descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _silent)
-            step, objective = self._search(problem, W, F, direction, gradient, objective, going)
+            toward = Z.dot(direction)
+            step, objective = self._search(problem, W, F, direction, toward, gradient, objective, going)
             W += step.astype(dtype) * direction
-            F += step * Z.dot(direction)
+            F += step * toward
             history.append(float(objective.sum()))
             problem.report(iteration, float((size / np.maximum(smallest, 1e-300)).max() * self.tol))
             if not step.any():  # no progress in the arithmetic at hand
@@ -75,12 +76,15 @@ class NewtonCG(Solver):
         W: np.ndarray,
         F: np.ndarray,
         direction: np.ndarray,
+        toward: np.ndarray,
         gradient: np.ndarray,
         objective: np.ndarray,
         going: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps (C,) halved until each objective falls by 1e-4 of what its slope promises, and the new objectives."""
-        toward = problem.Z.dot(direction)
+        """Steps (C,) halved until each objective falls by 1e-4 of what its slope promises, and the new objectives.
+
+        ``toward`` (n, C) is what a whole step adds to the scores F.
+        """
         slope, ww, wd, dd = (
             (left * right).sum(axis=0, dtype=np.float64)
             for left, right in ((gradient, direction), (W, W), (W, direction), (direction, direction))

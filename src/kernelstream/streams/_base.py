@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import whole
+
 logger = logging.getLogger("kernelstream.streams")
 
 BLOCK = 1024
@@ -64,8 +66,7 @@ class Stream:
     feature_names: list[str] | None = None
 
     def __init__(self, name: str, block: int = BLOCK, on_error: str = "raise"):
-        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
-            raise ValueError(f"block must be an integer >= 1, got {block!r}")
+        whole("block", block)
         if on_error not in POLICIES:
             raise ValueError(f"on_error must be one of {', '.join(POLICIES)}, got {on_error!r}")
         self.name, self.block, self.on_error = name, int(block), on_error

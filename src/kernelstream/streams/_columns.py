@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import is_whole
 from ..registry.names import did_you_mean
 
 MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
@@ -163,6 +164,6 @@ def as_target(texts: Sequence[str]) -> np.ndarray:
 
 
 def _buckets(column: Any, buckets: Any) -> int:
-    if isinstance(buckets, bool) or not isinstance(buckets, (int, np.integer)) or buckets < 1:
+    if not is_whole(buckets) or buckets < 1:
         raise ValueError(f"column {column!r} must be hashed into an integer >= 1 of buckets, got {buckets!r}")
     return int(buckets)

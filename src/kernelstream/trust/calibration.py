@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import engine as engines
+from .._checks import whole
 from ..passes.trust.python import PRIOR
 from ..state.schema import Array, Schema
 
@@ -52,10 +53,8 @@ class Calibrator:
     """
 
     def __init__(self, n_classes: int = 2, own: bool = True, engine: str = "auto"):
-        if isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-            raise ValueError(f"n_classes must be an integer of at least 2, got {n_classes!r}")
         self.own, self.engine = bool(own), engine
-        self.state = self._start(int(n_classes))
+        self.state = self._start(whole("n_classes", n_classes, least=2))
 
     @staticmethod
     def _start(n: int) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import whole
 from ..rows import canonical, concat, pack, unpack
 from ..state.schema import Anything, Array, Count, Schema
 from ..state.turns import in_turn
@@ -239,10 +240,7 @@ class Delayed(Wrapper):
 
     def _check_parameters(self) -> None:
         for name in ("most", "oldest"):
-            value = getattr(self, name)
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
-            if not whole and not (name == "oldest" and value is None):
-                raise ValueError(f"{name} must be a whole number of rows, at least 1, got {value!r}")
+            whole(name, getattr(self, name), optional=name == "oldest")
 
 
 def _ids(id: Any) -> np.ndarray:

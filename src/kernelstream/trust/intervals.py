@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .. import engine as engines
+from .._checks import is_number
 from ..state.schema import Array, Schema
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # coverages that are followed
@@ -147,8 +148,7 @@ class IntervalTracker:
 
 def check_coverage(coverage: Any) -> float:
     """The number itself; ValueError unless it is one from 0.5 to 0.99."""
-    number = isinstance(coverage, (int, float, np.integer, np.floating)) and not isinstance(coverage, bool)
-    if not number or not LEVELS[0] <= coverage <= LEVELS[-1]:
+    if not is_number(coverage) or not LEVELS[0] <= coverage <= LEVELS[-1]:
         raise ValueError(f"coverage must be a number from {LEVELS[0]} to {LEVELS[-1]}, got {coverage!r}")
     return float(coverage)
 

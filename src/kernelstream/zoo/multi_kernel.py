@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import kernels as catalogue
+from .._checks import whole
 from ..estimators import MultiKernelClassifier, MultiKernelRegressor
 from ..estimators.ensemble.models import WIDTHS
 from . import expansion, feature
@@ -44,8 +45,7 @@ def _budgeted(
 
 def _part(budget: int, kernels: Any) -> int:
     """The part of a budget that every kernel gets."""
-    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise ValueError(f"budget must be an integer >= 1, got {budget!r}")
+    whole("budget", budget)
     number = len(pool()) if kernels is None else len(list(kernels))
     if budget < number:
         raise ValueError(f"a budget of {budget} support vectors is too small for {number} kernels")

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...features._base import positive_int
+from ..._checks import whole
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
 
@@ -50,7 +50,7 @@ class Pegasos(Solver):
 
     def check(self) -> None:
         super().check()
-        positive_int("batch_size", self.batch_size)
+        whole("batch_size", self.batch_size)
 
     def solve(self, problem: Problem) -> Solution:
         Z, a = dense_rows(problem), row_weights(problem)

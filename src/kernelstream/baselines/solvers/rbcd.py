@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ...features._base import positive_int
+from ..._checks import whole
 from ...losses.curvature import BOUND, SMOOTH
 from ...random import generator
 from ...second_order.statistics import more_ridge
@@ -49,7 +49,7 @@ class BlockCoordinateDescent(Solver):
 
     def check(self) -> None:
         super().check()
-        positive_int("block_size", self.block_size)
+        whole("block_size", self.block_size)
 
     def solve(self, problem: Problem) -> Solution:
         Z, a = dense_rows(problem), row_weights(problem)

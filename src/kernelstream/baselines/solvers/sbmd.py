@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...features._base import positive_int
+from ..._checks import whole
 from ...random import generator
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
@@ -53,8 +53,8 @@ class BlockMirrorDescent(Solver):
 
     def check(self) -> None:
         super().check()
-        positive_int("batch_size", self.batch_size)
-        positive_int("n_blocks", self.n_blocks)
+        whole("batch_size", self.batch_size)
+        whole("n_blocks", self.n_blocks)
 
     def solve(self, problem: Problem) -> Solution:
         Z, a = dense_rows(problem), row_weights(problem)

@@ -15,7 +15,7 @@ from ...core import threads
 from ...losses import Loss
 from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...rows import dense, host, is_tensor
-from ...updates import NormAdaGrad, Update, unwrap
+from ...updates import Update, unwrap
 
 NAME = "torch"
 SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
@@ -31,7 +31,7 @@ class Ops:
 
     NAME = NAME
     on_device = True
-    default_update = NormAdaGrad  # the step of every weight by itself cannot be told from Gram matrices
+    per_weight = False  # such steps cannot be told from Gram matrices
     default_warning = (
         "update='auto' is NormAdaGrad with the torch engine, and AdaGrad with the others: another learner, often with "
         "more mistakes for the same number of features. update='norm_adagrad' says that this is wanted; engine='auto' "
@@ -182,6 +182,18 @@ class Ops:
         from .ridge import DeviceRecursion
 
         return DeviceRecursion(self, state, rule, forgetting)
+
+    def kernel_blocks(self, kernel: Any, X: Any, S: Any, keep: bool = False) -> Any:
+        """Products with the kernel matrix of rows and centres."""
+        from .kernel_blocks import DeviceBlocks
+
+        return DeviceBlocks(self, kernel, X, S, keep)
+
+    def kernel_factor(self, K: Any, more: float) -> Any:
+        """Triangular factors of a Gram matrix on the device, with so much added to its diagonal."""
+        from .kernel_blocks import DeviceFactor
+
+        return DeviceFactor(self, K, more)
 
     @property
     def binning(self) -> Any:

@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ... import engine as engines
+from ..._checks import is_whole
 from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
 from ...random import seed_from
@@ -27,6 +28,7 @@ from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens,
 from .first_rows import odd_cells
 from .hooks import Hooks, State
 from .order import Order, check_order
+from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
 
@@ -123,7 +125,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         """
         before = self.state_
         d = before["n_features"]
-        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < d:
+        if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
             if hasattr(self, "feature_names_in_"):
@@ -470,7 +472,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         state = self._state
         plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
         most = MODERATE[state["dtype"]]
-        hot = np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most, self._picky()
+        hot = np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most, self._choosy()
         self._hot = hot if plain else None
 
     def _weighs(self) -> bool:
@@ -507,8 +509,8 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
-        """Set parameters, nested ones as ``component__name``; see scikit-learn."""
-        super().set_params(**params)
+        """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
+        super().set_params(**unfolded(self, params))
         self._forget()
         return self
 

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from ... import losses
+from ..._checks import is_number
 from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
@@ -106,6 +107,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
+        return self._proba(X)
+
+    def _proba(self, X: Any) -> np.ndarray:
         scores = self._scores(X)
         classes = self._state["classes"]
         if not len(classes):
@@ -390,8 +394,7 @@ def _check_weights(class_weight: Any, y: np.ndarray | None) -> None:
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
     for label, value in class_weight.items():
-        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not number or not np.isfinite(value) or value < 0:
+        if not is_number(value) or not np.isfinite(value) or value < 0:
             raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
         if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
             raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

@@ -27,6 +27,11 @@ class CompositeEstimator(StreamEstimator):
         """Unfitted copies of the members, to be asked what they are and not to be changed."""
         return self._cached("examples", self._prototypes)
 
+    def _forget_examples(self) -> None:
+        """The parameters may be others now."""
+        for name in ("examples", "choosy"):
+            self.__dict__.get("_cache", {}).pop(name, None)
+
     def _size(self, i: int, member: Any) -> None:
         """Give a copy of member i the size that it has now."""
 
@@ -98,7 +103,7 @@ class CompositeEstimator(StreamEstimator):
         state |= _members.flatten(own, states)
 
     def _check_rows(self, X: Rows) -> None:
-        for member in self._examples():
+        for member in self._cached("choosy", lambda: tuple(m for m in self._examples() if m._choosy())):
             member._check_rows(X)
 
     def _check_state(self, trained: bool | None = None) -> None:

@@ -62,6 +62,10 @@ class Hooks:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
+    def _row_learner(self, state: State) -> Any:
+        """A compiled learner of single rows that goes on with the state's own arrays; None where there is none."""
+        return None
+
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Replace the outputs by others, which come from them as the change says."""
         raise NotImplementedError
@@ -86,9 +90,9 @@ class Hooks:
     def _check_rows(self, X: Rows) -> None:
         """Raise ValueError for finite rows that the kernel cannot take."""
 
-    def _picky(self) -> bool:
-        """Whether there are finite rows that :meth:`_check_rows` refuses."""
-        return True
+    def _choosy(self) -> bool:
+        """Whether there are finite rows that :meth:`_check_rows` may not let in."""
+        return type(self)._check_rows is not Hooks._check_rows
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:

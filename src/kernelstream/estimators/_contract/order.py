@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..._checks import is_flag, whole
 from ...random import generator
 from ...rows import Rows
 
@@ -20,10 +20,9 @@ REPORTS = 100  # parts of a pass that somebody listens to, at most
 
 def check_order(est: Any, shuffle: Any, passes: Any) -> None:
     """ValueError for values of ``fit`` that make no sense."""
-    if not isinstance(shuffle, (bool, np.bool_)):
+    if not is_flag(shuffle):
         raise ValueError(f"shuffle must be True or False, got {shuffle!r}")
-    if isinstance(passes, bool) or not isinstance(passes, numbers.Integral) or passes < 1:
-        raise ValueError(f"passes must be an integer >= 1, got {passes!r}")
+    whole("passes", passes)
     if est._at_once and passes != 1:
         raise ValueError(f"{type(est).__name__} learns all rows at once: passes must be 1, got {passes}")
 

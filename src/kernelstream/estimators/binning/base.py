@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ... import solvers
+from ..._checks import positive, whole
 from ..._progress import SolverBar
 from ...core import grids as _grids
 from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...core.threads import cuts
 from ...features import RandomBinning
-from ...features._base import positive_int
-from ...features.binning import columns_per_grid, threads_of
+from ...features.binning import columns_per_grid, most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...losses import Loss
 from ...random import generator
@@ -26,7 +26,7 @@ from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
-from ...updates import positive, unwrap
+from ...updates import unwrap
 from .._contract.base import WARM_UP, State, StreamEstimator
 from .._contract.batch import CALLER, counted
 from .._contract.state import scales
@@ -61,7 +61,6 @@ class BinningEstimator(StreamEstimator):
     solver: Any
     loss: Any
     warm_start: bool
-    n_jobs: int | None
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         return host(super()._check_X(X, reset, least))  # cells are numbered here
@@ -99,7 +98,7 @@ class BinningEstimator(StreamEstimator):
 
     @property
     def _threads(self) -> int:
-        return threads_of(self.n_jobs)
+        return most_threads()
 
     @property
     def _columns(self) -> int:
@@ -121,7 +120,7 @@ class BinningEstimator(StreamEstimator):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        positive_int("n_components", self.n_components)
+        whole("n_components", self.n_components)
         solver = self._solver
         solver.check()
         if not isinstance(solver, SOLVERS):
@@ -138,7 +137,6 @@ class BinningEstimator(StreamEstimator):
         kernel = self._map.kernel_object
         if not hasattr(kernel, "pitches"):
             _grids.draw(kernel, 0, 1, 1, np.float64)  # says which kernels there are
-        threads_of(self.n_jobs)
 
     # ---------------------------------------------------------------- hooks of the online solver
     def _warm_up_rows(self) -> int:

@@ -46,8 +46,6 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         Factors of the loss by class.
     warm_start : bool, default False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    n_jobs : int or None, default None
-        Threads; None for as many as the library may use.
     engine : {"auto", "native", "python", "torch"} or TorchEngine
         The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
     random_state : int, Generator, RandomState or None
@@ -93,7 +91,6 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         loss: Loss | str = "auto",
         class_weight: dict | str | None = None,
         warm_start: bool = False,
-        n_jobs: int | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -105,7 +102,6 @@ class BinningClassifier(BinningEstimator, StreamClassifier):
         self.loss = loss
         self.class_weight = class_weight
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
         self.engine = engine
         self.random_state = random_state
 
@@ -180,8 +176,6 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
         "auto" is squared; solver "online" takes any loss of regression.
     warm_start : bool, default False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    n_jobs : int or None, default None
-        Threads; None for as many as the library may use.
     engine : {"auto", "native", "python", "torch"} or TorchEngine
         The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
     random_state : int, Generator, RandomState or None
@@ -225,7 +219,6 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
         *,
         loss: Loss | str = "auto",
         warm_start: bool = False,
-        n_jobs: int | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -236,7 +229,6 @@ class BinningRegressor(BinningEstimator, StreamRegressor):
         self.solver = solver
         self.loss = loss
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
         self.engine = engine
         self.random_state = random_state
 

@@ -42,48 +42,31 @@ def draw(
         (n, COLUMNS) count.
     """
     d = len(count)
-    k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int))
+    k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int)).tolist()
     keys = rng.exponential(size=(n, d)) / np.maximum(weights, 1e-12)  # the least ones: a draw without replacement
     order = np.argsort(keys, axis=1)[:, :COLUMNS]
     sizes, picks = rng.random((n, COLUMNS)), rng.random((n, COLUMNS, LEVELS))
+    places = (picks[:, : order.shape[1]] * count[order][:, :, None]).astype(int)
     columns, n_edges = np.zeros((n, COLUMNS), np.int32), np.zeros((n, COLUMNS), np.int32)
     edges = np.zeros((n, COLUMNS, LEVELS))
-    for r in range(n):
+    room = count.tolist()
+    for r, (chosen, size) in enumerate(zip(order.tolist(), sizes.tolist(), strict=True)):
         budget, used = cells, 0
-        for i in range(k[r]):
-            j = int(order[r, i])
-            if not count[j]:
+        for i, j in enumerate(chosen[: k[r]]):
+            if not room[j]:
                 continue  # a constant so far
-            most = max(2, min(int(count[j]) + 1, int(budget ** (1.0 / (k[r] - i)))))
+            most = max(2, min(room[j] + 1, int(budget ** (1.0 / (k[r] - i)))))
             if most > budget:
                 break
-            bins = 2 + int(sizes[r, i] * (most - 1))
-            at = np.unique((picks[r, i, : bins - 1] * count[j]).astype(int))
+            bins = 2 + int(size[i] * (most - 1))
+            at = sorted(set(places[r, i, : bins - 1].tolist()))
             columns[r, used], n_edges[r, used] = j, len(at)
-            edges[r, used, : len(at)] = levels[j, at]
+            edges[r, used, : len(at)] = levels[j].take(at)
             budget //= len(at) + 1
             used += 1
             if budget < 2:
                 break
     return {"columns": columns, "edges": edges, "n_edges": n_edges}
-
-
-def maps_of(grids: State, levels: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """What each code of a column adds to the number of a grid's cell, (R, COLUMNS, LEVELS + 1) int32."""
-    columns, edges, n_edges = grids["columns"], grids["edges"], grids["n_edges"]
-    maps = np.zeros((*columns.shape, LEVELS + 1), np.int32)
-    for r in range(len(columns)):
-        stride = 1
-        for k in range(COLUMNS):
-            size = n_edges[r, k]
-            if not size:
-                continue
-            j = columns[r, k]
-            own = levels[j, : count[j]]
-            bins = np.searchsorted(edges[r, k, :size], own, side="right")
-            maps[r, k, 1 : len(own) + 1] = bins * stride
-            stride *= int(size) + 1
-    return maps
 
 
 def by_column(columns: np.ndarray, n_edges: np.ndarray, value: np.ndarray, d: int) -> np.ndarray:

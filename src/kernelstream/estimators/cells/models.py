@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...features._base import positive_int
+from ..._checks import is_flag, is_number, whole
 from ...random import generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
@@ -28,7 +28,7 @@ from ...state.schema import Array, Count, Schema
 from .._contract.base import State, StreamEstimator, _rows_until
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
-from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of, maps_of
+from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
 GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
@@ -75,17 +75,16 @@ class CellsEstimator(StreamEstimator):
         return 0.7
 
     def _check_parameters(self) -> None:
-        positive_int("n_grids", self.n_grids)
+        whole("n_grids", self.n_grids)
         if self.grids not in GRIDS:
             raise ValueError(f"grids must be one of {', '.join(GRIDS)}, got {self.grids!r}")
         for name, most in (("eta", math.inf), ("forgetting", 1.0)):
             value = getattr(self, name)
             if name == "eta" and isinstance(value, str) and value == "auto":
                 continue
-            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-            if not number or not 0 < value <= most or not np.isfinite(value):
+            if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
                 raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
-        if not isinstance(self.standardize, (bool, np.bool_)):
+        if not is_flag(self.standardize):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
     # ---------------------------------------------------------------- hooks
@@ -144,12 +143,27 @@ class CellsEstimator(StreamEstimator):
             scores[start : start + len(part)] = self._ops.cells_score(self._index(state, part), state, self._regression)
         return np.ldexp(scores, state["unit"])
 
+    def _row_learner(self, state: State) -> Any:
+        spec = (self._regression, self._rate(), float(self.forgetting))
+        make = self._ops.row_learner
+        if self.grids == "hashed":
+            grids = self._cached("hashed", lambda: self._hashed(state))
+            return make("hashed_cells", self, state, spec, (*grids, BITS))
+        if not len(state["columns"]):
+            return None
+        drawn = (state["seed"], SLOT, 8 * SAMPLE)
+        return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
+
+    def _maps(self, state: State) -> np.ndarray:
+        names = ("columns", "edges", "n_edges", "levels", "n_levels")
+        return self._cached("maps", lambda: self._ops.grid_maps(*(state[name] for name in names)))
+
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
         if self.grids == "hashed":
             return self._ops.by_hashing(X, *self._cached("hashed", lambda: self._hashed(state)), BITS)
-        maps = self._cached("maps", lambda: maps_of(state, state["levels"], state["n_levels"]))
-        return self._ops.by_levels(X, state["levels"], state["n_levels"], state["columns"], maps, CELLS)
+        levels, count = state["levels"], state["n_levels"]
+        return self._ops.by_levels(X, levels, count, state["columns"], self._maps(state), CELLS)
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
@@ -213,7 +227,7 @@ class CellsEstimator(StreamEstimator):
             return
         levels, count = state["levels"], state["n_levels"]
         new = draw(rng, len(worst) * CANDIDATES, levels, count, state["column_weights"], CELLS)
-        maps = maps_of(new, levels, count)
+        maps = self._ops.grid_maps(new["columns"], new["edges"], new["n_edges"], levels, count)
         rows = np.ascontiguousarray(state["sample_rows"][:m])
         index = self._ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
         gains = self._ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)

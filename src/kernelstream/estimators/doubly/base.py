@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
-from ...features._base import BANDWIDTHS, positive_int
+from ..._checks import positive, whole
+from ...features._base import BANDWIDTHS
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import ORDERS, Descent
@@ -21,7 +22,6 @@ from ...rows import Rows, concat, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
-from ...updates import positive
 from .._contract.base import WARM_UP, State, StreamEstimator, _rows_until
 from .._contract.batch import counted
 from .._contract.order import check_order
@@ -49,7 +49,6 @@ class DoublyEstimator(StreamEstimator):
     block_size: int
     max_blocks: int | None
     passes: Any
-    cache_bytes: int
     center: bool = False
 
     _replaced = frozenset({"alpha", "mean"})
@@ -103,7 +102,6 @@ class DoublyEstimator(StreamEstimator):
                 self.block_size,
                 state["dtype"],
                 ops,
-                self.cache_bytes,
             )
             loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
             return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
@@ -118,14 +116,13 @@ class DoublyEstimator(StreamEstimator):
         kernel = self._kernel_given()
         if not kernel.has_features:
             raise ValueError(f"{type(kernel).__name__} has no random features, which doubly stochastic gradients need")
-        positive_int("batch_size", self.batch_size)
-        positive_int("block_size", self.block_size)
+        whole("batch_size", self.batch_size)
+        whole("block_size", self.block_size)
         if self.max_blocks is not None:
-            positive_int("max_blocks", self.max_blocks)
+            whole("max_blocks", self.max_blocks)
         _checked_passes(self.passes)
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
-        positive("cache_bytes", self.cache_bytes, zero=True)
         if not isinstance(self.center, (bool, np.bool_)):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
@@ -353,7 +350,7 @@ class DoublyEstimator(StreamEstimator):
         check({name: state[name] for name in settled if name in state}, settled)  # for the kernel
         blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
         d, dtype = state["n_features"], state["dtype"]
-        width = FeatureBlocks(self._kernel(state), state["seed"], d, self.block_size, dtype, self._ops, 0).width
+        width = FeatureBlocks(self._kernel(state), state["seed"], d, self.block_size, dtype, self._ops).width
         weights = Array((blocks, width, self._columns_of(state)), dtype)
         average: Schema = {"mean": weights} if self._the_step().average else {}
         return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)

@@ -123,7 +123,7 @@ def trial(
     """Held-out loss after a short training."""
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
     size, d, seed = min(est.block_size, TRIAL_SIZE), state["n_features"], state["seed"]
-    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, 0, TRIAL_STREAM)
+    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
     loss, step = est._loss_now(state), est._the_step()
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, step.precondition)
     model: State = {"offset": state["offset"]}

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ... import losses
-from ...features._base import positive_int
+from ..._checks import positive, whole
 from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
@@ -16,12 +16,10 @@ from ...passes.doubly.gp import GPDescent
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from ...updates import positive
 from .._contract.base import State
 from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
-from .models import CACHE_BYTES
 from .step import DoublyStep
 
 LEFT = 1  # stream of the features whose regressions make up the operator
@@ -65,8 +63,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         The model stops growing at so many blocks, because every one has weights for all ``variance_features``.
     passes : float or "auto", default="auto"
         Passes of ``fit`` over the rows; "auto" is one, or as many as make 100 iterations.
-    cache_bytes
-        See :class:`DoublyStochasticClassifier`.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
 
@@ -116,7 +112,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         block_size: int = 512,
         max_blocks: int | None = 8,
         passes: float | str = "auto",
-        cache_bytes: int = CACHE_BYTES,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -131,7 +126,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         self.block_size = block_size
         self.max_blocks = max_blocks
         self.passes = passes
-        self.cache_bytes = cache_bytes
         self.engine = engine
         self.random_state = random_state
 
@@ -216,7 +210,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             if points is None and self.variance_features:
                 kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
                 draws = max(1, self.variance_features // 2)
-                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, self.cache_bytes, LEFT)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, LEFT)
             return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()
@@ -237,7 +231,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         if not (isinstance(self.noise, str) and self.noise == "auto"):
             positive("noise", self.noise)
         if self.variance_features:
-            positive_int("variance_features", self.variance_features)
+            whole("variance_features", self.variance_features)
         if self.points is not None:
             check_array(self.points)
 
@@ -254,7 +248,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         if points is not None:
             return 1 + len(points)
         draws = max(1, self.variance_features // 2)
-        blocks = FeatureBlocks(self._kernel(state), 0, state["n_features"], draws, state["dtype"], self._ops, 0)
+        blocks = FeatureBlocks(self._kernel(state), 0, state["n_features"], draws, state["dtype"], self._ops)
         return 1 + (blocks.width if self.variance_features else 0)
 
     def _widen(self, state: State, d: int) -> None:

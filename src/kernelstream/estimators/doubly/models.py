@@ -14,8 +14,6 @@ from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .step import DoublyStep
 
-CACHE_BYTES = 1 << 26
-
 
 class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
@@ -54,8 +52,6 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         their alphas.
     passes : float or "auto", default="auto"
         Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations.
-    cache_bytes : int, default=67108864
-        Frequencies are kept in so much memory instead of being made again; changes the speed only.
     class_weight : dict, "balanced" or None
         Factors of the loss by class.
     engine : {"auto", "native", "python", "torch"} or TorchEngine
@@ -107,7 +103,6 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         block_size: int = 256,
         max_blocks: int | None = None,
         passes: float | str = "auto",
-        cache_bytes: int = CACHE_BYTES,
         class_weight: dict | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -121,7 +116,6 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self.block_size = block_size
         self.max_blocks = max_blocks
         self.passes = passes
-        self.cache_bytes = cache_bytes
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -176,7 +170,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Step sizes, averaging and preconditioning.
     center : bool, default=True
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
-    batch_size, block_size, max_blocks, passes, cache_bytes
+    batch_size, block_size, max_blocks, passes
         See :class:`DoublyStochasticClassifier`.
     engine : {"auto", "native", "python", "torch"} or TorchEngine
     random_state : int, Generator, RandomState or None
@@ -218,7 +212,6 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         block_size: int = 256,
         max_blocks: int | None = None,
         passes: float | str = "auto",
-        cache_bytes: int = CACHE_BYTES,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -232,7 +225,6 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         self.block_size = block_size
         self.max_blocks = max_blocks
         self.passes = passes
-        self.cache_bytes = cache_bytes
         self.engine = engine
         self.random_state = random_state
 

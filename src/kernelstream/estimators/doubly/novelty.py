@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._checks import fraction
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
@@ -19,7 +20,6 @@ from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .base import DoublyEstimator
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
-from .models import CACHE_BYTES
 from .step import DoublyStep
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
@@ -51,7 +51,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Share of the rows that is called novel, and the strength of the regulariser.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
-    batch_size, block_size, max_blocks, passes, cache_bytes
+    batch_size, block_size, max_blocks, passes
         See :class:`DoublyStochasticClassifier`.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
@@ -99,7 +99,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         block_size: int = 256,
         max_blocks: int | None = None,
         passes: float | str = "auto",
-        cache_bytes: int = CACHE_BYTES,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -111,7 +110,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         self.block_size = block_size
         self.max_blocks = max_blocks
         self.passes = passes
-        self.cache_bytes = cache_bytes
         self.engine = engine
         self.random_state = random_state
 
@@ -167,9 +165,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        number = isinstance(self.nu, (int, float, np.number)) and not isinstance(self.nu, bool)
-        if not (number and 0 < self.nu < 1):
-            raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}")
+        fraction("nu", self.nu)
 
     def _regulariser(self, state: State, n: int) -> float:
         return float(self.nu)
@@ -220,7 +216,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
         d, seed, step = state["n_features"], state["seed"], self._the_step()
         size = min(self.block_size, TRIAL_SIZE)
-        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, 0, TRIAL_STREAM)
+        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, TRIAL_STREAM, keep=False)
         eta = self._first_step(kernel, X, weight)
         descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, step.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
-from .models import CACHE_BYTES, DoublyStochasticClassifier
+from .models import DoublyStochasticClassifier
 from .step import DoublyStep
 
 
@@ -31,7 +31,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         Strength of the regulariser; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
-    batch_size, block_size, max_blocks, passes, cache_bytes
+    batch_size, block_size, max_blocks, passes
         See :class:`DoublyStochasticClassifier`.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
@@ -82,7 +82,6 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         block_size: int = 256,
         max_blocks: int | None = None,
         passes: float | str = "auto",
-        cache_bytes: int = CACHE_BYTES,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -94,7 +93,6 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         self.block_size = block_size
         self.max_blocks = max_blocks
         self.passes = passes
-        self.cache_bytes = cache_bytes
         self.engine = engine
         self.random_state = random_state
 

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
-from ...updates import check_auto, positive
+from ..._checks import positive
+from ...updates import check_auto
 
 
 class DoublyStep(BaseEstimator):

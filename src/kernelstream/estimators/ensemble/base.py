@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import fraction
 from ...core import threads
 from ...engine.python import HISTORY, Hedge
 from ...rows import Rows
@@ -343,7 +344,7 @@ class MultiKernelEstimator(CompositeEstimator):
 
     # ---------------------------------------------------------------- checks
     def _check_parameters(self) -> None:
-        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        self._forget_examples()
         learners = self.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
@@ -354,9 +355,9 @@ class MultiKernelEstimator(CompositeEstimator):
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        _fraction("discount", self.discount, zero=False, one=True)
-        _fraction("smoothing", self.smoothing, zero=True, one=True)
-        _fraction("share", self.share, zero=True, one=False)
+        fraction("discount", self.discount, zero=False, one=True)
+        fraction("smoothing", self.smoothing, zero=True, one=True)
+        fraction("share", self.share, zero=True, one=False)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
         if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
@@ -408,10 +409,3 @@ class MultiKernelEstimator(CompositeEstimator):
         if self.capacity == "shared":
             schema["capacity_total"] = Count()
         return schema
-
-
-def _fraction(name: str, value: Any, *, zero: bool, one: bool) -> None:
-    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not ok or not 0 <= value <= 1 or (value == 0 and not zero) or (value == 1 and not one):
-        bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
-        raise ValueError(f"{name} must be a number in {bounds}, got {value!r}")

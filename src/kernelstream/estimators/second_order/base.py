@@ -20,6 +20,8 @@ from .._contract.base import State
 from .._contract.regressor import StreamRegressor
 from ..feature import MAP, FeatureEstimator, map_entries
 
+AT_ONCE = 512  # rows whose features are made together, where the window does not matter
+
 
 class SecondOrderEstimator(FeatureEstimator):
     """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
@@ -105,6 +107,8 @@ class SecondOrderEstimator(FeatureEstimator):
         cuts = recursion.cuts(X.shape[0])
         stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
         if cuts is None or not (recursion.in_window and stay) or threads.get_num_threads() > 1:
+            if recursion.at_once:  # which fills as many windows as there are rows for
+                cuts = threads.cuts(X.shape[0], max(len(state["window"]), AT_ONCE))
             yield from self._rows(state, X, cuts)
             return
         for rows in cuts:

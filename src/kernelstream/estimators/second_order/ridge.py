@@ -9,6 +9,8 @@ import numpy as np
 
 from ... import second_order
 from ...features import FeatureMap
+from ...features.fourier import FourierMapping
+from ...features.raw import RawMapping
 from ...rows import host
 from ...second_order import LeastSquares, Rule, experts
 from ...state.change import Change
@@ -77,6 +79,16 @@ class RidgeEstimator(SecondOrderEstimator):
         return experts.learn(
             self._shrunk(F, S), y, weight, state["expert_loss"], state["expert_bound"], self.forgetting
         )
+
+    def _row_learner(self, state: State) -> Any:
+        mapping, recursion = self._mapping(state), self._recursion(state)
+        W = mapping.W if isinstance(mapping, FourierMapping) else None
+        plain = self.forgetting == 1 and self.forecaster == "ridge" and len(state["ridge"]) == 1
+        if not plain or not hasattr(recursion, "head") or not (W is not None or isinstance(mapping, RawMapping)):
+            return None
+        head = recursion.head[0]
+        how = (bool(self.intercept), "classes" in state)
+        return self._ops.row_learner("least_squares", self, state, W, *how, recursion.BLAS, head.state)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -20,11 +20,11 @@ from .._contract.mixed import MixedRows
 from ..ensemble import members as _members
 from .fit import StackFit
 from .members import SIZES
+from .rows import SQUASH, RowByRow
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
-SQUASH = 3.0  # deviations beyond which a value counts by its logarithm
 WIDE = 2000  # columns up to which sparse rows are made dense
 
 
@@ -37,7 +37,7 @@ def squashed(X: np.ndarray) -> np.ndarray:
     return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
-class StackEstimator(MixedRows, StackFit, CompositeEstimator):
+class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
     """Members that learn the same scaled rows, and the recursion that combines their forecasts."""
 
     members: Any
@@ -133,7 +133,7 @@ class StackEstimator(MixedRows, StackFit, CompositeEstimator):
 
     def _begin(self, state: State) -> None:
         state["first_width"] = state["n_features"]
-        self._cache.pop("examples", None)
+        self._forget_examples()
         super()._begin(state)
 
     def _widen(self, state: State, d: int) -> None:
@@ -156,7 +156,7 @@ class StackEstimator(MixedRows, StackFit, CompositeEstimator):
         state |= _members.flatten(own, states)
 
     def _check_parameters(self) -> None:
-        self.__dict__.get("_cache", {}).pop("examples", None)  # the parameters may be others now
+        self._forget_examples()
         if self.size not in SIZES:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, got {self.size!r}")
         self._check_columns()
@@ -225,6 +225,7 @@ class StackEstimator(MixedRows, StackFit, CompositeEstimator):
 
     def _outputs_changed(self) -> None:
         self._cache.pop("targets", None)
+        self._cache.pop("rows", None)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
@@ -309,7 +310,7 @@ class StackEstimator(MixedRows, StackFit, CompositeEstimator):
             F[i] = self._member_learns(state, i, member, X, target, weight, C)
 
         if self._ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(work, range(len(members)))
+            threads.each(work, range(len(members))[::-1])  # the last ones take longest
         else:
             for i in range(len(members)):
                 work(i)

@@ -106,6 +106,11 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     def _auto(self) -> list[tuple[str, Any]]:
         return classifiers(self.size, self._width())
 
+    @in_turn
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n, n_classes)."""
+        return self._proba(X)
+
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
         if len(change) == change.before == 1:

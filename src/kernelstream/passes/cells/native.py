@@ -37,6 +37,15 @@ def by_levels(
     return out
 
 
+def grid_maps(
+    columns: np.ndarray, edges: np.ndarray, n_edges: np.ndarray, levels: np.ndarray, n_levels: np.ndarray
+) -> np.ndarray:
+    """What each code of a column adds to the number of a grid's cell, (R, K, L + 1) int32; see the python engine."""
+    maps = np.zeros((*columns.shape, levels.shape[1] + 1), np.int32)
+    _core.grid_maps(columns, edges, n_edges, levels, n_levels, maps)
+    return maps
+
+
 def by_hashing(
     X: np.ndarray, columns: np.ndarray, offset: np.ndarray, density: np.ndarray, salt: np.ndarray, bits: int
 ) -> np.ndarray:

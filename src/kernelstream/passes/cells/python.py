@@ -136,6 +136,32 @@ def by_levels(
     return out.astype(np.int32)
 
 
+def grid_maps(
+    columns: np.ndarray, edges: np.ndarray, n_edges: np.ndarray, levels: np.ndarray, n_levels: np.ndarray
+) -> np.ndarray:
+    """What each code of a column adds to the number of a grid's cell, (R, K, L + 1) int32; see :func:`by_levels`.
+
+    Parameters
+    ----------
+    columns : (R, K) int32
+    edges : (R, K, L)
+        Ascending, of which the first ``n_edges`` count.
+    n_edges : (R, K) int32
+        0 for a column that the grid does not cut.
+    levels : (d, L)
+    n_levels : (d,) int32
+    """
+    maps = np.zeros((*columns.shape, levels.shape[1] + 1), np.int32)
+    for r in range(len(columns)):
+        stride = 1
+        for k, (j, size) in enumerate(zip(columns[r], n_edges[r], strict=True)):
+            if size:
+                bins = np.searchsorted(edges[r, k, :size], levels[j, : n_levels[j]], side="right")
+                maps[r, k, 1 : len(bins) + 1] = bins * stride
+                stride *= int(size) + 1
+    return maps
+
+
 def by_hashing(
     X: np.ndarray, columns: np.ndarray, offset: np.ndarray, density: np.ndarray, salt: np.ndarray, bits: int
 ) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ... import settings
 from ...core import threads
 from ...kernels import Gaussian, Kernel
 from ...random import generator
@@ -34,8 +35,8 @@ class FeatureBlocks:
     dtype : numpy.dtype
     ops : module
         The engine.
-    cache_bytes : int
-        Made blocks are kept while they fit in so many bytes, the first blocks first.
+    keep : bool
+        Whether made blocks are kept, the first ones first, in the memory that the settings allow.
 
     Attributes
     ----------
@@ -44,21 +45,15 @@ class FeatureBlocks:
     """
 
     def __init__(
-        self, kernel: Kernel, seed: int, d: int, size: int, dtype: Any, ops: Any, cache_bytes: int, stream: int = 0
+        self, kernel: Kernel, seed: int, d: int, size: int, dtype: Any, ops: Any, stream: int = 0, keep: bool = True
     ):
-        self.kernel, self.seed, self.d, self.dtype, self.ops, self.stream = (
-            kernel,
-            seed,
-            d,
-            np.dtype(dtype),
-            ops,
-            stream,
-        )
+        self.kernel, self.seed, self.d = kernel, seed, d
+        self.dtype, self.ops, self.stream = np.dtype(dtype), ops, stream
         self.normal = isinstance(kernel, Gaussian)
         per_draw = kernel.per_draw(d)
         self.draws = size if per_draw <= 2 else max(1, 2 * size // per_draw)
         self.width = per_draw * self.draws
-        self._room = cache_bytes
+        self._room = settings.cache_bytes() if keep else 0
         self._kept: dict[int, Any] = {}
 
     # ---------------------------------------------------------------- making a block

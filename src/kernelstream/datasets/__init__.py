@@ -1,6 +1,7 @@
-"""Named data sets: files in a folder of yours, and the small sets that scikit-learn ships.
+"""Named data sets: a few that come with the library or with scikit-learn, and files in a folder of yours.
 
-The folder is named by the environment variable ``KERNELSTREAM_DATA`` and holds one ``NAME.npz`` per set. Arrays in it:
+electricity (a stream with drift), german, svmguide3, mg and housing come with the library. A folder of further sets is
+named by the environment variable ``KERNELSTREAM_DATA`` and holds one ``NAME.npz`` per set. Arrays in it:
 ``X`` (n, d), or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` of a CSR matrix; ``y`` (n,), integers for classes
 and floats for regression; optionally ``is_test`` (n,) and any others. Files are read without pickle.
 
@@ -23,11 +24,13 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from .registry.names import did_you_mean
+from ..registry.names import did_you_mean
+from .sources import SOURCES as SOURCES
 
-__all__ = ["folder", "info", "load", "names"]
+__all__ = ["SOURCES", "folder", "info", "load", "names"]
 
 _SCALES = ("minmax", "minmax-sym", "standard")
+_HERE = Path(__file__).parent / "files"  # sets that come with the library
 _SHIPPED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # with scikit-learn
 
 # md5 of the benchmark files; a file under one of these names must be that file, or results mean something else
@@ -81,7 +84,7 @@ def folder() -> Path | None:
 
 
 def names() -> list[str]:
-    """Names that :func:`load` takes now: the files in the folder, and the sets shipped with scikit-learn.
+    """Names that :func:`load` takes now: files in the folder, and what comes with the library and scikit-learn.
 
     >>> from kernelstream import datasets
     >>> "digits" in datasets.names()
@@ -89,7 +92,7 @@ def names() -> list[str]:
     """
     home = folder()
     files = [] if home is None else [path.stem for path in home.glob("*.npz")]
-    return sorted({*files, *_SHIPPED})
+    return sorted({*files, *_SHIPPED, *(path.stem for path in _HERE.glob("*.npz"))})
 
 
 def load(
@@ -176,15 +179,18 @@ def _find(name: str) -> Path | None:
     """File of a data set, None for one that scikit-learn ships; ValueError when there is neither."""
     available = names()
     if name in available:
-        home = folder()
-        path = None if home is None else home / f"{name}.npz"
-        return path if path is not None and path.is_file() else None
+        for home in (folder(), _HERE):
+            if home is not None and (home / f"{name}.npz").is_file():
+                return home / f"{name}.npz"
+        return None
     home = folder()
     if home is None:
         where = "set KERNELSTREAM_DATA to a folder of NAME.npz files to use your own"
     else:
         where = f"files are looked for in {home} (KERNELSTREAM_DATA)"
     what = "missing" if name in _MD5 else "unknown"
+    if name in SOURCES:
+        where += f"; {name} is at {SOURCES[name].home}"
     raise ValueError(
         f"{what} data set {name!r}: {did_you_mean(name, available)}available are {', '.join(available)}; {where}"
     )

@@ -1,0 +1,349 @@
+// Learners that take one row at a time, each with pointers to the arrays that hold what it has learned: the loops of the blocks, for a
+// block of one row, without anything around them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "base/journal.hpp"
+#include "maps/fourier.hpp"
+#include "maps/uniforms.hpp"
+#include "passes/cell_tables.hpp"
+#include "passes/learned.hpp"
+#include "passes/linear.hpp"
+#include "passes/second_order_block.hpp"
+#include "passes/window.hpp"
+
+namespace ks::rows {
+
+// A row as the learners see it: its numbers in the type of the model, and as doubles.
+template <class T>
+struct Row {
+    const T* x;           // (d)
+    const double* wide;   // (d)
+    double y;             // encoded: -1 or 1, the number of a class, or a number
+};
+
+template <class T>
+struct Learner {
+    std::int64_t t = 0;         // rows learned so far
+    std::int64_t waiting = 0;   // of these, rows that wait in a window, where there is one
+    double mass = 0.0;          // and the weights of those that do not any more
+    virtual ~Learner() = default;
+    // Whether n more rows can be learned one by one; if not, something else is due among them.
+    virtual bool open(std::int64_t) const { return true; }
+    // Scores f (C) of the row, which is then learned; false when a number leaves the range of floats. What changes is kept beforehand.
+    virtual bool learn(const Row<T>& row, double* f, Journal& journal) = 0;
+    // Scores f (C); nothing changes. False when they cannot be had here.
+    virtual bool score(const Row<T>& row, double* f) = 0;
+};
+
+template <class T, class N>
+bool finite(std::size_t n, const N* x) { return !x || all_finite(n, x); }
+
+// ---- Cells -------------------------------------------------------------------------------------------------------------------
+
+// Everything but where the cells of a row are.
+template <class T>
+struct Cells : Learner<T> {
+    cells::Rule rule;
+    cells::Model model;
+    std::size_t size;       // cells of all tables
+    int unit;               // the target is in units of 2^unit
+    std::vector<std::int32_t> index;
+    std::vector<double> down;
+
+    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u)
+        : rule(r), model(m), size(cells), unit(u), index(m.R), down(m.C) {}
+
+    virtual void find(const double* x) = 0;
+
+    bool inside() const { return cells::inside(index.size(), index.data(), size); }
+
+    // The unit of the target is not known before one that is not 0.
+    bool open(std::int64_t) const override {
+        return !rule.regression || unit != 0 || model.target[1] != 0.0 || model.target[2] != 0.0;
+    }
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t C = model.C;
+        find(row.wide);
+        if (!inside()) return false;
+        journal.keep(model.bias, 2 * C);
+        journal.keep(model.target, 3);
+        journal.keep(model.use, model.R);
+        journal.keep_rows(model.tables, 2 * C, model.R, index.data());
+        const double y = rule.regression ? std::ldexp(row.y, -unit) : row.y;
+        cells::pass(1, index.data(), &y, nullptr, rule, model, f, down.data());
+        const bool fine = all_finite(C, f) && all_finite(2 * C, model.bias) && all_finite(3, model.target);
+        in_units(f);
+        ++this->t;
+        return fine;
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        find(row.wide);
+        if (!inside()) return false;
+        cells::score(1, index.data(), rule.regression, model, f);
+        in_units(f);
+        return true;
+    }
+
+    void in_units(double* f) const {
+        if (unit)
+            for (std::size_t c = 0; c < model.C; ++c) f[c] = std::ldexp(f[c], unit);
+    }
+};
+
+// Grids over many columns, hashed.
+template <class T>
+struct HashedCells : Cells<T> {
+    std::size_t d, K;
+    const std::int32_t* columns;
+    const double *offset, *density;
+    const std::uint64_t* salt;
+    int bits;
+    using Cells<T>::Cells;
+    void find(const double* x) override {
+        cells::by_hashing(1, d, x, this->model.R, K, columns, offset, density, salt, bits, this->index.data());
+    }
+};
+
+// Grids over few columns with edges at quantiles, and the sample of rows from which they are drawn anew.
+template <class T>
+struct ColumnCells : Cells<T> {
+    std::size_t d, L, K, cells_of_grid;
+    const double* levels;
+    const std::int32_t *n_levels, *columns, *maps;
+    double *sample_rows, *sample_down;  // (S, d), (S, C)
+    std::int64_t S, last;               // places of the sample; it is drawn from so many last rows
+    std::uint64_t seed, slot;           // of the places drawn
+    std::int64_t first, period;         // rows before the grids are looked at: first, doubled again and again, then every `period`
+    using Cells<T>::Cells;
+
+    void find(const double* x) override {
+        cells::by_levels(1, d, x, L, levels, n_levels, this->model.R, K, columns, maps, cells_of_grid, this->index.data());
+    }
+
+    bool open(std::int64_t n) const override {
+        std::int64_t look = first;
+        if (this->t >= period) look = (this->t / period + 1) * period;
+        else
+            while (look <= this->t) look *= 2;
+        return this->t + n < look && Cells<T>::open(n);
+    }
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::int64_t number = this->t;
+        if (!Cells<T>::learn(row, f, journal)) return false;
+        std::int64_t place = number;
+        if (number >= S) place = std::int64_t(uniform(seed, std::uint64_t(number), slot) * double(std::min(number + 1, last)));
+        if (place >= S) return true;
+        double *x = sample_rows + place * d, *v = sample_down + place * this->model.C;
+        journal.keep(x, d);
+        journal.keep(v, this->model.C);
+        std::copy_n(row.wide, d, x);
+        std::copy_n(this->down.data(), this->model.C, v);
+        return true;
+    }
+};
+
+// ---- Explicit features ---------------------------------------------------------------------------------------------------------
+
+// Fourier features, or the row itself where there are no frequencies.
+template <class T>
+struct Features {
+    std::size_t d, D;  // columns, frequencies
+    const T* W;        // (d, D), or null
+    std::vector<T> p, z;
+    Features(std::size_t columns, std::size_t frequencies, const T* w)
+        : d(columns), D(frequencies), W(w), p(frequencies), z(2 * frequencies) {}
+    std::size_t size() const { return W ? 2 * D : d; }
+    const T* operator()(const T* x) {
+        if (!W) return x;
+        fourier_row<T>(d, D, x, W, T(1.0 / std::sqrt(double(D))), p.data(), z.data());
+        return z.data();
+    }
+};
+
+template <class T>
+struct Linear : Learner<T> {
+    Features<T> features;
+    LinearModel<T> model;
+    std::size_t C, memory;  // outputs, numbers that the update remembers
+    bool unit;
+    std::unique_ptr<Loss> loss;
+    std::unique_ptr<Update> update;
+    std::vector<double> scratch;
+    Linear(Features<T> map, const LinearModel<T>& m, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
+           std::unique_ptr<Update> up)
+        : features(std::move(map)), model(m), C(outputs), memory(remembered), unit(u), loss(std::move(l)), update(std::move(up)),
+          scratch(3 * outputs) {}
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t P = features.size();
+        for (T* weights : {model.W, model.G, model.mean}) journal.keep(weights, C * P);
+        journal.keep(model.scale, C);
+        journal.keep(model.memory, memory);
+        journal.keep(model.center, 2);
+        const Source<T> source{features(row.x), nullptr, T(1)};
+        this->t = linear_pass<T>(1, P, int(C), source, &row.y, nullptr, model, this->t, *loss, *update, unit, f, scratch.data());
+        for (const T* weights : {model.W, model.G, model.mean})
+            if (weights && !all_finite(C * P, weights)) return false;
+        return all_finite(C, f) && all_finite(memory, model.memory);
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        const std::size_t P = features.size();
+        const T* z = features(row.x);
+        for (std::size_t c = 0; c < C; ++c) {
+            f[c] = double(dot(P, (model.mean ? model.mean : model.W) + c * P, z));
+            if (!model.mean) f[c] *= model.scale[c];
+            f[c] += offset_of(model.center);
+        }
+        return true;
+    }
+};
+
+// ---- Features whose widths are learned ---------------------------------------------------------------------------------------
+
+template <class T>
+struct LearnedWidths : Learner<T> {
+    std::size_t d, D, C, memory;
+    RrfModel<T> model;
+    Guarded<T> theta;
+    std::unique_ptr<Loss> loss;
+    std::unique_ptr<Update> update;
+    std::vector<T> numbers;
+    std::vector<std::int32_t> index;
+    std::vector<double> outputs;
+    RrfScratch<T> scratch;
+    DiagonalSpectrum<T> spectrum;
+
+    LearnedWidths(std::size_t columns, std::size_t frequencies, std::size_t k, std::size_t remembered, const RrfModel<T>& m,
+                  const Guarded<T>& p, const T* E, std::unique_ptr<Loss> l, std::unique_ptr<Update> u)
+        : d(columns), D(frequencies), C(k), memory(remembered), model(m), theta(p), loss(std::move(l)), update(std::move(u)),
+          numbers(3 * columns + 4 * frequencies), index(columns), outputs(3 * k) {
+        T *value = numbers.data(), *v = value + d, *h = v + d, *u_ = h + d, *z = u_ + D, *q = z + 2 * D;
+        scratch = {{0, index.data(), value}, u_, z, q, outputs.data()};
+        spectrum = {d, D, 1, false, E, v, h};
+    }
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        for (T* weights : {model.W, model.G}) journal.keep(weights, 2 * C * D);
+        for (T* widths : {theta.theta, theta.H}) journal.keep(widths, d);
+        journal.keep(model.memory, memory);
+        journal.keep(model.center, 2);
+        this->t = rrf_pass<T>(1, D, int(C), DenseRows<T>{row.x, d}, &row.y, nullptr, model, theta, spectrum, this->t, *loss, *update,
+                              f, scratch);
+        for (const T* weights : {model.W, model.G})
+            if (!all_finite(2 * C * D, weights)) return false;
+        for (const T* widths : {theta.theta, theta.H})
+            if (!all_finite(d, widths)) return false;
+        return all_finite(C, f) && all_finite(memory, model.memory);
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        DenseRows<T>{row.x, d}.read(0, model.unit, scratch.x);
+        spectrum.project(theta, scratch.x, scratch.u);
+        trig(1, D, scratch.u, T(1) / std::sqrt(T(D)), scratch.z);
+        for (std::size_t c = 0; c < C; ++c)
+            f[c] = double(dot(2 * D, model.W + c * 2 * D, scratch.z)) + offset_of(model.center);
+        return true;
+    }
+};
+
+// ---- The last rows -----------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Window : Learner<T> {
+    window::Rule rule;
+    window::Model model;
+    Window(const window::Rule& r, const window::Model& m) : rule(r), model(m) {}
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t place = std::size_t(model.numbers[0]) % model.W;
+        journal.keep_strided(model.rows + place, model.d, model.W);
+        journal.keep(model.value + place, 1);
+        journal.keep(model.weight + place, 1);
+        journal.keep(model.numbers, 3);
+        const double y = rule.kind == 1 ? double(row.y > 0) : row.y;
+        window::pass(1, row.wide, &y, nullptr, rule, model, f);
+        ++this->t;
+        return all_finite(model.C, f);
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        window::pass(1, row.wide, nullptr, nullptr, rule, model, f);
+        return true;
+    }
+};
+
+// ---- Least squares -----------------------------------------------------------------------------------------------------------
+
+// Rows in the window need not be kept: those that do not count as waiting are not there.
+template <class T>
+struct LeastSquares : Learner<T> {
+    Features<T> features;
+    bool intercept, labels;  // whether a constant comes first; whether targets are -1 and 1, one against the rest
+    second::Head head;
+    double *R, *D, *q;       // of the head, to begin anew
+    second::Statistics sums;
+    double ridge;
+    const Blas& blas;
+    second::LeastSquares rule;
+    std::vector<double> z, y, beta, work;
+    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
+                 const second::Statistics& s, double lam, const Blas& products)
+        : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
+          blas(products), z(h.r), y(h.k), beta(h.k) {}
+
+    void map(const Row<T>& row) {
+        const T* from = features(row.x);
+        if (intercept) z[0] = 1.0;
+        for (std::size_t i = 0; i < features.size(); ++i) z[i + intercept] = double(from[i]);
+    }
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t j = std::size_t(this->waiting), k = head.k;
+        map(row);
+        for (std::size_t o = 0; o < k; ++o) y[o] = !labels || k == 1 ? row.y : double(o) == row.y ? 1.0 : -1.0;
+        const double one = 1.0;
+        double s = 0.0, c = 0.0;
+        const std::size_t end = second::learn_block(head, j, 1, z.data(), y.data(), &one, rule, f, &s, &c, beta.data(), work);
+        if (end != j + 1) return false;
+        if (!(all_finite(k, f) && all_finite(1, &s) && all_finite(1, head.kappa + j) && all_finite(k, head.tau + j * k))) return false;
+        second::enter(head, j, 1, z.data(), &c, beta.data(), sums);
+        ++this->t;
+        return std::size_t(++this->waiting) < head.m || begin_anew(journal);
+    }
+
+    // The window is full.
+    bool begin_anew(Journal& journal) {
+        const std::size_t r = head.r, k = head.k;
+        journal.keep(sums.gram, r * r);
+        journal.keep(sums.b, k * r);
+        journal.keep(sums.yy, k);
+        journal.keep(sums.zsum, r);
+        journal.keep(R, r * r);
+        journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
+        journal.keep(q, k * r);
+        this->waiting = 0;
+        sums.mass = this->mass;
+        const bool fine = second::flush(blas, head, sums, work);
+        this->mass = sums.mass;
+        return fine && second::restart(blas, head, sums, ridge, R, D, q, work);
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        map(row);
+        double s = 0.0;
+        second::score_block(head, std::size_t(this->waiting), 1, z.data(), f, &s, work);
+        return true;
+    }
+};
+
+}  // namespace ks::rows

@@ -1,0 +1,137 @@
+// One row through all of a stack: scaled columns, the members' forecasts, their combination, and what everybody learns from it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "base/ranges.hpp"
+#include "passes/row_learners.hpp"
+#include "passes/stack.hpp"
+#include "passes/trust.hpp"
+
+namespace ks::rows {
+
+// What follows the errors of forecasts.
+struct Tracker {
+    std::size_t L, E;
+    const double *levels, *steps;
+    double *size, *quantiles, *weights, *factors;
+    std::vector<double> half;
+    void learn(double error) { track_errors(1, L, E, &error, levels, steps, size, quantiles, weights, factors, half.data()); }
+};
+
+template <class T>
+struct Stack {
+    struct Changing {
+        double* at;
+        std::size_t size;
+    };
+    std::size_t d, C;
+    double squash;  // deviations beyond which a value counts by its logarithm
+    double count;   // rows that the columns' moments are of
+    Columns columns;
+    std::vector<Learner<T>*> learners;
+    std::unique_ptr<stack::Labels> labels;    // one of the two
+    std::unique_ptr<stack::Numbers> numbers;
+    std::unique_ptr<Tracker> tracker;         // of numbers
+    double* seen = nullptr;                   // of numbers: (5) the range of the targets
+    std::vector<Changing> changing;           // arrays that every row changes
+    float* history;                           // (places, learners): their weights after every so many rows
+
+    void prepare() {
+        for (double* column : {columns.mean, columns.m2, columns.low, columns.high, columns.doubt}) changing.push_back({column, d});
+        x_.resize(d);
+        wide_.resize(d);
+        F_.resize(learners.size() * C);
+    }
+
+    // Scores (n, C) before each row, of which there were t; false, and all is as it was, when a row needs more than this. The weights
+    // after every `stride` rows are entered into the history.
+    bool learn(std::size_t n, const T* X, const double* y, bool recent, std::int64_t t, std::int64_t stride, double* scores) {
+        journal_.clear();
+        const double before = count;
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!learn_one(X + i * d, y[i], recent, scores + i * C)) {
+                journal_.restore();
+                count = before;
+                return false;
+            }
+            if (++t % stride == 0) note_weights(history + std::size_t(t / stride - 1) * learners.size());
+        }
+        return true;
+    }
+
+    bool score(const T* x, bool recent, double* scores) {
+        for (std::size_t j = 0; j < d; ++j) {
+            double v = double(x[j]);
+            if (is_far(v, count, columns.low[j], columns.high[j])) v = columns.low[j] > v ? columns.low[j] : columns.high[j];
+            const double deviation = std::sqrt(columns.m2[j] / std::max(count, 1.0));
+            x_[j] = deviation > 0 ? T((v - columns.mean[j]) / deviation) : T(0);
+        }
+        const Row<T> row = drawn_in(0.0);
+        for (std::size_t i = 0; i < learners.size(); ++i) {
+            double* f = F_.data() + i * C;
+            if (!learners[i]->score(row, f)) return false;
+            for (std::size_t c = 0; c < C; ++c)
+                if (!std::isfinite(f[c])) f[c] = 0.0;
+        }
+        combine(nullptr, recent, scores);
+        return all_finite(C, scores);
+    }
+
+  private:
+    std::vector<T> x_;
+    std::vector<double> wide_, F_;
+    Journal journal_;
+
+    // Far values of the scaled row by their logarithms.
+    Row<T> drawn_in(double y) {
+        const T most = T(squash);
+        for (std::size_t j = 0; j < d; ++j) {
+            const T far = std::abs(x_[j]);
+            if (far > most) x_[j] = std::copysign(most + std::log1p(far - most), x_[j]);
+            wide_[j] = double(x_[j]);
+        }
+        return {x_.data(), wide_.data(), y};
+    }
+
+    void note_weights(float* to) {
+        const std::size_t N = learners.size();
+        journal_.keep(to, N);
+        std::vector<double> w(N);
+        if (labels) labels->first.mean_weights(w.data());
+        else numbers->first.mean_weights(w.data());
+        for (std::size_t i = 0; i < N; ++i) to[i] = float(w[i]);
+    }
+
+    void combine(const double* y, bool recent, double* scores) {
+        if (labels) {
+            labels->recent = recent;
+            labels->pass(1, F_.data(), y, nullptr, y != nullptr, scores);
+        } else {
+            numbers->recent = recent;
+            numbers->pass(1, F_.data(), y, nullptr, y != nullptr, scores);
+        }
+    }
+
+    bool learn_one(const T* x, double y, bool recent, double* scores) {
+        for (const Changing& array : changing) journal_.keep(array.at, array.size);
+        if (seen) {
+            double weight;
+            if (set_aside(1, 1, &y, nullptr, seen, &weight)) return false;
+        }
+        std::copy_n(x, d, x_.data());
+        count = standardize<T>(1, d, x_.data(), nullptr, count, columns);
+        const Row<T> row = drawn_in(y);
+        for (std::size_t i = 0; i < learners.size(); ++i)
+            if (!learners[i]->learn(row, F_.data() + i * C, journal_)) return false;
+        combine(&y, recent, scores);
+        if (!all_finite(C, scores)) return false;
+        if (tracker) tracker->learn(std::abs(y - scores[0]));
+        return true;
+    }
+};
+
+}  // namespace ks::rows

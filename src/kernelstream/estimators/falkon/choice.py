@@ -1,0 +1,156 @@
+"""Widths of the columns, bandwidth and penalty by short trials on held-out rows, for models that were given none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+
+from ...kernels import Kernel
+from ...losses import Loss
+from ...random import generator
+from ...rows import Rows
+from ...solvers.falkon import CenterMatrix, falkon
+from ...solvers.kernel_blocks import Centers, Factor, KernelBlocks, least_addition
+from ..binning.fit import best_constant
+from ..doubly.choice import scaled
+
+FEW = (4_000, 400)  # rows and centres of the first trials
+MORE = (16_000, 1_000)  # and of the last ones
+LAMS = (1.0, 0.1, 0.01, 1e-3)
+USUAL = 0.1  # best or next to it on nearly all sets that were tried
+FIRST = 0.5  # of the median distance: where the search of the bandwidth begins
+LEAST_ROWS = 24  # with fewer there is nothing to compare
+FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out once
+STREAM = 5  # of the random order of the rows
+
+
+def widths(X: Rows) -> dict[str, np.ndarray]:
+    """Ways to divide columns, (d,) each: by their range, by their deviation, or all by one number."""
+    if sp.issparse(X):
+        low, high = (np.asarray(bound.todense(), np.float64).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        variance = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel() - mean**2
+    else:
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        variance = X.var(axis=0, dtype=np.float64)
+    constant = high <= low
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    common = float(np.sqrt(np.mean(deviation**2))) or 1.0
+    return {
+        "range": np.where(constant, 1.0, high - low),
+        "deviation": np.where(constant | (deviation == 0), 1.0, deviation),
+        "one": np.full(X.shape[1], common),
+    }
+
+
+def divided(X: Rows, width: np.ndarray) -> Rows:
+    """Rows with every column divided by its width, in their own type."""
+    return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
+
+
+@dataclass
+class Search:
+    """The rows and everything that stays the same while widths, bandwidth and penalty vary."""
+
+    X: Rows  # (n, d)
+    Y: np.ndarray  # (n, C)
+    weight: np.ndarray | None
+    loss: Loss
+    seed: int
+    ops: Any
+    n_centers: int
+
+    def widths_and_kernel(self, kernel_on: Any) -> tuple[np.ndarray, Kernel]:
+        """Widths (d,) and the kernel with the least squared error on held-out rows.
+
+        ``kernel_on(X)`` is the kernel whose bandwidth is the median distance of rows. The widths are compared at half
+        of it; then the bandwidth goes down and up by halves from there as long as the error falls, with few rows
+        and centres, and once more down with more of them: the more centres, the narrower a kernel may be.
+        """
+        ways = widths(self.X)
+        if self.X.shape[0] < LEAST_ROWS:
+            return ways["range"], scaled(kernel_on(divided(self.X, ways["range"])), FIRST)
+        order = generator(self.seed, STREAM).permutation(self.X.shape[0])[: MORE[0]]
+        sample = Search(self.X[order], self.Y[order], self._at(order), self.loss, self.seed, self.ops, self.n_centers)
+        rows = {name: divided(sample.X, width) for name, width in ways.items()}
+        base = {name: kernel_on(X[: FEW[0]]) for name, X in rows.items()}
+        first = {name: sample._error(rows[name], scaled(base[name], FIRST), *FEW) for name in ways}
+        best = min(first, key=first.__getitem__)
+        X, kernel = rows[best], base[best]
+        errors = {FIRST: first[best]}
+        for factor in (0.5, 2.0):
+            fraction = FIRST
+            while errors[fraction] == min(errors.values()) and 2.0**-6 <= fraction <= 2.0**4:
+                fraction *= factor
+                errors[fraction] = sample._error(X, scaled(kernel, fraction), *FEW)
+        fraction = min(errors, key=errors.__getitem__)
+        if X.shape[0] > FEW[0]:
+            finer = {f: sample._error(X, scaled(kernel, f), *MORE) for f in (fraction, fraction * 0.7)}
+            if finer[fraction * 0.7] < finer[fraction]:
+                finer[fraction * 0.5] = sample._error(X, scaled(kernel, fraction * 0.5), *MORE)
+            fraction = min(finer, key=finer.__getitem__)
+        return ways[best], scaled(kernel, fraction)
+
+    def penalty(self, kernel: Kernel) -> float:
+        """The best of a few penalties; rows must be divided already."""
+        if self.X.shape[0] < LEAST_ROWS:
+            return USUAL
+        total = np.zeros(len(LAMS))
+        for train, test in self._cuts(MORE[0]):
+            if self.loss.name == "squared":
+                total += self._path(self.X, kernel, train, test, min(MORE[1], self.n_centers))
+                continue
+            Y, weight = self.Y[train], self._at(train)
+            offset = best_constant(Y, weight, self.loss)
+            centers = np.arange(min(FEW[1], self.n_centers, len(train)))
+            Z = CenterMatrix(kernel, self.X[train], centers, self.ops)
+            held = KernelBlocks(Centers(kernel, self.X[train[centers]], self.ops), self.X[test])
+            start = None
+            for k, lam in enumerate(LAMS):
+                start = falkon(Z, Y, self.loss, lam, self.ops, weight=weight, offset=offset, start=start, tol=1e-2).W
+                values = self.loss.value(self.Y[test], held.dot(Z.coefficients(start)) + offset)
+                total[k] += np.average(values.sum(axis=1), weights=self._at(test))
+        return LAMS[int(np.argmin(total))]
+
+    def _error(self, X: Rows, kernel: Kernel, rows: int, centers: int) -> float:
+        """Least squared error over the penalties."""
+        m = min(centers, self.n_centers)
+        parts = [self._path(X, kernel, train, test, m) for train, test in self._cuts(rows)]
+        return float(np.sum(parts, axis=0).min())
+
+    def _path(self, X: Rows, kernel: Kernel, train: np.ndarray, test: np.ndarray, m: int) -> np.ndarray:
+        """Squared error on the test rows for every penalty: all of them from one factorisation.
+
+        With ``T'T = K_SS`` and ``T'^-1 K'A K T^-1 = U diag(s) U'`` the weights are ``U (s + lam)^-1 U' T'^-1 K'A y``.
+        """
+        Y, weight = self.Y[train], self._at(train)
+        offset = np.average(Y, axis=0, weights=weight)
+        values = Centers(kernel, X[train[:m]], self.ops)
+        blocks = KernelBlocks(values, X[train])
+        a = np.ones(len(train)) if weight is None else weight
+        m = blocks.shape[1]
+        G, B = blocks.moment(np.arange(len(train)), a), blocks.tdot(a[:, None] * (Y - offset))
+        K = values.gram()
+        factor = Factor(K, least_addition(K, X.dtype))
+        G = factor.tsolve(factor.tsolve(G).T)
+        s, U = eigh(0.5 * (G + G.T), check_finite=False)
+        B = U.T @ factor.tsolve(B)
+        W = np.stack([B / (np.maximum(s, 0.0) + lam)[:, None] for lam in LAMS], axis=1)  # (m, penalties, C)
+        held = KernelBlocks(values, X[test]).dot(factor.solve(U @ W.reshape(m, -1))).reshape(len(test), *W.shape[1:])
+        errors = np.square(held + offset - self.Y[test][:, None]).sum(axis=2)
+        return np.average(errors, axis=0, weights=self._at(test))
+
+    def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few."""
+        order = generator(self.seed, STREAM).permutation(self.X.shape[0])[:rows]
+        quarters = np.array_split(order, 4)
+        for k in range(4 if len(order) < FOLDED else 1):
+            yield np.concatenate(quarters[:k] + quarters[k + 1 :]), quarters[k]
+
+    def _at(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weight is None else self.weight[rows]

@@ -1,0 +1,321 @@
+r"""Nearly exact kernel ridge, logistic regression and support vector machines on all rows, through Nyström centres."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ... import losses
+from ..._checks import positive, whole
+from ..._progress import SolverBar
+from ...kernels import Kernel
+from ...losses import Loss
+from ...losses.curvature import SMOOTH
+from ...random import generator
+from ...rows import Rows, drop, host, pack, unpack
+from ...solvers import ConjugateGradient, NewtonCG, Solver
+from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
+from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
+from .._contract.base import State
+from .._contract.batch import CALLER, BatchEstimator
+from .._contract.classifier import StreamClassifier
+from .._contract.kernel import KernelEstimator
+from .._contract.regressor import StreamRegressor
+from .._contract.state import packed
+from ..binning.fit import best_constant
+from ..feature import map_entries, renew_map_entries
+from .choice import Search, divided
+
+
+class FalkonEstimator(BatchEstimator, KernelEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    on_device = True
+
+    kernel: Any
+    gamma: Any
+    n_centers: int
+    lam: float | None
+    loss: Any
+    tol: float
+    max_iter: int
+
+    @property
+    def _free(self) -> bool:
+        """Whether the bandwidth is left to us, and with it the widths of the columns."""
+        return isinstance(self.kernel, str) and self.gamma is None and self._map.kernel_object.is_fourier
+
+    def _solver_loss(self) -> Loss:
+        """The loss of one output."""
+        raise NotImplementedError
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))
+
+    def _check_parameters(self) -> None:
+        whole("n_centers", self.n_centers)
+        if self.lam is not None:
+            positive("lam", self.lam)
+        loss = self._solver_loss()
+        solver: Solver = (ConjugateGradient if loss.name == "squared" else NewtonCG)(self.tol, self.max_iter)
+        solver.check()
+        if loss.name not in SMOOTH or (loss.name == "squared" and loss.get_params()["epsilon"]):
+            raise ValueError(f"loss must be one of {', '.join(SMOOTH)}, without a dead zone, got {self.loss!r}")
+        self._map.kernel_object.validate(resolved=False)
+
+    # ---------------------------------------------------------------- hooks
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss, seed = self._solver_loss(), state["seed"]
+        common = (loss, seed, _processor(self._ops), self.n_centers)
+        if self._free:
+            width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
+            state["width"] = width
+            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._map.kernel_schema()})
+            X = divided(X, width)
+        else:
+            self._estimate(state, X)
+        kernel = self._kernel(state)
+        lam = Search(X, Y, weight, *common).penalty(kernel) if self.lam is None else float(self.lam)
+        centers = np.arange(X.shape[0])
+        if X.shape[0] > self.n_centers:
+            centers = np.sort(generator(seed).choice(X.shape[0], self.n_centers, replace=False))
+        offset = best_constant(Y, weight, loss)
+        Z = CenterMatrix(kernel, X, centers, self._ops, seed)
+        with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
+            found = falkon(
+                Z, Y, loss, lam, self._ops,
+                weight=weight, offset=offset, tol=self.tol, max_iter=self.max_iter, report=report,
+            )  # fmt: skip
+        if not found.converged:
+            warnings.warn(
+                f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
+                ConvergenceWarning,
+                stacklevel=CALLER,
+            )
+        drop("centers", state)
+        state |= pack("centers", X[centers]) | {
+            "alpha": np.ascontiguousarray(Z.coefficients(found.W)),
+            "offset": offset,
+            "lam": lam,
+            "n_iter": found.n_iter,
+            "history": np.array(found.history),
+        }
+
+    def _kernel_on(self, X: Rows) -> Kernel:
+        return self._map.resolved(self._map.kernel_entries(X))
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        if "width" in state:
+            X = divided(X, state["width"])
+        blocks = kernel_blocks(self._kernel(state), X, unpack("centers", state), self._ops)
+        return blocks.dot(state["alpha"]) + state["offset"]
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        m, outputs = length(state, "alpha"), state["n_outputs"]
+        own: Schema = {
+            "alpha": Array((m, outputs)),
+            "offset": Array((outputs,)),
+            "lam": Number(POSITIVE),
+            "n_iter": Count(),
+            "history": Array((length(state, "history"),), free=True),
+        }
+        if self._free:
+            own["width"] = Array((state["n_features"],), low=POSITIVE)
+        check({name: state[name] for name in own if name in state}, own)
+        return self._kernel_schema(state, True) | packed("centers", state, m) | own
+
+    # ---------------------------------------------------------------- what was found
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
+        return self._map.resolved(map_entries(self.state_))
+
+    @property
+    def width_(self) -> np.ndarray:
+        """What the columns are divided by, (d,)."""
+        return self.state_.get("width", np.ones(self.n_features_in_))
+
+    @property
+    def lam_(self) -> float:
+        """The penalty in use."""
+        return self.state_["lam"]
+
+    @property
+    def centers_(self) -> Rows:
+        """The centres, (m, d), as they are after the division by ``width_``."""
+        self.state_  # noqa: B018 - says that there is none before fit
+        return unpack("centers", self._state)
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients of the kernel functions at the centres, (outputs, m)."""
+        return self.state_["alpha"].T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The constant score, (outputs,)."""
+        return self.state_["offset"]
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the rows, or Newton steps."""
+        return self.state_["n_iter"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """Relative residuals (squared loss) or objectives (the others), one per iteration."""
+        return self.state_["history"]
+
+
+def _processor(ops: Any) -> Any:
+    """The engine that short trials run on: a device waits more than it works there."""
+    return ops.host if ops.NAME == "torch" else ops
+
+
+class FalkonClassifier(FalkonEstimator, StreamClassifier):
+    r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
+
+    .. math:: \min_\alpha \sum_i a_i\, l\Bigl(y_i, b + \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)
+              + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
+
+    The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_
+    (Newton steps for losses other than the squared one [2]_). Blocks of the kernel matrix are made when they are
+    needed: n × m numbers never exist at once. With all rows as centres this is kernel ridge regression on -1 and +1,
+    kernel logistic regression or a support vector machine with squared hinge. Several classes one against the rest; b
+    is the constant score of least loss.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="gaussian"
+        Any kernel.
+    gamma : float, "scale", "median" or None
+        Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
+        divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
+        not shift invariant it means "median".
+    n_centers : int, default=2000
+        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
+    lam : float or None
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
+        on held-out rows.
+    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
+        "logistic" gives ``predict_proba``.
+    tol : float, default=1e-3
+        Relative residual at which to stop.
+    max_iter : int, default=100
+        Passes over the rows, or Newton steps.
+    class_weight : dict, "balanced" or None
+        Factors of the loss by class.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    random_state : int, Generator, RandomState or None
+        Choice of the centres and of held-out rows.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, sorted.
+    kernel_, width_, lam_
+        The choices made.
+    centers_, dual_coef_, intercept_
+        The function.
+    n_iter_, history_
+        Course of the solver.
+
+    References
+    ----------
+    .. [1] Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017.
+    .. [2] Marteau-Ferey, Bach, Rudi: Globally convergent Newton methods for ill-conditioned generalized self-concordant
+       losses, NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelstream import FalkonClassifier
+    >>> X, y = make_moons(2000, noise=0.1, random_state=0)
+    >>> FalkonClassifier(n_centers=200, random_state=0).fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        n_centers: int = 2000,
+        lam: float | None = None,
+        loss: Loss | str = "squared",
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        class_weight: dict | str | None = None,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_centers = n_centers
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _solver_loss(self) -> Loss:
+        return losses.get(self.loss)
+
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = self._solver_loss()
+        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+
+
+class FalkonRegressor(FalkonEstimator, StreamRegressor):
+    r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
+
+    .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2
+              + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
+
+    See :class:`FalkonClassifier`.
+
+    Parameters
+    ----------
+    kernel, gamma, n_centers, lam, tol, max_iter, engine, random_state
+        See :class:`FalkonClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import FalkonRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
+    >>> y = np.sin(2 * X[:, 0])
+    >>> FalkonRegressor(random_state=0).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.999
+    True
+    """
+
+    loss = "squared"
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        gamma: float | str | None = None,
+        n_centers: int = 2000,
+        lam: float | None = None,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_centers = n_centers
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.engine = engine
+        self.random_state = random_state
+
+    def _solver_loss(self) -> Loss:
+        return losses.get("squared", task="regression")

@@ -1,0 +1,78 @@
+"""Learners of single rows, compiled: each has pointers to the arrays of its state, and all learn in one call.
+
+What they do to a row is what the passes do to a block of one row; see cpp/passes/row_learners.hpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+
+State = dict[str, Any]
+
+
+def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:
+    """A learner of single rows that goes on with the arrays of a state.
+
+    Parameters
+    ----------
+    kind : {"hashed_cells", "column_cells", "linear", "learned_widths", "window", "least_squares"}
+    member : estimator
+        Whose state it is. The learner is of no use any more when its cache or its state are others.
+    state : dict
+    *parts
+        What the learner needs besides; see cpp/bind/rows.cpp.
+    """
+    own = vars(member)
+    return getattr(_core, f"row_{kind}{_bits(state)}")(state, [(own, "_cache"), (own, "_state")], *parts)
+
+
+class RowStack:
+    """Learners of single rows and the combination of their forecasts.
+
+    Parameters
+    ----------
+    state : dict
+        Of the whole.
+    learners : list
+        From :func:`row_learner`.
+    squash : float
+        Deviations beyond which a scaled value counts by its logarithm.
+    intervals : (levels, steps) or None
+        Of a regression: coverages that are followed, and the steps of their trackers.
+    """
+
+    def __init__(
+        self, state: State, learners: list[Any], squash: float, intervals: tuple[np.ndarray, np.ndarray] | None
+    ):
+        make = getattr(_core, f"RowStack{_bits(state)}")
+        self.outputs = state["n_outputs"]
+        self._whole = make(state, learners, intervals is not None, squash, *(intervals or (None, None)))
+        self.usable = True  # until an array of the states is another
+
+    def learn(self, X: np.ndarray, y: np.ndarray, recent: bool) -> np.ndarray | None:
+        """Scores (n, C) before each row, which is then learned; None, and nothing has changed, for other ways to do it.
+
+        That is so where something else is due among the rows (a window is full, grids are looked at), where a number
+        leaves the range of floats, and when the states hold other arrays.
+        """
+        scores = np.empty((len(X), self.outputs))
+        return self._answer(self._whole.learn(X, y, recent, scores), scores)
+
+    def score(self, X: np.ndarray, recent: bool) -> np.ndarray | None:
+        """Scores (1, C) of a row, or None as above."""
+        scores = np.empty((1, self.outputs))
+        return self._answer(self._whole.score(X, recent, scores), scores)
+
+    def _answer(self, answer: int, scores: np.ndarray) -> np.ndarray | None:
+        if answer == _core.ROW_DONE:
+            return scores
+        self.usable = answer != _core.ROW_STALE
+        return None
+
+
+def _bits(state: State) -> str:
+    return "32" if state["dtype"] == "float32" else "64"

@@ -1,0 +1,239 @@
+"""Kernel machines through centres: against exact solutions by other means, and the contract of an estimator."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import solve
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelstream
+from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses, zoo
+from kernelstream.solvers import kernel_blocks
+from kernelstream.solvers.falkon import CenterMatrix, falkon
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(250, 4))
+TARGET = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 5.0
+CODES = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [-0.5, 0.8])
+WEIGHT = rng.uniform(0.2, 3.0, len(X))
+NEW = rng.normal(size=(60, 4))
+TIGHT = {"gamma": 0.4, "n_centers": 250, "tol": 1e-13, "max_iter": 300}
+ENGINES = ["python", "native", pytest.param("torch", marks=pytest.mark.skipif(
+    not engine.usable("torch"), reason="needs PyTorch"))]  # fmt: skip
+
+
+@parametrize_with_checks(
+    [
+        FalkonClassifier(n_centers=50, random_state=0),
+        FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
+        FalkonRegressor(n_centers=50, random_state=0),
+    ],
+    expected_failed_checks=lambda est: {
+        "check_sample_weight_equivalence_on_dense_data": "centres and held-out rows are drawn among the rows",
+        "check_sample_weight_equivalence_on_sparse_data": "centres and held-out rows are drawn among the rows",
+    },
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_all_rows_as_centres_is_kernel_ridge(name, weight):
+    mean = np.average(TARGET, weights=weight)
+    truth = KernelRidge(alpha=0.05, kernel="rbf", gamma=0.4).fit(X, TARGET - mean, sample_weight=weight).predict(NEW)
+    model = FalkonRegressor(lam=0.05, engine=name, **TIGHT).fit(X, TARGET, sample_weight=weight)
+    np.testing.assert_allclose(model.predict(NEW), truth + mean, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_fewer_centres_is_the_minimum_on_them(name):
+    """alpha solves (K'K + lam K_SS) alpha = K'y, which numpy solves here for the centres that were drawn."""
+    model = FalkonRegressor(gamma=0.4, n_centers=30, lam=0.05, tol=1e-13, engine=name, random_state=3).fit(X, TARGET)
+    S = model.centers_
+    assert S.shape == (30, 4) and len({tuple(row) for row in S} & {tuple(row) for row in X}) == 30
+    K, K_SS = rbf_kernel(X, S, gamma=0.4), rbf_kernel(S, S, gamma=0.4)
+    alpha = solve(K.T @ K + 0.05 * K_SS, K.T @ (TARGET - TARGET.mean()), assume_a="pos")
+    np.testing.assert_allclose(model.predict(NEW), rbf_kernel(NEW, S, gamma=0.4) @ alpha + TARGET.mean(), atol=1e-8)
+    assert model.n_iter_ < 100 and model.history_[-1] <= 1e-13
+
+
+def newton_logistic(K, signs, weight, lam, offset):
+    """Coefficients of kernel logistic regression by plain Newton steps: (W K + lam I) alpha = W K alpha - g."""
+    alpha = np.zeros(len(K))
+    for _ in range(50):
+        f = K @ alpha + offset
+        p = 1 / (1 + np.exp(signs * f))
+        slope, curve = -weight * signs * p, weight * p * (1 - p)
+        alpha = solve(curve[:, None] * K + lam * np.eye(len(K)), curve * (K @ alpha) - slope)
+    return alpha
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_logistic_is_the_newton_solution(name):
+    labels = np.where(CODES == 1, "in", "out")
+    signs = np.where(labels == "out", 1.0, -1.0)
+    share = WEIGHT @ signs / (WEIGHT.sum() + 1)
+    offset = np.log((1 + share) / (1 - share))
+    K = rbf_kernel(X, X, gamma=0.4)
+    f = rbf_kernel(NEW, X, gamma=0.4) @ newton_logistic(K, signs, WEIGHT, 0.3, offset) + offset
+    model = FalkonClassifier(lam=0.3, loss="logistic", engine=name, **TIGHT).fit(X, labels, sample_weight=WEIGHT)
+    np.testing.assert_allclose(model.decision_function(NEW), f, atol=1e-7)
+    np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], 1 / (1 + np.exp(-f)), atol=1e-7)
+    assert (model.predict(NEW) == np.where(f >= 0, "out", "in")).all()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_gradient_vanishes_one_against_the_rest(loss):
+    """At the minimum over alpha: K'l'(y, f) + lam K_SS alpha = 0 for every class."""
+    model = FalkonClassifier(gamma=0.4, n_centers=40, lam=0.2, loss=loss, tol=1e-11, random_state=0).fit(X, CODES)
+    S, alpha = model.centers_, model.dual_coef_.T
+    K, K_SS = rbf_kernel(X, S, gamma=0.4), rbf_kernel(S, S, gamma=0.4)
+    signs = np.where(CODES[:, None] == np.arange(3), 1.0, -1.0)
+    f = K @ alpha + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-10)
+    margin = signs * f
+    slope = -signs / (1 + np.exp(margin)) if loss == "logistic" else -signs * np.maximum(0, 1 - margin)
+    np.testing.assert_allclose(K.T @ slope + 0.2 * K_SS @ alpha, 0, atol=1e-7)
+
+
+def test_blocks_never_hold_the_whole_matrix(monkeypatch):
+    """Small blocks, none kept: the same model, and no array of kernel values larger than a block."""
+    model = FalkonRegressor(gamma=0.4, n_centers=30, lam=0.05, tol=1e-12, random_state=3)
+    truth = model.fit(X, TARGET).predict(NEW)
+    monkeypatch.setattr(kernel_blocks, "ELEMENTS", 300)
+    monkeypatch.setattr(kernel_blocks, "KEPT", 0)
+    monkeypatch.setattr(kernel_blocks, "TALL", 10)
+    sizes = []
+    whole = kernel_blocks.Centers.__call__
+
+    def watched(self, rows):
+        sizes.append(rows.shape[0] * self.S.shape[0])
+        return whole(self, rows)
+
+    monkeypatch.setattr(kernel_blocks.Centers, "__call__", watched)
+    np.testing.assert_allclose(model.fit(X, TARGET).predict(NEW), truth, atol=1e-9)
+    assert max(sizes) <= 300 and len(sizes) > 25
+
+
+@pytest.mark.parametrize("kernel", [kernels.Laplacian(0.3), kernels.Polynomial(gamma=0.2, degree=2)])
+def test_other_kernels(kernel):
+    mean = TARGET.mean()
+    K = kernel.pairwise(X, X)
+    f = kernel.pairwise(NEW, X) @ solve(K + 0.5 * np.eye(len(X)), TARGET - mean) + mean
+    model = FalkonRegressor(kernel, None, 250, 0.5, tol=1e-13, max_iter=300).fit(X, TARGET)
+    np.testing.assert_allclose(model.predict(NEW), f, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_sparse_rows_and_float32(name):
+    rows = np.where(np.abs(X) < 0.7, 0.0, X)
+    model = FalkonClassifier(gamma=0.4, n_centers=60, lam=0.1, random_state=0, engine=name, tol=1e-10)
+    truth = model.fit(rows, CODES).decision_function(NEW)
+    sparse = model.fit(sp.csr_array(rows), CODES)
+    np.testing.assert_allclose(sparse.decision_function(sp.csr_array(NEW)), truth, atol=1e-8)
+    np.testing.assert_allclose(sparse.decision_function(NEW), truth, atol=1e-8)
+    truth, short = model.decision_function(rows), rows.astype(np.float32)
+    np.testing.assert_allclose(model.set_params(tol=1e-4).fit(short, CODES).decision_function(short), truth, atol=0.02)
+
+
+def test_far_from_the_origin():
+    """Distances of rows near 1e4: the cancelling formula must not be trusted there."""
+    far = X + 1e4
+    model = FalkonRegressor(lam=0.05, **TIGHT)
+    near = model.fit(X, TARGET).predict(NEW)
+    np.testing.assert_allclose(model.fit(far, TARGET).predict(NEW + 1e4), near, atol=1e-5)
+    np.testing.assert_allclose(model.fit(sp.csr_array(far), TARGET).predict(NEW + 1e4), near, atol=1e-5)
+
+
+def test_repeated_rows_and_odd_penalties():
+    """Centres that repeat each other make a singular Gram matrix; the model is still the minimum."""
+    twice = np.concatenate([X, X])
+    truth = KernelRidge(alpha=0.05, kernel="rbf", gamma=0.4).fit(twice, np.tile(TARGET - TARGET.mean(), 2)).predict(NEW)
+    model = FalkonRegressor(gamma=0.4, n_centers=500, lam=0.05, tol=1e-12).fit(twice, np.tile(TARGET, 2))
+    np.testing.assert_allclose(model.predict(NEW), truth + TARGET.mean(), atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for lam in (1e-14, 1e14):
+            assert np.isfinite(FalkonRegressor(gamma=0.4, lam=lam).fit(X, TARGET).predict(NEW)).all()
+
+
+def test_choices_suit_the_scale_of_the_columns():
+    """Columns in units 1e12 apart: no kernel sees both unless each is divided by a number of its own."""
+    A, b = make_moons(1200, noise=0.15, random_state=0)
+    A = A * [1e6, 1e-6]
+    model = FalkonClassifier(n_centers=100, random_state=0).fit(A[:800], b[:800])
+    assert model.score(A[800:], b[800:]) > 0.97 and model.width_[0] / model.width_[1] > 1e11
+    assert model.set_params(gamma="median").fit(A[:800], b[:800]).score(A[800:], b[800:]) < 0.95
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_penalty_is_found(loss):
+    """Pure noise wants the largest penalty; a clean boundary a small one."""
+    noise = rng.integers(0, 2, len(X))
+    heavy = FalkonClassifier(gamma=2.0, n_centers=60, loss=loss, random_state=0).fit(X, noise)
+    clean = FalkonClassifier(gamma=0.2, n_centers=60, loss=loss, random_state=0).fit(X, X[:, 0] > 0)
+    assert heavy.lam_ == 1.0 and clean.lam_ <= 0.1
+
+
+def test_model_files_recipes_and_refusals(tmp_path):
+    A, b = make_blobs(300, centers=4, cluster_std=2.0, random_state=1)
+    names = np.array(["ant", "bee", "cat", "dog"])[b]
+    for recipe, rows in (("falkon", A), ("falkon_logistic", sp.csr_array(A))):
+        model = zoo.make(recipe, "multiclass", n_centers=50, random_state=0).fit(rows, names)
+        kernelstream.save(model, tmp_path / "m.ks")
+        loaded = kernelstream.load(tmp_path / "m.ks")
+        np.testing.assert_array_equal(loaded.decision_function(A), model.decision_function(A))
+        assert model.score(A, names) > 0.8 and not hasattr(model, "partial_fit") and not hasattr(model, "learn")
+        assert hasattr(model, "predict_proba") == (recipe == "falkon_logistic")
+    curve = zoo.make("falkon", "regression", n_centers=50, random_state=0).fit(X, TARGET)
+    assert curve.score(X, TARGET) > 0.9
+
+
+def test_class_weight_is_sample_weight():
+    by_class = FalkonClassifier(lam=0.1, class_weight={0: 3.0, 1: 0.5, 2: 1.0}, **TIGHT).fit(X, CODES)
+    by_row = FalkonClassifier(lam=0.1, **TIGHT).fit(X, CODES, sample_weight=np.array([3.0, 0.5, 1.0])[CODES])
+    np.testing.assert_allclose(by_class.decision_function(NEW), by_row.decision_function(NEW), atol=1e-9)
+    some = WEIGHT * (CODES != 2)
+    left_out = FalkonClassifier(lam=0.1, **TIGHT).fit(X, CODES, sample_weight=some)
+    absent = FalkonClassifier(lam=0.1, **TIGHT).fit(X[CODES != 2], CODES[CODES != 2], sample_weight=WEIGHT[CODES != 2])
+    np.testing.assert_array_equal(left_out.decision_function(NEW), absent.decision_function(NEW))
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"n_centers": 0}, "n_centers"),
+        ({"lam": -1.0}, "lam"),
+        ({"tol": 0.0}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"loss": "hinge"}, "logistic"),
+        ({"loss": "squared_hing"}, "squared_hinge"),
+        ({"kernel": "gausian"}, "gaussian"),
+        ({"gamma": -2.0}, "gamma"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        FalkonClassifier(**params).fit(X, CODES)
+
+
+def test_says_when_it_has_not_converged():
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        FalkonRegressor(gamma=0.4, n_centers=20, lam=1e-3, max_iter=1, tol=1e-9, random_state=0).fit(X, TARGET)
+
+
+def test_solver_alone_begins_where_it_is_told():
+    """Without an estimator: a start at the solution ends at once."""
+    ops = engine.get("python")
+    Z = CenterMatrix(kernels.Gaussian(0.4), X, np.arange(0, 250, 25), ops)
+    loss = losses.get("squared", task="regression")
+    found = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-10)
+    again = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-9, start=found.W)
+    assert found.converged and found.n_iter > 3 and again.n_iter == 0

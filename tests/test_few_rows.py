@@ -1,0 +1,226 @@
+"""Calls of few rows: all members in one call of the compiled core, and what the compiled loops do is what is written."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
+from kernelstream.estimators.stack import rows
+from kernelstream.random import uniforms
+
+pytestmark = pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed")
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((2400, 6))
+X[::50, 0] *= 40.0
+TASKS = {
+    "two": (KernelClassifier, (X[:, 0] * X[:, 1] > 0).astype(int)),
+    "three": (KernelClassifier, np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])),
+    "numbers": (KernelRegressor, 50 * np.sin(2 * X[:, 0]) + X[:, 1]),
+}
+
+
+def one_by_one(model, X, y, sizes=(1,)):
+    parts, start, turn = [], 0, 0
+    if not hasattr(model, "n_features_in_"):  # all labels are there after some rows
+        parts, start = [model.learn(X[:40], y[:40])], 40
+    while start < len(X):
+        size = sizes[turn % len(sizes)]
+        parts.append(model.learn(X[start : start + size], y[start : start + size]))
+        start, turn = start + size, turn + 1
+    return np.concatenate(parts)
+
+
+def numbers_of(model):
+    return {k: np.asarray(v, float) for k, v in model.state_.items() if np.asarray(v).dtype.kind in "iuf"}
+
+
+def assert_same(a, b, tolerance):
+    a, b = numbers_of(a), numbers_of(b)
+    assert a.keys() == b.keys()
+    for name in a:
+        size = np.abs(a[name]).max(initial=1.0)
+        np.testing.assert_allclose(a[name], b[name], rtol=0, atol=tolerance * size, err_msg=name)
+
+
+def uses_the_short_path(model):
+    return model._cache.get("rows", (None,))[0] is not None
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_by_one_is_the_python_engine(task):
+    cls, y = TASKS[task]
+    fast, plain = (cls(size="small", engine=name, random_state=0) for name in ("native", "python"))
+    n = 200  # past the warm-up, a look at the grids and full windows
+    scores = one_by_one(fast, X[:n], y[:n], (1, 1, 3))
+    assert uses_the_short_path(fast)
+    expected = plain.learn(X[:n], y[:n])
+    held = np.isfinite(scores) if task == "three" else slice(None)  # a class that had not appeared has -inf
+    np.testing.assert_allclose(scores[held], expected[held], rtol=1e-9, atol=1e-9)
+    assert_same(fast, plain, 1e-7)  # tables are in float32
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("task", TASKS)
+def test_one_by_one_is_one_call(task, dtype):
+    cls, y = TASKS[task]
+    rows_, n = X.astype(dtype), 1200 if dtype == np.float32 else 2300  # past the first rows drawn into the sample
+    whole, single = cls(random_state=3), cls(random_state=3)
+    expected = whole.learn(rows_[:n], y[:n])
+    scores = one_by_one(single, rows_[:n], y[:n], (1, 1, 1, 5))
+    assert uses_the_short_path(single)
+    held = np.isfinite(expected)
+    # of float32 rows the features differ in the last bits between a row alone and a block
+    exact = dtype == np.float64
+    np.testing.assert_allclose(scores[held], expected[held], rtol=1e-9 if exact else 1e-2, atol=1e-9 if exact else 1e-2)
+    for one, other in zip(whole.weights_history_, single.weights_history_, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 if exact else 1e-2)
+    if exact:
+        assert_same(whole, single, 1e-7)
+
+
+def test_single_answers_are_those_of_the_long_way(monkeypatch):
+    for cls, y in TASKS.values():
+        model = cls(random_state=0).partial_fit(X[:400], y[:400])
+        ask = model.predict if cls is KernelRegressor else model.predict_proba
+        quick = [ask(X[i : i + 1]) for i in range(400, 410)]
+        assert uses_the_short_path(model)
+        monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+        np.testing.assert_allclose(quick, [ask(X[i : i + 1]) for i in range(400, 410)], rtol=1e-9)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("member", range(8))
+@pytest.mark.parametrize("task", ["two", "numbers"])
+def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypatch):
+    """Members before it have learned the row already; then the long way is gone, where that member begins anew."""
+    cls, y = TASKS[task]
+    n = 191 + 64  # the windows will be full after this row
+    models = [cls(random_state=1).partial_fit(X[:n], y[:n]) for _ in range(2)]
+    for way, model in enumerate(models):
+        if way:
+            monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+        model.learn(X[n : n + 1], y[n : n + 1])
+        state = model.learners_[member].state_
+        for name in ("bias", "w", "window_weight", "b"):
+            if name in state:
+                state[name][...] = np.inf
+                break
+        model.learners_[member]._cache = {}
+        one_by_one(model, X[n + 1 : n + 80], y[n + 1 : n + 80])
+        monkeypatch.undo()
+    assert [row["restarts"] for row in models[0].members_] == [row["restarts"] for row in models[1].members_]
+    assert_same(*models, 1e-6)
+
+
+def test_what_changes_a_model_between_two_rows(monkeypatch):
+    """Labels that are new, parameters of the whole and of a member, another state, the last labels left out."""
+
+    def life(model):
+        y = TASKS["three"][1]
+        order = np.concatenate([np.flatnonzero(y[:600] < 2), np.flatnonzero(y[:600] == 2)])
+        model.learn(X[order[:300]], y[order[:300]])
+        found = [model.learn(X[i : i + 1], y[i : i + 1]).ravel() for i in order[300:]]
+        other = KernelClassifier(random_state=9).partial_fit(X[:300], y[:300])
+        model.state_ = other.state_
+        found.append(one_by_one(model, X[300:340], y[300:340]).ravel())
+        model.learners_[0].set_params(eta=0.1)
+        found.append(one_by_one(model, X[340:380], y[340:380]).ravel())
+        model.recent = False
+        found.append(one_by_one(model, X[380:420], y[380:420]).ravel())
+        model.set_params(engine="python")
+        found.append(one_by_one(model, X[420:424], y[420:424]).ravel())
+        return np.concatenate(found)
+
+    quick = life(KernelClassifier(random_state=0))
+    monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+    np.testing.assert_allclose(quick, life(KernelClassifier(random_state=0)), rtol=1e-8, atol=1e-8)
+
+
+def test_a_wild_target_is_set_aside_one_by_one_too():
+    y = TASKS["numbers"][1].copy()
+    y[500] = 1e6
+    whole, single = KernelRegressor(random_state=0), KernelRegressor(random_state=0)
+    with pytest.warns(RuntimeWarning, match="far outside"):
+        whole.partial_fit(X[:600], y[:600])
+    with pytest.warns(RuntimeWarning, match="far outside"):
+        one_by_one(single, X[:600], y[:600])
+    assert_same(whole, single, 1e-6)
+    for one, other in zip(whole.predict_interval(X[:1]), single.predict_interval(X[:1]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", ["small", "medium"])
+def test_python_around_a_row(size):
+    """How many functions of Python a row costs, on average over full windows and entries of the history."""
+    y = TASKS["two"][1]
+    model = KernelClassifier(size=size, random_state=0).partial_fit(X[:1050], y[:1050])
+    one_by_one(model, X[1050:1060], y[1050:1060])
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        one_by_one(model, X[1060:1260], y[1060:1260])
+    finally:
+        sys.setprofile(None)
+    assert calls / 200 < 25
+
+
+# -------------------------------------------------------------------- the compiled loops
+@pytest.mark.parametrize("neighbours", [1, 10, 60, 5000])
+@pytest.mark.parametrize("kind", ["labels", "many", "numbers"])
+def test_windows_agree(kind, neighbours):
+    n = 900
+    some = np.round(X[:n], 1 if neighbours == 10 else 6)  # with ties
+    y = {"labels": TASKS["two"][1], "many": TASKS["three"][1], "numbers": TASKS["numbers"][1]}[kind][:n]
+    weight = np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + (np.arange(n) % 3))
+    cls = WindowRegressor if kind == "numbers" else WindowClassifier
+    fast, plain = (cls(500, neighbours, engine=name, random_state=0) for name in ("native", "python"))
+    cuts = [0, 3, 4, 11, 400, 401, 650, n]
+    if kind == "many":  # or columns would be added on the way
+        for model in (fast, plain):
+            model.partial_fit(some[:20], y[:20])
+    found, expected = (
+        np.concatenate([model.learn(some[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in zip(cuts, cuts[1:])])
+        for model in (fast, plain)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    assert_same(fast, plain, 1e-12)
+
+
+def test_grid_maps_agree():
+    fast, plain = engine.get("native"), engine.get("python")
+    d, R, K, L = 5, 30, 6, 63
+    levels = np.sort(rng.standard_normal((d, L)), axis=1)
+    count = rng.integers(0, L + 1, d).astype(np.int32)
+    columns = rng.integers(0, d, (R, K)).astype(np.int32)
+    n_edges = rng.integers(0, 4, (R, K)).astype(np.int32)
+    edges = np.sort(rng.standard_normal((R, K, L)), axis=2)
+    edges[0, 0, :3] = levels[columns[0, 0], :3]
+    args = (columns, edges, n_edges, levels, count)
+    maps = fast.grid_maps(*args)
+    assert np.array_equal(maps, plain.grid_maps(*args))
+    assert maps.max() > 0
+    rows_ = rng.standard_normal((200, d))
+    cells = [ops.by_levels(rows_, levels, count, columns, maps, 4096) for ops in (fast, plain)]
+    assert np.array_equal(*cells)
+    small = maps * (maps < 256)  # which the compiled twin keeps in bytes
+    assert np.array_equal(*(ops.by_levels(rows_, levels, count, columns, small, 4096) for ops in (fast, plain)))
+
+
+def test_places_of_the_sample_are_the_uniform_numbers():
+    """The compiled learner makes the numbers one by one that Python makes ahead."""
+    y = TASKS["two"][1]
+    model = KernelClassifier(size="small", random_state=0).partial_fit(X[:2300], y[:2300])
+    cells = model.learners_[0]
+    before = cells.state_["sample_rows"].copy()
+    one_by_one(model, X[2300:2400], y[2300:2400])
+    assert uses_the_short_path(model)
+    changed = np.flatnonzero((cells.state_["sample_rows"] != before).any(axis=1))
+    drawn = uniforms(cells.state_["seed"], 2300, 100, 1 << 58) * np.arange(2301, 2401)
+    assert set(changed) == {int(place) for place in drawn if place < 2000}
