@@ -104,8 +104,8 @@ class RRFEstimator(StreamEstimator):
         ops, parts = self._ops, twins(self._loss_now(state), self._update)
         if ops.on_device or self.batch_size > 1 or self._spectrum.native() != ("diagonal", 1) or parts is None:
             return None
-        parts = (*parts[0], *parts[1])
-        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, parts)
+        named = (*parts[0], *parts[1])
+        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, named)
 
     def _spec(self, state: State) -> Any:
         # which loss is in use depends on the number of outputs

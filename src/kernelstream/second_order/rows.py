@@ -25,7 +25,6 @@ class RowRecursion:
         mu, in (0, 1].
     """
 
-    at_once = False  # whether rows may come in blocks of any size
     in_window = False  # whether rows may be made in the state's window, where they are to stay
 
     def __init__(self, state: State, rule: Rule, forgetting: float = 1.0):
@@ -37,6 +36,11 @@ class RowRecursion:
         k = len(state["b"])
         self.outputs = [slice(h, h + 1) if G > 1 else slice(0, k) for h in range(self.heads)]
         self._restart()
+
+    @property
+    def at_once(self) -> bool:
+        """Whether rows may come in blocks of any size, for all of the recursion in one call."""
+        return False
 
     def cuts(self, n: int) -> list[slice] | None:
         """Where n rows should be cut before they come; None leaves it to whoever makes them."""

@@ -81,7 +81,8 @@ class RidgeEstimator(SecondOrderEstimator):
         )
 
     def _row_learner(self, state: State) -> Any:
-        mapping, recursion = self._mapping(state), self._recursion(state)
+        mapping = self._mapping(state)
+        recursion: Any = self._recursion(state)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         plain = self.forgetting == 1 and self.forecaster == "ridge" and len(state["ridge"]) == 1
         if not plain or not hasattr(recursion, "head") or not (W is not None or isinstance(mapping, RawMapping)):
