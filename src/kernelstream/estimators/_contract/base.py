@@ -75,7 +75,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
         with self._turns:
-            hot = self.__dict__.get("_hot")
+            hot = self.__dict__.get("_hot") if self._short_way else None
             if hot is not None and classes is None and sample_weight is None and self._plain_rows(X, hot):
                 target = self._hot_target(y, X.shape[0])
                 if target is not None:
@@ -498,7 +498,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            hot = self.__dict__.get("_hot")
+            hot = self.__dict__.get("_hot") if self._short_way else None
             if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
                 target = self._hot_row(y)
                 if target is not None:

@@ -41,6 +41,8 @@ class DoublyEstimator(StreamEstimator):
     Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
     """
 
+    _short_way = False  # rows wait with the labels they came with
+
     kernel: Any
     gamma: Any
     lam: Any
@@ -192,9 +194,6 @@ class DoublyEstimator(StreamEstimator):
     def _columns(self, state: State) -> int:
         """Number of functions that are learned."""
         return state["n_outputs"]
-
-    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
-        return None  # rows wait with the labels they came with
 
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:
