@@ -1,11 +1,7 @@
 // Bindings of random binning: cells of rows, and products with the matrix they make.
-#include "base/arrays.hpp"
+#include "bind/rows.hpp"
 #include "passes/binning_cells.hpp"
 #include "passes/binning_product.hpp"
-
-#include <nanobind/stl/tuple.h>
-
-#include <tuple>
 
 using namespace ks;
 using namespace nb::literals;
@@ -13,8 +9,12 @@ using namespace nb::literals;
 namespace {
 
 template <class T>
-Grids<T> grids_of(std::size_t d, const Matrix<const T>& inverse, const Matrix<const T>& offset,
-                  const Vector<const T>& limit, const Matrix<const std::uint32_t>& multipliers) {
+using GridArrays = std::tuple<Matrix<const T>, Matrix<const T>, Vector<const T>, Matrix<const std::uint32_t>>;
+
+// inverse, offset (R, d), limit (d,) and multipliers (2, d)
+template <class T>
+Grids<T> grids_of(std::size_t d, const GridArrays<T>& arrays) {
+    const auto& [inverse, offset, limit, multipliers] = arrays;
     require(inverse.shape(1) == d && offset.shape(0) == inverse.shape(0) && offset.shape(1) == d && limit.shape(0) == d &&
                 multipliers.shape(0) == 2 && multipliers.shape(1) == d,
             "the grids do not fit the width of the rows");
@@ -124,34 +124,23 @@ std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const st
     return {out, begins};
 }
 
-template <class T, class I>
-SparseRows<T, I> csr(const Vector<const T>& data, const Vector<const I>& indices, const Vector<const I>& indptr, std::size_t d) {
-    require(indptr.shape(0) > 0 && data.shape(0) == indices.shape(0), "data, indices and indptr do not agree");
-    const std::size_t n = indptr.shape(0) - 1;
-    require(csr_valid<I>(n, d, indices.size(), indptr.data(), indices.data()), "indptr or a column index is out of range");
-    return {n, d, data.data(), indices.data(), indptr.data()};
-}
-
 template <class> auto as_is() { return nb::arg().noconvert(); }
 
-// name(X, grids, rest) for dense rows X (n, d), or name(data, indices, indptr, grids, rest) for CSR rows;
-// the grids are inverse, offset (R, d), limit (d,) and multipliers (2, d).
+// name(X, grids, rest) for dense rows X (n, d), or CSR rows (data, indices, indptr).
 template <class T, class... Rest, class F>
 void over_rows(nb::module_& m, const char* name, F f) {
-    using M = Matrix<const T>;
-    using V = Vector<const T>;
-    using U = Matrix<const std::uint32_t>;
-    m.def(name, [f](M X, M inverse, M offset, V limit, U multipliers, Rest... rest) {
+    using Given = GridArrays<T>;
+    m.def(name, [f](Matrix<const T> X, Given grids, Rest... rest) {
         const DenseRows<T> rows{X.shape(0), X.shape(1), X.data()};
-        return f(rows, grids_of<T>(rows.d, inverse, offset, limit, multipliers), rest...);
-    }, as_is<M>(), as_is<M>(), as_is<M>(), as_is<V>(), as_is<U>(), as_is<Rest>()...);
+        return f(rows, grids_of<T>(rows.d, grids), rest...);
+    }, as_is<Matrix<const T>>(), as_is<Given>(), as_is<Rest>()...);
     const auto sparse = [&](auto integer) {
         using I = decltype(integer);
-        using J = Vector<const I>;
-        m.def(name, [f](V data, J indices, J indptr, M inverse, M offset, V limit, U multipliers, Rest... rest) {
-            const auto rows = csr<T, I>(data, indices, indptr, limit.shape(0));
-            return f(rows, grids_of<T>(rows.d, inverse, offset, limit, multipliers), rest...);
-        }, as_is<V>(), as_is<J>(), as_is<J>(), as_is<M>(), as_is<M>(), as_is<V>(), as_is<U>(), as_is<Rest>()...);
+        m.def(name, [f](CsrArrays<T, I> X, Given grids, Rest... rest) {
+            const std::size_t d = std::get<2>(grids).shape(0), n = csr_rows(X, d);
+            const SparseRows<T, I> rows{n, d, std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
+            return f(rows, grids_of<T>(d, grids), rest...);
+        }, as_is<CsrArrays<T, I>>(), as_is<Given>(), as_is<Rest>()...);
     };
     sparse(std::int32_t());
     sparse(std::int64_t());

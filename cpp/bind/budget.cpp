@@ -1,13 +1,8 @@
 // Bindings of the kernel expansions: Gaussian blocks, and the passes with and without a budget.
-#include "base/arrays.hpp"
+#include "bind/rows.hpp"
+#include "maps/gaussian.hpp"
 #include "passes/budget.hpp"
 #include "passes/expansion.hpp"
-#include "maps/gaussian.hpp"
-#include "base/known.hpp"
-
-#include <nanobind/stl/tuple.h>
-
-#include <tuple>
 
 using namespace ks;
 
@@ -18,11 +13,6 @@ template <class T> using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 template <class A> std::size_t row_stride(const A& a) {
     require(a.shape(1) <= 1 || a.stride(1) == 1, "rows must be contiguous");
     return a.shape(0) > 1 ? std::size_t(a.stride(0)) : a.shape(1);
-}
-
-void check_codes(const Loss& loss, std::size_t m, std::size_t C, const double* y, const double* weight) {
-    for (std::size_t i = 0; i < m && loss.kind == Kind::multiclass; ++i)
-        require((weight && weight[i] == 0.0) || (y[i] >= 0 && y[i] < double(C)), "class code out of range");
 }
 
 // ---- Gaussian blocks ------------------------------------------------------------------------------------------------
@@ -41,12 +31,8 @@ void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T>
 
 template <class T> using Tiles = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-template <class T, class I>
-std::size_t csr_rows(Vector<const T>& data, Vector<const I>& indices, Vector<const I>& indptr, std::size_t d) {
-    require(indptr.shape(0) > 0 && indices.shape(0) == data.shape(0), "not a CSR matrix");
-    const std::size_t m = indptr.shape(0) - 1;
-    require(csr_valid<I>(m, d, data.shape(0), indptr.data(), indices.data()), "CSR indices are out of range");
-    return m;
+template <class T, class I> Csr<T, I> csr(const CsrArrays<T, I>& X) {
+    return {std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
 }
 
 template <class T>
@@ -56,119 +42,136 @@ void bound_row_norms(Matrix<const T> X, Vector<T> norms) {
 }
 
 template <class T, class I>
-void bound_csr_norms(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::size_t d, Vector<T> norms) {
-    const std::size_t m = csr_rows(data, indices, indptr, d);
+void bound_csr_norms(CsrArrays<T, I> X, std::size_t d, Vector<T> norms) {
+    const std::size_t m = csr_rows(X, d);
     require(norms.shape(0) == m, "norms need one entry per row");
-    csr_norms<T, I>(m, {data.data(), indices.data(), indptr.data()}, norms.data());
+    csr_norms<T, I>(m, csr(X), norms.data());
 }
 
 template <class T, class I>
-void bound_gaussian_csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const T> xn,
-                        Tiles<const T> tiles, Vector<const T> sn, double gamma, Strided<T> K) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(data, indices, indptr, d), n = K.shape(1);
+void bound_gaussian_csr(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
+                        Strided<T> K) {
+    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), n = K.shape(1);
     require(xn.shape(0) == m && K.shape(0) == m, "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(K);
     std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
-    gaussian_csr<T, I>(m, n, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma},
-                       buffer.data(), K.data(), stride);
+    gaussian_csr<T, I>(m, n, d, csr(X), xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(), K.data(), stride);
 }
 
 template <class T, class I>
-void bound_gaussian_csr_among(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const T> xn, Tiles<T> tiles,
-                              double gamma, Matrix<T> G) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(data, indices, indptr, d), room = tiles.shape(0) * tiles.shape(2);
+void bound_gaussian_csr_among(CsrArrays<T, I> X, Vector<const T> xn, Tiles<T> tiles, double gamma, Matrix<T> G) {
+    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), room = tiles.shape(0) * tiles.shape(2);
     require(xn.shape(0) == m && G.shape(0) == m && G.shape(1) == m, "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && room >= m, "tiles do not fit");
     std::vector<T> buffer(d + room), norms(room);
     nb::gil_scoped_release release;
-    gaussian_csr_among<T, I>(m, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma},
-                             buffer.data(), G.data());
+    gaussian_csr_among<T, I>(m, d, csr(X), xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma}, buffer.data(), G.data());
 }
 
 template <class T, class I>
-void bound_gaussian_csr_scores(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const T> xn,
-                               Tiles<const T> tiles, Vector<const T> sn, double gamma, Strided<const T> alpha, Matrix<double> F) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(data, indices, indptr, d), n = alpha.shape(1), C = alpha.shape(0);
+void bound_gaussian_csr_scores(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
+                               Strided<const T> alpha, Matrix<double> F) {
+    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), n = alpha.shape(1), C = alpha.shape(0);
     require(xn.shape(0) == m && F.shape(0) == m && F.shape(1) == C, "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(alpha);
     std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
-    gaussian_csr_scores<T, I>(m, n, d, {data.data(), indices.data(), indptr.data()}, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma},
-                              buffer.data(), int(C), alpha.data(), stride, F.data());
+    gaussian_csr_scores<T, I>(m, n, d, csr(X), xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(),
+                              int(C), alpha.data(), stride, F.data());
 }
 
 template <class T, class I>
-void bound_csr_to_slots(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Vector<const std::int64_t> rows,
-                        Vector<const std::int64_t> slots, Maybe<Matrix<T>> support, Maybe<Tiles<T>> tiles) {
-    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0, m = csr_rows(data, indices, indptr, d);
+void bound_csr_to_slots(CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots,
+                        Maybe<Matrix<T>> support, Maybe<Tiles<T>> tiles) {
+    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0, m = csr_rows(X, d);
     require(rows.shape(0) == slots.shape(0), "rows and slots differ");
     require(!tiles || tiles->shape(2) == csr_tile_width<T>, "tiles have another width");
     require(!support || support->shape(1) == d, "support vectors have another width");
-    const Csr<T, I> X{data.data(), indices.data(), indptr.data()};
+    const Csr<T, I> all = csr(X);
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
         require(i < m && (!tiles || j < tiles->shape(0) * tiles->shape(2)) && (!support || j < support->shape(0)), "slot out of range");
-        if (tiles) csr_to_tile<T, I>(X, i, d, tiles->data(), j);
-        if (support) csr_to_row<T, I>(X, i, d, support->data() + j * d);
+        if (tiles) csr_to_tile<T, I>(all, i, d, tiles->data(), j);
+        if (support) csr_to_row<T, I>(all, i, d, support->data() + j * d);
     }
 }
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
 
+// The block: F (m, C) scores at its start, G (m, m), M, y, weight, u, and room for those that join: joined, coefficients, decay.
+// Changes memory and center of the state, not t. Returns how many rows were handled, and how many joined.
 template <class T>
-std::tuple<std::size_t, std::size_t> bound_expansion_pass(
-    Matrix<double> F, Matrix<const T> G, Maybe<Matrix<double>> M, Vector<const double> y, Maybe<Vector<const double>> weight,
-    Maybe<Vector<const double>> u, Matrix<double> memory, Maybe<Vector<double>> center, std::int64_t t, bool stop,
-    Vector<std::int64_t> joined, Matrix<double> coefficients, Vector<double> decay, const std::string& loss_name,
-    const std::vector<double>& loss_parameters, const std::string& update_name, const std::vector<double>& update_parameters,
-    const std::string& growing_name, const std::vector<double>& growing_parameters) {
+std::tuple<std::size_t, std::size_t> learn_expansion(nb::handle state, nb::handle given, const Spec& spec, bool stop) {
+    const auto F = entry<Matrix<double>>(given, name::F);
+    const auto G = entry<Matrix<const T>>(given, name::G);
+    const auto M = maybe_entry<Matrix<double>>(given, name::M);
+    const auto y = entry<Vector<const double>>(given, name::y);
+    const auto weight = maybe_entry<Vector<const double>>(given, name::weight), u = maybe_entry<Vector<const double>>(given, name::u);
+    const auto joined = entry<Vector<std::int64_t>>(given, name::joined);
+    const auto coefficients = entry<Matrix<double>>(given, name::coefficients);
+    const auto decay = entry<Vector<double>>(given, name::decay);
     const std::size_t m = F.shape(0), C = F.shape(1);
-    const auto loss = make_loss(loss_name, loss_parameters);
-    const auto update = make_update(update_name, update_parameters);
-    const auto growing = growing_name.empty() ? nullptr : make_growing(growing_name, growing_parameters);
-    require(!update->diagonal, "a diagonal update needs explicit features");
+    const Carried carried(state, spec, C);
+    require(!spec.update->diagonal, "a diagonal update needs explicit features");
+    require(!spec.budget<T>(), "the strategy removes vectors: it needs a budget");
     require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
     require((!M || (M->shape(0) == m && M->shape(1) == C)) && (!u || u->shape(0) >= m), "block shapes differ");
     require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C && decay.shape(0) == C, "coefficients must be (room, outputs)");
-    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
-    require(!center || center->shape(0) == 2, "center holds a count and a mean");
-    check_codes(*loss, m, C, y.data(), data_or_null(weight));
+    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    const std::int64_t t = number<std::int64_t>(state, name::t);
     std::vector<double> scratch(4 * C);
     const Block block{m, int(C), F.data(), data_or_null(M), y.data(), data_or_null(weight), data_or_null(u)};
     Members members{joined.shape(0), 0, joined.data(), coefficients.data(), decay.data()};
     nb::gil_scoped_release release;
-    const std::size_t consumed = expansion_pass<T>(block, G.data(), *loss, *update, growing.get(), memory.data(),
-                                                   data_or_null(center), t, stop, members, scratch.data());
+    const std::size_t consumed = expansion_pass<T>(block, G.data(), *spec.loss, *spec.update, spec.growing.get(), carried.memory.data(),
+                                                   data_or_null(carried.center), t, stop, members, scratch.data());
     require_finite(consumed * C, F.data());
     require_finite(members.q * C, coefficients.data());
-    require_finite(memory.size(), memory.data());
+    require_finite(carried.memory.size(), carried.memory.data());
     return {consumed, members.q};
 }
 
-// Returns the next row, t, the number of support vectors and the merged vectors (slot, a, b, h; ...).
+std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::dict block, const Spec& spec, bool stop) {
+    return by_type(item(block, name::G), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
+}
+
+// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C), and for a set that will not change any more
+// inverse (capacity, capacity), solved (rows, capacity), solution (m). Learns from row `start` on, `first` being t before the block.
+// Changes the state; returns the next row and the merged vectors (slot, a, b, h; ...).
 template <class T>
-std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_budget_pass(
-    Matrix<T> K, Matrix<const T> G, Vector<const double> y, Maybe<Vector<const double>> weight, Maybe<Vector<const double>> u,
-    Matrix<T> alpha, Vector<double> scale, Vector<T> diag, std::size_t n, Vector<double> numbers, Maybe<Matrix<T>> gram,
-    Maybe<Matrix<double>> basis, Maybe<Matrix<double>> factor, Maybe<Matrix<const double>> fixed, Maybe<Matrix<const double>> solved,
-    Maybe<Vector<const std::int64_t>> solution, Maybe<Matrix<double>> sv_scores, Maybe<Matrix<const T>> Z, Maybe<Matrix<T>> w, Maybe<Matrix<T>> z,
-    Vector<std::int64_t> owner, Matrix<double> memory, Maybe<Vector<double>> center, std::size_t start, std::int64_t first,
-    std::int64_t t, const std::string& loss_name, const std::vector<double>& loss_parameters, const std::string& update_name,
-    const std::vector<double>& update_parameters, const std::string& budget_name, const std::vector<double>& budget_parameters,
-    Matrix<double> F) {
+std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,
+                                                          std::int64_t first) {
+    const auto K = entry<Matrix<T>>(block, name::K);
+    const auto G = entry<Matrix<const T>>(block, name::G);
+    const auto y = entry<Vector<const double>>(block, name::y);
+    const auto weight = maybe_entry<Vector<const double>>(block, name::weight), u = maybe_entry<Vector<const double>>(block, name::u);
+    const auto Z = maybe_entry<Matrix<const T>>(block, name::Z);
+    const auto fixed = maybe_entry<Matrix<const double>>(block, name::inverse), solved = maybe_entry<Matrix<const double>>(block, name::solved);
+    const auto solution = maybe_entry<Vector<const std::int64_t>>(block, name::solution);
+    const auto owner = entry<Vector<std::int64_t>>(block, name::owner);
+    const auto F = entry<Matrix<double>>(block, name::scores);
+    const auto alpha = entry<Matrix<T>>(state, name::alpha);
+    const auto scale = entry<Vector<double>>(state, name::scale);
+    const auto diag = entry<Vector<T>>(state, name::diag);
+    const auto numbers = entry<Vector<double>>(state, name::budget_memory);
+    const auto gram = maybe_entry<Matrix<T>>(state, name::budget_gram);
+    const auto basis = maybe_entry<Matrix<double>>(state, name::budget_basis), factor = maybe_entry<Matrix<double>>(state, name::budget_factor);
+    const auto sv_scores = maybe_entry<Matrix<double>>(state, name::budget_scores);
+    const auto w = maybe_entry<Matrix<T>>(state, name::budget_w), z = maybe_entry<Matrix<T>>(state, name::budget_z);
+    const std::size_t n = number<std::size_t>(state, name::n_support);
+    const std::int64_t t = number<std::int64_t>(state, name::t);
+
     const std::size_t m = K.shape(0), N = K.shape(1), C = alpha.shape(0);
-    const auto loss = make_loss(loss_name, loss_parameters);
-    const auto update = make_update(update_name, update_parameters);
-    const auto budget = make_budget<T>(budget_name, budget_parameters);
-    require(budget != nullptr, "the native engine has no such budget strategy: use engine='python'");
-    require(!update->diagonal, "a diagonal update needs explicit features");
+    const Carried carried(state, spec, C);
+    const Budget<T>* budget = spec.budget<T>();
+    require(budget != nullptr, "a strategy without removal has no budget");
+    require(!spec.update->diagonal, "a diagonal update needs explicit features");
     require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
     require(F.shape(0) == m && F.shape(1) == C && (!u || u->shape(0) >= m), "block shapes differ");
     require(alpha.shape(1) == N && scale.shape(0) == C && diag.shape(0) == N && owner.shape(0) == N && n <= N, "support set does not fit");
-    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
     auto square = [&](const auto& a) { return !a || (a->shape(0) == N && a->shape(1) == N); };
     require(square(gram) && square(basis) && square(factor) && (!sv_scores || (sv_scores->shape(0) == C && sv_scores->shape(1) == N)), "support set does not fit");
     require(square(fixed) && !solved == !solution && (!solved || (solved->shape(1) == N && solution->shape(0) == m)), "solutions do not fit");
@@ -176,8 +179,7 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
         require(solution->data()[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
     const std::size_t P = Z ? Z->shape(1) : 0;
     require(!Z || (w && z && Z->shape(0) == m && w->shape(0) == C && w->shape(1) == P && z->shape(0) == N && z->shape(1) == P), "features do not fit");
-    require(!center || center->shape(0) == 2, "center holds a count and a mean");
-    check_codes(*loss, m, C, y.data(), data_or_null(weight));
+    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
     Support<T> S{m, N, n, int(C), K.data(), G.data(), alpha.data(), scale.data(), diag.data(), numbers.data(), data_or_null(gram),
                  data_or_null(basis), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
                  data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
@@ -187,41 +189,43 @@ std::tuple<std::size_t, std::int64_t, std::size_t, std::vector<double>> bound_bu
     Position at{start, t};
     {
         nb::gil_scoped_release release;
-        budget_pass<T>(S, *budget, y.data(), data_or_null(weight), data_or_null(u), memory.data(), data_or_null(center), *loss, *update,
-                       first, at, F.data());
+        budget_pass<T>(S, *budget, y.data(), data_or_null(weight), data_or_null(u), carried.memory.data(), data_or_null(carried.center),
+                       *spec.loss, *spec.update, first, at, F.data());
         require_finite((at.row - start) * C, F.data() + start * C);
         require_finite(C * N, S.alpha);
         require_finite(N, S.diag);
         require_finite(C * P, S.w);
-        require_finite(memory.size(), memory.data());
+        require_finite(carried.memory.size(), carried.memory.data());
     }
-    return {at.row, at.t, S.n, std::move(S.blends)};
+    set_number(state, name::t, at.t);
+    set_number(state, name::n_support, S.n);
+    return {at.row, std::move(S.blends)};
+}
+
+std::tuple<std::size_t, std::vector<double>> bound_budget_pass(nb::dict state, nb::dict block, const Spec& spec, std::size_t start,
+                                                               std::int64_t first) {
+    return by_type(item(block, name::K), [&](auto type) { return learn_budget<decltype(type)>(state, block, spec, start, first); });
 }
 
 template <class T, class I>
 void bind_sparse(nb::module_& m) {
     const auto plain = nb::arg().noconvert();
     const auto maybe = nb::arg().none().noconvert();
-    m.def("csr_norms", &bound_csr_norms<T, I>, plain, plain, plain, nb::arg(), plain);
-    m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, plain, plain, nb::arg(), plain);
-    m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, plain, plain, nb::arg(), plain);
-    m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, plain, plain, nb::arg(), plain, plain);
-    m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, plain, plain, maybe, maybe);
+    m.def("csr_norms", &bound_csr_norms<T, I>, plain, nb::arg(), plain);
+    m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, nb::arg(), plain);
+    m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, nb::arg(), plain);
+    m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, nb::arg(), plain, plain);
+    m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, maybe, maybe);
 }
 
 template <class T>
 void bind(nb::module_& m) {
     const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
     bind_sparse<T, std::int32_t>(m);
     bind_sparse<T, std::int64_t>(m);
     m.def("row_norms", &bound_row_norms<T>, plain, plain);
     m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain, value);
-    m.def("expansion_pass", &bound_expansion_pass<T>, plain, plain, maybe, plain, maybe, maybe, plain, maybe, value, value, plain, plain,
-          plain, value, value, value, value, value, value);
-    m.def("budget_pass", &bound_budget_pass<T>, plain, plain, plain, maybe, maybe, plain, plain, plain, value, plain, maybe, maybe, maybe,
-          maybe, maybe, maybe, maybe, maybe, maybe, maybe, plain, plain, maybe, value, value, value, value, value, value, value, value, value, plain);
 }
 
 }  // namespace
@@ -229,10 +233,8 @@ void bind(nb::module_& m) {
 void bind_budget(nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
-    // those that remove, and those that only grow
-    m.def("has_budget", [](const std::string& name) {
-        return make_budget<double>(name, {0.0}) != nullptr || is_known(make_growing, name);
-    });
+    m.def("expansion_pass", &bound_expansion_pass);
+    m.def("budget_pass", &bound_budget_pass);
     m.attr("FLOAT_TILE") = csr_tile_width<float>;
     m.attr("DOUBLE_TILE") = csr_tile_width<double>;
 }

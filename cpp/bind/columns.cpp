@@ -1,16 +1,26 @@
 // Binding of the pass that encodes rows of words and numbers.
-#include "base/arrays.hpp"
+#include "base/states.hpp"
 #include "passes/columns.hpp"
 
 using namespace ks;
 
 namespace {
 
-void bound_columns_pass(Matrix<const double> numbers, Vector<const std::int64_t> since, Matrix<double> moments,
-                        Matrix<const std::int32_t> number_at, Matrix<const std::int32_t> codes, Vector<double> counts,
-                        Matrix<double> sums, Matrix<const std::int32_t> place, Matrix<const double> amount,
-                        Matrix<const std::int32_t> mean_at, Matrix<double> target, Maybe<Matrix<const double>> Y,
-                        Maybe<Vector<const double>> weight, Matrix<double> out, double shrink, bool scale, bool learn) {
+// The state: moments, number_at, counts, sums, place, amount, mean_at, target. The block: numbers, since, codes, Y, weight.
+void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scale, bool learn, Matrix<double> out) {
+    const auto numbers = entry<Matrix<const double>>(block, name::numbers);
+    const auto since = entry<Vector<const std::int64_t>>(block, name::since);
+    const auto codes = entry<Matrix<const std::int32_t>>(block, name::codes);
+    const auto Y = maybe_entry<Matrix<const double>>(block, name::Y);
+    const auto weight = maybe_entry<Vector<const double>>(block, name::weight);
+    const auto moments = entry<Matrix<double>>(state, name::moments);
+    const auto number_at = entry<Matrix<const std::int32_t>>(state, name::number_at);
+    const auto counts = entry<Vector<double>>(state, name::counts);
+    const auto sums = entry<Matrix<double>>(state, name::sums);
+    const auto place = entry<Matrix<const std::int32_t>>(state, name::place);
+    const auto amount = entry<Matrix<const double>>(state, name::amount);
+    const auto mean_at = entry<Matrix<const std::int32_t>>(state, name::mean_at);
+    const auto target = entry<Matrix<double>>(state, name::target);
     const std::size_t n = out.shape(0), width = out.shape(1), M = moments.shape(1), K = codes.shape(1), T = sums.shape(1);
     const std::size_t capacity = counts.shape(0);
     require(numbers.shape(0) == n && numbers.shape(1) == M && since.shape(0) == M && moments.shape(0) == 6 &&
@@ -42,8 +52,6 @@ void bound_columns_pass(Matrix<const double> numbers, Vector<const std::int64_t>
 }  // namespace
 
 void bind_columns(nb::module_& m) {
-    m.def("columns_pass", &bound_columns_pass, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
-          nb::arg().none().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+    const auto value = nb::arg();
+    m.def("columns_pass", &bound_columns_pass, value, value, value, value, value, nb::arg().noconvert());
 }

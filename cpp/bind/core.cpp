@@ -1,4 +1,4 @@
-// Entry point of kernelstream._core. Each group of functions lives in its own cpp/bind_*.cpp and is listed here.
+// Entry point of kernelstream._core. Each group of functions lives in its own cpp/bind/*.cpp and is listed here.
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
@@ -18,13 +18,14 @@ void bind_pool(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_rrf(nb::module_& m);
 void bind_second_order(nb::module_& m);
+void bind_spec(nb::module_& m);
 void bind_stack(nb::module_& m);
 void bind_trust(nb::module_& m);
 void bind_vecmath(nb::module_& m);
 void bind_window(nb::module_& m);
 
 NB_MODULE(_core, m) {
-    m.doc() = "Compiled loops of kernelstream: arrays in, arrays changed in place, no Python objects inside.";
+    m.doc() = "Compiled loops of kernelstream: states and arrays in, changed in place.";
     bind_binning(m);
     bind_budget(m);
     bind_cells(m);
@@ -40,6 +41,7 @@ NB_MODULE(_core, m) {
     bind_rows(m);
     bind_rrf(m);
     bind_second_order(m);
+    bind_spec(m);
     bind_stack(m);
     bind_trust(m);
     bind_vecmath(m);

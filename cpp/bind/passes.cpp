@@ -1,55 +1,74 @@
 // Bindings of the sequential passes over blocks of rows.
-#include "base/arrays.hpp"
-#include "base/known.hpp"
-#include "passes/linear.hpp"
 #include "base/ranges.hpp"
+#include "bind/linear.hpp"
 
 using namespace ks;
 
 namespace {
 
+// Learn m rows with P features, where `source` has them.
 template <class T>
-std::int64_t bound_linear_pass(Matrix<const T> Z, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<T> W,
-                               Vector<double> scale, Maybe<Matrix<T>> G, Maybe<Matrix<T>> mean, Matrix<double> memory,
-                               Maybe<Vector<double>> center, std::int64_t t, const std::string& loss_name,
-                               const std::vector<double>& loss_parameters, const std::string& update_name,
-                               const std::vector<double>& update_parameters, bool unit, bool trig, Matrix<double> F) {
-    const std::size_t m = Z.shape(0), P = Z.shape(1) * (trig ? 2 : 1), C = W.shape(0);
-    const auto loss = make_loss(loss_name, loss_parameters);
-    const auto update = make_update(update_name, update_parameters);
+void learn(nb::handle state, std::size_t m, std::size_t P, const Source<T>& source, const Vector<const double>& y,
+           const Maybe<Vector<const double>>& weight, const Spec& spec, bool unit, const Matrix<double>& F) {
+    const LinearArrays<T> arrays(state, spec, entry<Matrix<T>>(state, name::w));
+    const std::size_t C = arrays.W.shape(0);
     require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
-    require(W.shape(1) == P && scale.shape(0) == C, "w and scale do not fit the features");
+    require(arrays.W.shape(1) == P, "w does not fit the features");
     require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
-    require(int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C, "memory does not fit the update");
-    require(!update->diagonal || (G && G->shape(0) == C && G->shape(1) == P), "a diagonal update needs G like w");
-    require(!mean || (mean->shape(0) == C && mean->shape(1) == P), "w_mean must be like w");
-    require(!center || center->shape(0) == 2, "center holds a count and a mean");
-    if (loss->kind == Kind::multiclass)
-        for (std::size_t i = 0; i < m; ++i)
-            require((weight && weight->data()[i] == 0.0) || (y.data()[i] >= 0 && y.data()[i] < double(C)), "class code out of range");
-    const LinearModel<T> model{W.data(), scale.data(), data_or_null(G), data_or_null(mean), memory.data(), data_or_null(center)};
+    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    std::int64_t t = number<std::int64_t>(state, name::t);
+    const LinearModel<T> model = arrays.model();
     std::vector<double> scratch(3 * C);
+    {
+        nb::gil_scoped_release release;
+        t = linear_pass<T>(m, P, int(C), source, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, unit, F.data(),
+                           scratch.data());
+        for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
+        require_finite(F.size(), F.data());
+        require_finite(arrays.memory.size(), arrays.memory.data());
+    }
+    set_number(state, name::t, t);
+}
+
+// form: 1, the rows have norm one; + 2, Z are projections whose cosines and sines are the features.
+template <class T>
+void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
+                       int form, Matrix<double> F) {
+    const bool unit = form & 1, trig = form & 2;
+    const std::size_t P = Z.shape(1) * (trig ? 2 : 1);
     static thread_local std::vector<T> row;
     if (trig && row.size() < P) row.resize(P);
     const Source<T> source{Z.data(), trig ? row.data() : nullptr, T(1 / std::sqrt(double(P / 2)))};
-    nb::gil_scoped_release release;
-    t = linear_pass<T>(m, P, int(C), source, y.data(), data_or_null(weight), model, t, *loss, *update, unit, F.data(),
-                       scratch.data());
-    for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
-    require_finite(F.size(), F.data());
-    require_finite(memory.size(), memory.data());
-    return t;
+    learn<T>(state, Z.shape(0), P, source, y, weight, spec, unit, F);
+}
+
+// One row X (1, d) on the Fourier features of frequencies W (d, D).
+template <class T>
+void bound_fourier_learn(nb::dict state, Matrix<const T> X, Matrix<const T> W, Vector<const double> y, Maybe<Vector<const double>> weight,
+                         const Spec& spec, Matrix<double> F) {
+    const std::size_t d = X.shape(1), D = W.shape(1);
+    require(X.shape(0) == 1 && W.shape(0) == d, "fourier_learn: one row, and frequencies of its width");
+    static thread_local std::vector<T> room;  // projections and features
+    if (room.size() < 3 * D) room.resize(3 * D);
+    fourier_row<T>(d, D, X.data(), W.data(), T(1 / std::sqrt(double(D))), room.data(), room.data() + D);
+    learn<T>(state, 1, 2 * D, {room.data() + D, nullptr, T(1)}, y, weight, spec, true, F);
 }
 
 template <class T>
-double bound_standardize(Matrix<T> X, Maybe<Vector<const double>> weight, double count, Vector<double> mean,
-                         Vector<double> m2, Vector<double> low, Vector<double> high, Vector<double> doubt) {
-    for (const auto* column : {&mean, &m2, &low, &high, &doubt})
-        require(column->shape(0) == X.shape(1), "moments and ranges need one entry per column");
+void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
+    std::vector<Vector<double>> columns;
+    for (const Name* which : {&name::x_mean, &name::x_m2, &name::x_low, &name::x_high, &name::x_doubt}) {
+        columns.push_back(entry<Vector<double>>(state, *which));
+        require(columns.back().shape(0) == X.shape(1), "moments and ranges need one entry per column");
+    }
     require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
-    nb::gil_scoped_release release;
-    return standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
-                          {mean.data(), m2.data(), low.data(), high.data(), doubt.data()});
+    double count = number<double>(state, name::x_count);
+    {
+        nb::gil_scoped_release release;
+        count = standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
+                               {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data()});
+    }
+    set_number(state, name::x_count, count);
 }
 
 // y (n, k) as one array of n k numbers; weight and out (n).
@@ -61,13 +80,13 @@ std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> w
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("linear_pass", &bound_linear_pass<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(),
-          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().none().noconvert(),
-          nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg(), nb::arg(), nb::arg().noconvert());
-    m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, nb::arg().noconvert(), nb::arg());
-    m.def("standardize", &bound_standardize<T>, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg(),
-          nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
+    const auto plain = nb::arg().noconvert();
+    const auto maybe = nb::arg().none().noconvert();
+    const auto value = nb::arg();
+    m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
+    m.def("fourier_learn", &bound_fourier_learn<T>, value, plain, plain, plain, maybe, value, plain);
+    m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
+    m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }
 
 }  // namespace
@@ -75,8 +94,6 @@ void bind(nb::module_& m) {
 void bind_passes(nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
-    m.def("has_loss", [](const std::string& name) { return is_known(make_loss, name); });
-    m.def("has_update", [](const std::string& name) { return is_known(make_update, name); });
     m.def("set_aside", &bound_set_aside, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().noconvert(),
           nb::arg().noconvert());
 }

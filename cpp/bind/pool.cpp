@@ -1,11 +1,7 @@
 // Bindings of the learners that take kernel values from one pool of vectors.
-#include "base/arrays.hpp"
+#include "bind/hedge.hpp"
+#include "bind/rows.hpp"
 #include "passes/pool_pass.hpp"
-#include "base/states.hpp"
-
-#include <nanobind/stl/tuple.h>
-
-#include <tuple>
 
 using namespace ks;
 
@@ -35,54 +31,50 @@ PoolBlock<T> pool_block(const BlockArrays<T>& arrays) {
     return {A.shape(0), size, A.shape(1), A.data(), data_or_null(D), norms.data(), reach};
 }
 
-using Twin = std::tuple<std::string, std::vector<double>>;
 using Kernel = std::tuple<int, double, double>;  // degree (0: Gaussian), gamma, c
 using Joining = std::tuple<Vector<std::int64_t>, Matrix<double>, Vector<double>, Vector<double>>;  // rows, coefficients, decay, born
 
-// state, kernel, loss, update, strategy, index, u, first, joining
+// given: state, kernel, specification, index, u, first, joining
 template <class T>
-PoolMember<T> pool_member(nb::handle spec, const PoolBlock<T>& block, std::size_t rows, std::size_t C, const double* y, double* F) {
-    const nb::dict state = nb::cast<nb::dict>(spec[0]);
-    const auto [degree, gamma, c] = nb::cast<Kernel>(spec[1]);
-    const auto loss = nb::cast<Twin>(spec[2]), update = nb::cast<Twin>(spec[3]), strategy = nb::cast<Twin>(spec[4]);
-    const auto index = nb::cast<Vector<std::int32_t>>(spec[5], false);
+PoolMember<T> pool_member(nb::handle given, const PoolBlock<T>& block, std::size_t rows, std::size_t C, const double* y, double* F) {
+    const nb::dict state = nb::cast<nb::dict>(given[0]);
+    const auto [degree, gamma, c] = nb::cast<Kernel>(given[1]);
+    const Spec& spec = nb::cast<const Spec&>(given[2]);  // `given` holds it
+    const auto index = nb::cast<Vector<std::int32_t>>(given[3], false);
     Maybe<Vector<const double>> u;
-    if (!nb::handle(spec[6]).is_none()) u = nb::cast<Vector<const double>>(spec[6], false);
-    const auto alpha = entry<Matrix<T>>(state, "alpha");
-    const auto scale = entry<Vector<double>>(state, "scale");
-    const auto diag = entry<Vector<T>>(state, "diag");
-    const auto memory = entry<Matrix<double>>(state, "memory");
-    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
-    const auto numbers = maybe_entry<Vector<double>>(state, "budget_memory"), center = maybe_entry<Vector<double>>(state, "center");
-    const auto scores = maybe_entry<Matrix<double>>(state, "budget_scores");
-    const auto born = maybe_entry<Vector<double>>(state, "born");
-    const std::size_t N = alpha.shape(1), n = nb::cast<std::size_t>(state["n_support"]);
+    if (!nb::handle(given[4]).is_none()) u = nb::cast<Vector<const double>>(given[4], false);
+    const auto alpha = entry<Matrix<T>>(state, name::alpha);
+    const auto scale = entry<Vector<double>>(state, name::scale);
+    const auto diag = entry<Vector<T>>(state, name::diag);
+    const auto gram = maybe_entry<Matrix<T>>(state, name::budget_gram);
+    const auto numbers = maybe_entry<Vector<double>>(state, name::budget_memory), born = maybe_entry<Vector<double>>(state, name::born);
+    const auto scores = maybe_entry<Matrix<double>>(state, name::budget_scores);
+    const std::size_t N = alpha.shape(1), n = number<std::size_t>(state, name::n_support);
+    const Carried carried(state, spec, C);
 
-    PoolMember<T> member{PoolKernel{degree, gamma, c}, make_loss(std::get<0>(loss), std::get<1>(loss)),
-                         make_update(std::get<0>(update), std::get<1>(update)), nullptr, nullptr, Support<T>{}, index.data(),
-                         data_or_null(born), memory.data(), data_or_null(center), data_or_null(u), nb::cast<std::int64_t>(spec[7]),
-                         nb::cast<std::int64_t>(state["t"]), F, Members{}, RowNumbers(int(C)), {}, T(0), {}, {}, {}};
+    PoolMember<T> member{PoolKernel{degree, gamma, c}, spec.loss.get(), spec.update.get(), nullptr, nullptr, Support<T>{}, index.data(),
+                         data_or_null(born), carried.memory.data(), data_or_null(carried.center), data_or_null(u),
+                         nb::cast<std::int64_t>(given[5]), number<std::int64_t>(state, name::t), F, Members{}, RowNumbers(int(C)), {}, T(0),
+                         {}, {}, {}};
     require(!member.update->diagonal, "a diagonal update needs explicit features");
     require(alpha.shape(0) == C && scale.shape(0) == C && diag.shape(0) == N && n <= N && index.shape(0) >= N, "support set does not fit");
-    require(int(memory.shape(0)) >= member.update->n_memory && memory.shape(1) == C, "memory does not fit the update");
     require((!gram || (gram->shape(0) == N && gram->shape(1) == N)) && (!scores || (scores->shape(0) == C && scores->shape(1) == N)) &&
                 (!born || born->shape(0) == N), "support set does not fit");
-    require(!center || center->shape(0) == 2, "center holds a count and a mean");
     require(degree >= 0 && (degree > 0 || block.D), "Gaussian kernels need distances");
     require(member.t >= member.first && (!u || u->shape(0) >= std::size_t(member.t - member.first) + rows), "not enough random numbers");
     for (std::size_t j = 0; j < n; ++j)
         require(index.data()[j] >= 0 && std::size_t(index.data()[j]) < block.width, "no such place in the pool");
-    for (std::size_t i = 0; i < rows && member.loss->kind == Kind::multiclass; ++i)
-        require(y[i] >= 0 && y[i] < double(C), "class code out of range");
-    if (nb::handle(spec[8]).is_none()) {
-        member.budget = make_budget<T>(std::get<0>(strategy), std::get<1>(strategy));
+    check_codes(*member.loss, rows, C, y, nullptr);
+    if (nb::handle(given[6]).is_none()) {
+        member.budget = spec.budget<T>();
         require(member.budget && numbers, "the pool has no such budget strategy");
         member.owner.assign(N, -1);
     } else {
-        const auto [joined, coefficients, decay, when] = nb::cast<Joining>(spec[8], false);
+        const auto [joined, coefficients, decay, when] = nb::cast<Joining>(given[6], false);
         require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C && decay.shape(0) == C && when.shape(0) == joined.shape(0),
                 "coefficients must be (room, outputs)");
-        member.growing = make_growing(std::get<0>(strategy), std::get<1>(strategy));
+        require(spec.growing != nullptr, "the strategy does not only grow");
+        member.growing = spec.growing.get();
         member.joining = {joined.shape(0), 0, joined.data(), coefficients.data(), decay.data(), when.data()};
     }
     Support<T>& S = member.S;
@@ -124,9 +116,8 @@ template <class T>
 std::vector<std::size_t> settle(nb::list specs, const std::vector<PoolMember<T>>& members) {
     std::vector<std::size_t> joined;
     for (std::size_t k = 0; k < members.size(); ++k) {
-        const nb::handle state = specs[k][0];
-        state["t"] = members[k].t;
-        if (members[k].budget) state["n_support"] = members[k].S.n;
+        set_number(specs[k][0], name::t, members[k].t);
+        if (members[k].budget) set_number(specs[k][0], name::n_support, members[k].S.n);
         joined.push_back(members[k].joining.q);
     }
     return joined;
@@ -147,37 +138,33 @@ std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size
     return settle<T>(specs, members);
 }
 
-// The entries of the whole: log_theta, history, range, t, history_stride; the rule: rate, share, votes, regression.
+using Given = std::tuple<Vector<const double>, Maybe<Vector<const double>>, Matrix<const double>, Vector<const bool>>;
+using Drawing = std::tuple<double, bool>;
+
+// given: y, weight, lots (rows, learners), able (learners); drawing: smoothing, and whether only those drawn are judged;
+// out: F (learners, rows, C) and scores (rows, C).
 template <class T>
-std::vector<std::size_t> bound_pool_hedge_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
-                                               Maybe<Vector<const double>> weight, Matrix<const double> lots, Vector<const bool> able,
-                                               double smoothing, bool only_drawn, nb::list specs, int threads, Cube<double> F, nb::dict whole, std::tuple<double, double, bool, bool> rule,
-                                               Matrix<double> scores) {
+std::vector<std::size_t> bound_pool_hedge_pass(nb::dict whole, const BlockArrays<T>& arrays, nb::list specs, const Given& given,
+                                               std::tuple<HedgeNumbers, Drawing> rule, int threads,
+                                               const std::tuple<Cube<double>, Matrix<double>>& out) {
     const PoolBlock<T> block = pool_block<T>(arrays);
+    const auto& [y, weight, lots, able] = given;
+    const auto& [F, scores] = out;
+    const auto [smoothing, only_drawn] = std::get<1>(rule);
     const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
-    const auto [rate, share, votes, regression] = rule;
-    const auto log_theta = entry<Vector<double>>(whole, "log_theta");
-    const auto history = entry<Matrix<float>>(whole, "history");
-    const auto range = maybe_entry<Vector<double>>(whole, "range");
     require(threads >= 1 && lots.shape(0) == rows && lots.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
     require(able.shape(0) == m, "able needs one entry per learner");
     require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
-    const std::int64_t stride = nb::cast<std::int64_t>(whole["history_stride"]);
-    std::int64_t t = nb::cast<std::int64_t>(whole["t"]);
-    require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, stride), "weights do not fit");
-    require(!regression || (C == 1 && range && range->shape(0) == 2), "regression has one output and a range");
-    auto members = pool_members<T>(specs, block, start, y, F);
-    Hedge hedge(m, HedgeRule{rate, share, votes, regression}, log_theta.data());
-    History past{history.data(), history.shape(0), m, stride};
+    HedgeState held(whole, rule_of(std::get<0>(rule)), m, C);
+    auto members = pool_members<T>(specs, block, 0, y, F);
     {
         nb::gil_scoped_release release;
-        t = pool_hedge_pass<T>(block, start, rows, int(C), y.data(), data_or_null(weight), lots.data(), able.data(), smoothing, only_drawn,
-                               members, threads, F.data(), hedge, t, past, regression ? range->data() : nullptr, scores.data());
+        held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), lots.data(), able.data(), smoothing, only_drawn,
+                                    members, threads, F.data(), held.hedge, held.t, held.past, held.range_or_null(), scores.data());
         ks::require_finite(F.size(), F.data());
         require_finite(members);
     }
-    whole["t"] = t;
-    whole["history_stride"] = past.stride;
+    held.write(whole);
     return settle<T>(specs, members);
 }
 
@@ -191,8 +178,8 @@ std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, 
     std::vector<Matrix<T>> support;
     std::vector<PoolUser> users;
     for (std::size_t k = 0; k < places.size(); ++k) {
-        const std::size_t n = nb::cast<std::size_t>(states[k]["n_support"]);
-        support.push_back(entry<Matrix<T>>(states[k], "support"));
+        const std::size_t n = number<std::size_t>(states[k], name::n_support);
+        support.push_back(entry<Matrix<T>>(states[k], name::support));
         require(n <= places[k].shape(0) && n <= support[k].shape(0) && support[k].shape(1) == d, "support set does not fit");
         for (std::size_t j = 0; j < n; ++j)
             require(places[k].data()[j] >= 0 && std::size_t(places[k].data()[j]) < size + rows, "no such place in the pool");
@@ -216,7 +203,7 @@ void bind(nb::module_& m) {
     m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
     m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
     m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
-    m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, plain, value, plain, maybe, plain, plain, value, value, value, value, plain, value, value, plain);
+    m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, value, plain, value, plain, value, value, plain);
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 #include "passes/row_learners.hpp"
 #include "passes/row_stack.hpp"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+
+#include <tuple>
 
 using namespace ks;
 using namespace ks::rows;
@@ -77,7 +81,7 @@ struct Bound {
         if (!head.is_valid()) return true;
         learner->waiting = nb::cast<std::int64_t>(state["n_window"]);
         learner->mass = nb::cast<double>(state["mass"]);
-        return learner->waiting >= 0 && nb::cast<std::int64_t>(head.attr("n")) == learner->waiting;
+        return learner->waiting >= 0 && nb::cast<std::int64_t>(head["n"]) == learner->waiting;
     }
     void settle() {
         t.write(learner->t);
@@ -85,7 +89,7 @@ struct Bound {
         const nb::int_ waiting(learner->waiting);
         state["n_window"] = waiting;
         state["mass"] = nb::float_(learner->mass);
-        head.attr("n") = waiting;
+        head["n"] = waiting;
     }
     // `others` (dict, name): what must stay the same besides the arrays.
     void watch(nb::list others) {
@@ -117,9 +121,11 @@ cells::Model tables_of(Bound<T>& made, std::size_t R, std::size_t& size) {
 cells::Rule rule_of(nb::tuple spec) { return {nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])}; }
 
 // grids: columns (R, K), offset, density (R, K), salt (R), bits
+using Hashing = std::tuple<Matrix<const std::int32_t>, Matrix<const double>, Matrix<const double>, Vector<const std::uint64_t>, int>;
+
 template <class T>
-Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, Matrix<const std::int32_t> columns, Matrix<const double> offset,
-                     Matrix<const double> density, Vector<const std::uint64_t> salt, int bits) {
+Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hashing& grids) {
+    const auto& [columns, offset, density, salt, bits] = grids;
     auto made = begin<T>(state, others);
     const std::size_t R = columns.shape(0), K = columns.shape(1);
     require(offset.size() == R * K && density.size() == R * K && salt.size() == R && bits >= 1 && bits <= 28, "the grids' arrays differ");
@@ -137,9 +143,13 @@ Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, Matrix<con
 }
 
 // sample: (seed, slot, last rows that it is drawn from); looks: (first, period)
+using Sample = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
+
 template <class T>
-Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const std::int32_t> maps, std::size_t cells,
-                     std::uint64_t seed, std::uint64_t slot, std::int64_t last, std::int64_t first, std::int64_t period) {
+Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const std::int32_t> maps, std::size_t cells, Sample sample,
+                     std::pair<std::int64_t, std::int64_t> looks) {
+    const auto [seed, slot, last] = sample;
+    const auto [first, period] = looks;
     auto made = begin<T>(state, others);
     const auto levels = entry<Matrix<const double>>(state, "levels");
     const auto columns = entry<Matrix<const std::int32_t>>(state, "columns");
@@ -177,13 +187,14 @@ Features<T> features_of(Bound<T>& made, const Maybe<Matrix<const T>>& W) {
     return Features<T>(made.d, W ? W->shape(1) : 0, data_or_null(W));
 }
 
+using Parts = std::tuple<std::string, std::vector<double>, std::string, std::vector<double>>;  // of loss and update
+
 template <class T>
-Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool unit, bool average, const std::string& loss_name,
-               const std::vector<double>& loss_parameters, const std::string& update_name, const std::vector<double>& update_parameters) {
+Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool unit, bool average, const Parts& parts) {
     auto made = begin<T>(state, others);
     auto map = features_of(*made, W);
-    auto loss = make_loss(loss_name, loss_parameters);
-    auto update = make_update(update_name, update_parameters);
+    auto loss = make_loss(std::get<0>(parts), std::get<1>(parts));
+    auto update = make_update(std::get<2>(parts), std::get<3>(parts));
     const std::size_t C = made->C, P = map.size(), remembered = entry<Matrix<const double>>(state, "memory").size();
     require(remembered >= std::size_t(update->n_memory) * C, "memory does not fit the update");
     const LinearModel<T> model{made->template numbers<T>("w", C * P),
@@ -198,12 +209,10 @@ Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool u
 }
 
 template <class T>
-Made<T> learned_widths(nb::dict state, nb::list others, Matrix<const T> E, double eta, double guard, const std::string& loss_name,
-                       const std::vector<double>& loss_parameters, const std::string& update_name,
-                       const std::vector<double>& update_parameters) {
+Made<T> learned_widths(nb::dict state, nb::list others, Matrix<const T> E, double eta, double guard, const Parts& parts) {
     auto made = begin<T>(state, others);
-    auto loss = make_loss(loss_name, loss_parameters);
-    auto update = make_update(update_name, update_parameters);
+    auto loss = make_loss(std::get<0>(parts), std::get<1>(parts));
+    auto update = make_update(std::get<2>(parts), std::get<3>(parts));
     const std::size_t d = made->d, C = made->C, D = E.shape(1), remembered = entry<Matrix<const double>>(state, "memory").size();
     require(E.shape(0) == d && update->diagonal && remembered >= std::size_t(update->n_memory) * C, "E or memory do not fit");
     const RrfModel<T> model{made->template numbers<T>("w", 2 * C * D),
@@ -240,11 +249,14 @@ Made<T> window_of(nb::dict state, nb::list others, int kind, std::size_t neighbo
     return made;
 }
 
-// The head's arrays as second_order_learn takes them.
+// The head as second_order_learn takes it.
 template <class T>
 Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
-                      nb::object head, Matrix<double> R, Matrix<double> D, Matrix<double> V, Matrix<double> M, Vector<double> kappa,
-                      Matrix<double> tau, Matrix<double> q) {
+                      nb::dict head) {
+    const auto R = entry<Matrix<double>>(head, name::R), D = entry<Matrix<double>>(head, name::D), V = entry<Matrix<double>>(head, name::V);
+    const auto M = entry<Matrix<double>>(head, name::M), tau = entry<Matrix<double>>(head, name::tau);
+    const auto q = entry<Matrix<double>>(head, name::q);
+    const auto kappa = entry<Vector<double>>(head, name::kappa);
     auto made = begin<T>(state, others);
     auto map = features_of(*made, W);
     const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
@@ -405,15 +417,12 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     const auto value = [] { return nb::arg(); };
     const auto name = [&](const char* stem) { return std::string(stem) + suffix; };
     nb::class_<Bound<T>>(m, learner, "A learner of single rows.");
-    m.def(name("row_hashed_cells").c_str(), &hashed_cells<T>, value(), value(), value(), plain(), plain(), plain(), plain(), value());
-    m.def(name("row_column_cells").c_str(), &column_cells<T>, value(), value(), value(), plain(), value(), value(), value(), value(),
-          value(), value());
-    m.def(name("row_linear").c_str(), &linear<T>, value(), value(), maybe(), value(), value(), value(), value(), value(), value());
-    m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value(), value(),
-          value(), value());
+    m.def(name("row_hashed_cells").c_str(), &hashed_cells<T>, value(), value(), value(), plain());
+    m.def(name("row_column_cells").c_str(), &column_cells<T>, value(), value(), value(), plain(), value(), value(), value());
+    m.def(name("row_linear").c_str(), &linear<T>, value(), value(), maybe(), value(), value(), value());
+    m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value());
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
-    m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value(), plain(),
-          plain(), plain(), plain(), plain(), plain(), plain());
+    m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
     nb::class_<Whole<T>>(m, whole, "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Maybe<Vector<const double>>, Maybe<Vector<const double>>>(), value(), value(),
              value(), value(), maybe(), maybe())

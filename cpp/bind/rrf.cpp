@@ -1,5 +1,5 @@
 // Bindings of the pass that learns its kernel, and of the yardstick of its speed.
-#include "base/arrays.hpp"
+#include "bind/rows.hpp"
 #include "passes/learned.hpp"
 
 #include <numeric>
@@ -8,109 +8,80 @@ using namespace ks;
 
 namespace {
 
-// One call of the pass: everything but the rows, which come dense or as CSR.
-template <class T>
-struct RrfCall {
-    Vector<const double> y;
-    Maybe<Vector<const double>> weight;
-    Matrix<T> W, G;
-    Vector<T> theta;
-    Vector<const T> theta0;
-    Vector<T> H;
-    Matrix<const T> E;
+// kind of spectrum ("diagonal", "mixture", "low_rank") and its size, E, step size, guard, rows of a batch
+template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<const T>, double, double, std::size_t>;
+
+// The state: w, G, theta, theta0, H, memory, center, t, inverse_length, and for batches sum_w, sum_theta, pending.
+template <class T, class Rows>
+void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, const Vector<const double>& y,
+           const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
+    const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
+    require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
+    const bool low_rank = kind == "low_rank", centred = kind == "mixture", batches = batch_size > 1;
+    const auto W = entry<Matrix<T>>(state, name::w), G = entry<Matrix<T>>(state, name::G);
+    const auto theta = entry<Array<T>>(state, name::theta), H = entry<Array<T>>(state, name::H);
+    const auto theta0 = entry<Array<const T>>(state, name::theta0);
     Maybe<Matrix<T>> sum_w;
-    Maybe<Vector<T>> sum_theta;
+    Maybe<Array<T>> sum_theta;
     Maybe<Vector<double>> pending;
-    Matrix<double> memory;
-    Maybe<Vector<double>> center;
-    Matrix<double> F;
-    double unit, eta_g, guard;
-    std::size_t batch_size;
-    std::int64_t t;
-    bool low_rank, centred;
-    std::size_t size;
-    std::unique_ptr<Loss> loss;
-    std::unique_ptr<Update> update;
-
-    template <class Rows>
-    std::int64_t run(std::size_t m, std::size_t d, const Rows& rows) const {
-        const std::size_t C = W.shape(0), D = E.shape(1), r = std::min(size, d), Q = centred ? size : 1;
-        check(m, d, C, D, r, low_rank ? d * r : (centred ? 2 : 1) * Q * d);
-        const std::size_t inner = low_rank ? r : Q * d;
-        std::unique_ptr<T[]> numbers(new T[2 * d + inner + 4 * D]);
-        std::unique_ptr<std::int32_t[]> index(new std::int32_t[d + r]);
-        std::vector<double> outputs(3 * C);
-        T *value = numbers.get(), *v = value + d, *h = v + inner, *u = h + d, *z = u + D, *q = z + 2 * D;
-        std::iota(index.get() + d, index.get() + d + r, 0);
-        const RrfScratch<T> scratch{{0, index.get(), value}, u, z, q, outputs.data()};
-        const RrfModel<T> model{W.data(), G.data(), memory.data(), data_or_null(center), data_or_null(sum_w),
-                                data_or_null(pending), T(unit), batch_size};
-        const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
-        const auto pass = [&](const auto& spectrum) {
-            nb::gil_scoped_release release;
-            const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *loss,
-                                                 *update, F.data(), scratch);
-            for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
-            for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(theta.shape(0), numbers);
-            require_finite(F.size(), F.data());
-            require_finite(memory.size(), memory.data());
-            return end;
-        };
-        if (low_rank) return pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h});
-        return pass(DiagonalSpectrum<T>{d, D, Q, centred, E.data(), v, h});
+    if (batches) {
+        sum_w = entry<Matrix<T>>(state, name::sum_w);
+        sum_theta = entry<Array<T>>(state, name::sum_theta);
+        pending = entry<Vector<double>>(state, name::pending);
     }
-
-    void check(std::size_t m, std::size_t d, std::size_t C, std::size_t D, std::size_t r,
-               std::size_t parameters) const {
-        require(d < (std::size_t(1) << 31), "more columns than 32-bit indices reach");
-        require(size > 0 && E.shape(0) == (low_rank ? r : d), "E does not fit the spectrum");
-        require(theta.shape(0) == parameters && theta0.shape(0) == parameters && H.shape(0) == parameters,
-                "theta, theta0 and H do not fit the spectrum");
-        require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row");
-        require(W.shape(1) == 2 * D && G.shape(0) == C && G.shape(1) == 2 * D, "w and G must be (outputs, 2 D)");
-        require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
-        require(update->diagonal && int(memory.shape(0)) >= update->n_memory && memory.shape(1) == C,
-                "memory does not fit the update");
-        require(!center || center->shape(0) == 2, "center holds a count and a mean");
-        const bool batches = batch_size > 1;
-        require(batch_size > 0 && batches == bool(sum_w) && batches == bool(sum_theta) && batches == bool(pending),
-                "batches, and only batches, need sums");
-        require(!batches || (sum_w->shape(0) == C && sum_w->shape(1) == 2 * D && sum_theta->shape(0) == parameters &&
-                             pending->shape(0) == 2),
-                "the sums of a batch must be like w and theta");
-        if (loss->kind == Kind::multiclass)
-            for (std::size_t i = 0; i < m; ++i)
-                require((weight && weight->data()[i] == 0.0) || (y.data()[i] >= 0 && y.data()[i] < double(C)),
-                        "class code out of range");
-    }
-
-    std::int64_t dense(Matrix<const T> X) const {
-        return run(X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)});
-    }
-
-    template <class I>
-    std::int64_t csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::size_t d) const {
-        require(indptr.shape(0) > 0 && indices.shape(0) == data.shape(0), "not a CSR matrix");
-        const std::size_t m = indptr.shape(0) - 1;
-        require(csr_valid(m, d, data.shape(0), indptr.data(), indices.data()), "not a CSR matrix");
-        for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
-            require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
-        return run(m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()});
-    }
-};
+    const std::size_t C = W.shape(0), D = E.shape(1), r = std::min(size, d), Q = centred ? size : 1;
+    const std::size_t parameters = low_rank ? d * r : (centred ? 2 : 1) * Q * d, inner = low_rank ? r : Q * d;
+    const Carried carried(state, spec, C);
+    require(d < (std::size_t(1) << 31), "more columns than 32-bit indices reach");
+    require(size > 0 && E.shape(0) == (low_rank ? r : d), "E does not fit the spectrum");
+    require(theta.size() == parameters && theta0.size() == parameters && H.size() == parameters,
+            "theta, theta0 and H do not fit the spectrum");
+    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row");
+    require(W.shape(1) == 2 * D && G.shape(0) == C && G.shape(1) == 2 * D, "w and G must be (outputs, 2 D)");
+    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
+    require(spec.update->diagonal, "the kernel is learned with a diagonal update");
+    require(batch_size > 0 && (!batches || (sum_w->shape(0) == C && sum_w->shape(1) == 2 * D && sum_theta->size() == parameters &&
+                                            pending->shape(0) == 2)),
+            "the sums of a batch must be like w and theta");
+    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    std::unique_ptr<T[]> numbers(new T[2 * d + inner + 4 * D]);
+    std::unique_ptr<std::int32_t[]> index(new std::int32_t[d + r]);
+    std::vector<double> outputs(3 * C);
+    T *value = numbers.get(), *v = value + d, *h = v + inner, *u = h + d, *z = u + D, *q = z + 2 * D;
+    std::iota(index.get() + d, index.get() + d + r, 0);
+    const RrfScratch<T> scratch{{0, index.get(), value}, u, z, q, outputs.data()};
+    const RrfModel<T> model{W.data(), G.data(), carried.memory.data(), data_or_null(carried.center), data_or_null(sum_w),
+                            data_or_null(pending), T(number<double>(state, name::inverse_length)), batch_size};
+    const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
+    const std::int64_t t = number<std::int64_t>(state, name::t);
+    const auto pass = [&](const auto& spectrum) {
+        nb::gil_scoped_release release;
+        const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss,
+                                             *spec.update, F.data(), scratch);
+        for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
+        for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(parameters, numbers);
+        require_finite(F.size(), F.data());
+        require_finite(carried.memory.size(), carried.memory.data());
+        return end;
+    };
+    set_number(state, name::t, low_rank ? pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h})
+                                        : pass(DiagonalSpectrum<T>{d, D, Q, centred, E.data(), v, h}));
+}
 
 template <class T>
-void init(RrfCall<T>* call, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<T> W, Matrix<T> G,
-          Vector<T> theta, Vector<const T> theta0, Vector<T> H, Matrix<const T> E, Maybe<Matrix<T>> sum_w,
-          Maybe<Vector<T>> sum_theta, Maybe<Vector<double>> pending, Matrix<double> memory,
-          Maybe<Vector<double>> center, Matrix<double> F, double unit, double eta_g, double guard,
-          std::size_t batch_size, std::int64_t t, const std::string& spectrum, std::size_t size,
-          const std::string& loss_name, const std::vector<double>& loss_parameters, const std::string& update_name,
-          const std::vector<double>& update_parameters) {
-    require(spectrum == "diagonal" || spectrum == "mixture" || spectrum == "low_rank", "unknown spectrum");
-    new (call) RrfCall<T>{y, weight, W, G, theta, theta0, H, E, sum_w, sum_theta, pending, memory, center, F, unit,
-                          eta_g, guard, batch_size, t, spectrum == "low_rank", spectrum == "mixture", size,
-                          make_loss(loss_name, loss_parameters), make_update(update_name, update_parameters)};
+void bound_dense(nb::dict state, Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
+                 Kernel<T> kernel, Matrix<double> F) {
+    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, F);
+}
+
+template <class T, class I>
+void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vector<const I>, std::size_t> X, Vector<const double> y,
+               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, Matrix<double> F) {
+    const auto& [data, indices, indptr, d] = X;
+    const std::size_t m = csr_rows(CsrArrays<T, I>(data, indices, indptr), d);
+    for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
+        require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
+    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, F);
 }
 
 // Both products of every row of X, and nothing else; their sum keeps a compiler from leaving any of it out.
@@ -125,24 +96,22 @@ void bound_two_products(Matrix<const T> X, Matrix<const T> E, Vector<T> total) {
     rrf_two_products<T>(X.shape(0), d, D, X.data(), E.data(), all.data(), u.data(), h.data(), total.data());
 }
 
+// rows: X (m, d), or (data, indices, indptr, d).
 template <class T>
-void bind(nb::module_& m, const char* name) {
-    using Call = RrfCall<T>;
-    const auto fixed = [] { return nb::arg().noconvert(); };
-    const auto maybe = [] { return nb::arg().none().noconvert(); };
-    nb::class_<Call>(m, name)
-        .def("__init__", &init<T>, fixed(), maybe(), fixed(), fixed(), fixed(), fixed(), fixed(), fixed(), maybe(),
-             maybe(), maybe(), fixed(), maybe(), fixed(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
-        .def("dense", &Call::dense, fixed())
-        .def("csr", &Call::template csr<std::int32_t>, fixed(), fixed(), fixed(), nb::arg())
-        .def("csr", &Call::template csr<std::int64_t>, fixed(), fixed(), fixed(), nb::arg());
-    m.def("rrf_two_products", &bound_two_products<T>, fixed(), fixed(), fixed());
+void bind(nb::module_& m) {
+    const auto plain = nb::arg().noconvert();
+    const auto maybe = nb::arg().none().noconvert();
+    const auto value = nb::arg();
+    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
+    pass(&bound_dense<T>);
+    pass(&bound_csr<T, std::int32_t>);
+    pass(&bound_csr<T, std::int64_t>);
+    m.def("rrf_two_products", &bound_two_products<T>, plain, plain, plain);
 }
 
 }  // namespace
 
 void bind_rrf(nb::module_& m) {
-    bind<float>(m, "RrfCall32");
-    bind<double>(m, "RrfCall64");
+    bind<float>(m);
+    bind<double>(m);
 }

@@ -1,5 +1,5 @@
 // Bindings of second-order learning and of the Taylor features it likes best.
-#include "base/arrays.hpp"
+#include "base/states.hpp"
 #include "passes/second_order.hpp"
 #include "passes/second_order_block.hpp"
 #include "maps/taylor.hpp"
@@ -11,51 +11,77 @@ using namespace ks::second;
 
 namespace {
 
-// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r).
-template <class A>
-Head head_of(const A& R, const A& D, const Matrix<double>& V, const Matrix<double>& M, const Vector<double>& kappa,
-             const Matrix<double>& tau, const A& q) {
-    const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
-    require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
-    require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
-    require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
-            "M, kappa and tau do not fit the window");
-    return {r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
-}
+// What a row does, found by name once and used for many blocks.
+struct Act {
+    std::unique_ptr<const Rule> rule;
+    Act(const std::string& name, const std::vector<double>& parameters, const std::string& loss, const std::vector<double>& loss_parameters)
+        : rule(make_rule(name, parameters, loss, loss_parameters)) {}
+};
 
-// Returns the number of rows in the window.
-std::size_t bound_learn(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
-                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
-                 Matrix<const double> y, Vector<const double> weight, Matrix<double> F, Vector<double> s, Vector<double> c,
-                 Matrix<double> beta, const std::string& name, const std::vector<double>& parameters,
-                 const std::string& loss_name, const std::vector<double>& loss_parameters) {
-    const Head h = head_of(R, D, V, M, kappa, tau, q);
-    const std::size_t n = Z.shape(0);
-    const auto rule = make_rule(name, parameters, loss_name, loss_parameters);
-    require(Z.shape(1) == h.r && j + n <= h.m, "the rows do not fit the window");
+// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r); n rows are in its window.
+struct HeadArrays {
+    Matrix<double> R, D, q, V, M, tau;
+    Vector<double> kappa;
+    std::size_t n;
+
+    explicit HeadArrays(nb::handle state)
+        : R(entry<Matrix<double>>(state, name::R)), D(entry<Matrix<double>>(state, name::D)),
+          q(entry<Matrix<double>>(state, name::q)), V(entry<Matrix<double>>(state, name::V)),
+          M(entry<Matrix<double>>(state, name::M)), tau(entry<Matrix<double>>(state, name::tau)),
+          kappa(entry<Vector<double>>(state, name::kappa)), n(number<std::size_t>(state, name::n)) {
+        const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
+        require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
+        require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
+        require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
+                "M, kappa and tau do not fit the window");
+        require(n <= m, "more rows than the window has room for");
+    }
+
+    Head head() const {
+        return {R.shape(0), V.shape(0), q.shape(0), R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
+    }
+};
+
+// The block: Z (n, r), y (n, k), weight (n), and room for F (n, k), s (n), c (n), beta (n, k). Changes the head.
+void bound_learn(nb::dict state, nb::dict block, const Act& act) {
+    const HeadArrays arrays(state);
+    const Head h = arrays.head();
+    const auto Z = entry<Matrix<const double>>(block, name::Z), y = entry<Matrix<const double>>(block, name::y);
+    const auto weight = entry<Vector<const double>>(block, name::weight);
+    const auto F = entry<Matrix<double>>(block, name::F), beta = entry<Matrix<double>>(block, name::beta);
+    const auto s = entry<Vector<double>>(block, name::s), c = entry<Vector<double>>(block, name::c);
+    const std::size_t n = Z.shape(0), j = arrays.n;
+    require(Z.shape(1) == h.r && n <= h.m - j, "the rows do not fit the window");
     require(weight.shape(0) == n && s.shape(0) == n && c.shape(0) == n, "the block's arrays differ in their number of rows");
     for (const Matrix<double>* a : {&F, &beta}) require(a->shape(0) == n && a->shape(1) == h.k, "scores must be (rows, outputs)");
     require(y.shape(0) == n && y.shape(1) == h.k, "y must be (rows, outputs)");
-    nb::gil_scoped_release release;
-    thread_local std::vector<double> work;
-    const std::size_t end =
-        learn_block(h, j, n, Z.data(), y.data(), weight.data(), *rule, F.data(), s.data(), c.data(), beta.data(), work);
-    require_finite(F.size(), F.data());
-    require_finite(n, s.data());
-    require_finite(end - j, h.kappa + j);
-    require_finite((end - j) * h.k, h.tau + j * h.k);
-    return end;
+    std::size_t end;
+    {
+        nb::gil_scoped_release release;
+        thread_local std::vector<double> work;
+        end = learn_block(h, j, n, Z.data(), y.data(), weight.data(), *act.rule, F.data(), s.data(), c.data(), beta.data(), work);
+        require_finite(F.size(), F.data());
+        require_finite(n, s.data());
+        require_finite(end - j, h.kappa + j);
+        require_finite((end - j) * h.k, h.tau + j * h.k);
+    }
+    set_number(state, name::n, end);
 }
 
-// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins anew. Returns the
-// number of rows in the window, and the sum of their weights.
-std::pair<std::size_t, double> bound_run(const Blas& blas, Matrix<double> R, Matrix<double> D, Matrix<double> V, Matrix<double> M,
-                                         Vector<double> kappa, Matrix<double> tau, Matrix<double> q, std::size_t j,
-                                         Matrix<double> window, Array<double> window_c, Matrix<double> window_b, Array<double> gram,
-                                         Matrix<double> b, Vector<double> yy, Vector<double> zsum, double mass, double ridge,
-                                         Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight,
-                                         Matrix<double> F, Vector<double> s) {
-    const Head h = head_of(R, D, V, M, kappa, tau, q);
+// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins anew.
+// The state: window, window_c, window_b, gram, b, yy, zsum, mass, and the number ridge; out: F (n, k) and s (n).
+void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const double> Z, Matrix<const double> y,
+               Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {
+    const HeadArrays arrays(head);
+    const Head h = arrays.head();
+    const auto window = entry<Matrix<double>>(state, name::window), window_b = entry<Matrix<double>>(state, name::window_b);
+    const auto window_c = entry<Array<double>>(state, name::window_c), gram = entry<Array<double>>(state, name::gram);
+    const auto b = entry<Matrix<double>>(state, name::b);
+    const auto yy = entry<Vector<double>>(state, name::yy), zsum = entry<Vector<double>>(state, name::zsum);
+    const double mass = number<double>(state, name::mass), ridge = number<double>(state, name::ridge);
+    const Matrix<double>& F = out.first;
+    const Vector<double>& s = out.second;
+    std::size_t j = arrays.n;
     const std::size_t n = Z.shape(0), r = h.r, m = h.m, k = h.k;
     require(Z.shape(1) == r && j < m && window.shape(0) == m && window.shape(1) == r && window_c.size() == m && window_b.size() == m * k,
             "the rows do not fit the window");
@@ -80,26 +106,26 @@ std::pair<std::size_t, double> bound_run(const Blas& blas, Matrix<double> R, Mat
             start += count;
             j = end;
             if (j < m || !fine) continue;
-            fine = flush(blas, h, sums, work) && restart(blas, h, sums, ridge, R.data(), D.data(), q.data(), work);
+            fine = flush(blas, h, sums, work) && restart(blas, h, sums, ridge, arrays.R.data(), arrays.D.data(), arrays.q.data(), work);
             j = 0;
         }
     }
     require_finite(fine);
     require_finite(F.size(), F.data());
     require_finite(n, s.data());
-    return {j, sums.mass};
+    set_number(head, name::n, j);
+    set_number(state, name::mass, sums.mass);
 }
 
-void bound_score(Matrix<const double> R, Matrix<const double> D, Matrix<double> V, Matrix<double> M,
-                 Vector<double> kappa, Matrix<double> tau, Matrix<const double> q, std::size_t j, Matrix<const double> Z,
-                 Matrix<double> F, Vector<double> s) {
-    const Head h = head_of(R, D, V, M, kappa, tau, q);
+void bound_score(nb::dict state, Matrix<const double> Z, Matrix<double> F, Vector<double> s) {
+    const HeadArrays arrays(state);
+    const Head h = arrays.head();
     const std::size_t n = Z.shape(0);
-    require(Z.shape(1) == h.r && j <= h.m && s.shape(0) == n, "the rows do not fit the window");
+    require(Z.shape(1) == h.r && s.shape(0) == n, "the rows do not fit the window");
     require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
-    score_block(h, j, n, Z.data(), F.data(), s.data(), work);
+    score_block(h, arrays.n, n, Z.data(), F.data(), s.data(), work);
 }
 
 // gram (r, r) upper, b (k, r) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
@@ -118,16 +144,16 @@ bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Mat
     return true;
 }
 
-void bound_diagonal_pass(Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, Matrix<double> A,
-                         Matrix<double> W, Matrix<double> F, const std::string& name, const std::vector<double>& parameters,
-                         const std::string& loss_name, const std::vector<double>& loss_parameters) {
+// The state: A and w (k, r).
+void bound_diagonal_pass(nb::dict state, Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, const Act& act,
+                         Matrix<double> F) {
+    const auto A = entry<Matrix<double>>(state, name::A), W = entry<Matrix<double>>(state, name::w);
     const std::size_t n = Z.shape(0), r = Z.shape(1), k = W.shape(0);
-    const auto rule = make_rule(name, parameters, loss_name, loss_parameters);
     require(W.shape(1) == r && A.shape(0) == k && A.shape(1) == r, "A and w do not fit the features");
     require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k, "y and scores must be (rows, outputs)");
     require(!weight || weight->shape(0) == n, "weight needs one entry per row");
     nb::gil_scoped_release release;
-    diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), *rule, A.data(), W.data(), F.data());
+    diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), *act.rule, A.data(), W.data(), F.data());
     require_finite(F.size(), F.data());
     require_finite(A.size(), A.data());
     require_finite(W.size(), W.data());
@@ -164,14 +190,13 @@ void bind_second_order(nb::module_& m) {
     const auto plain = nb::arg();
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
-    m.def("second_order_learn", &bound_learn, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed,
-          fixed, fixed, fixed, fixed, plain, plain, plain, plain);
-    m.def("second_order_run", &bound_run, plain, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed, fixed,
-          fixed, fixed, fixed, plain, plain, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed);
-    m.def("second_order_score", &bound_score, fixed, fixed, fixed, fixed, fixed, fixed, fixed, plain, fixed, fixed, fixed);
+    nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
+        .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());
+    m.def("second_order_learn", &bound_learn);
+    m.def("second_order_run", &bound_run, plain, plain, plain, fixed, fixed, nb::arg().none().noconvert(), fixed);
+    m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed);
     m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed);
-    m.def("diagonal_pass", &bound_diagonal_pass, fixed, fixed, nb::arg().none().noconvert(), fixed, fixed, fixed, nb::arg(),
-          nb::arg(), nb::arg(), nb::arg());
+    m.def("diagonal_pass", &bound_diagonal_pass, plain, fixed, fixed, nb::arg().none().noconvert(), plain, fixed);
     bind<float>(m);
     bind<double>(m);
 }

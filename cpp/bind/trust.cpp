@@ -1,5 +1,5 @@
 // Bindings of trust.hpp.
-#include "base/arrays.hpp"
+#include "base/states.hpp"
 #include "passes/trust.hpp"
 
 using namespace ks;
@@ -9,10 +9,12 @@ namespace {
 using In = Vector<const double>;
 using Out = Array<double>;
 
-void calibrate(Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Vector<double> size,
-               Vector<double> weights, Out theta, Out curvature, Out out) {
+// The state: size (2), weights (E + 1), theta, curvature.
+void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Out out) {
     const std::size_t n = scores.shape(0), E = keep.size(), C = scores.ndim() == 2 ? scores.shape(1) : 0;
     const std::size_t parts = C ? 2 * C : 4, bends = C ? 3 * C : 10;
+    const auto size = entry<Vector<double>>(state, name::size), weights = entry<Vector<double>>(state, name::weights);
+    const auto theta = entry<Out>(state, name::theta), curvature = entry<Out>(state, name::curvature);
     require(!y || y->size() == n, "calibrate: y must have one entry for each row");
     require(!importance || importance->size() == n, "calibrate: weight must have one entry for each row");
     require(size.size() == 2 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
@@ -32,9 +34,11 @@ void calibrate(Array<const double> scores, Maybe<In> y, Maybe<In> importance, bo
                       theta.data(), curvature.data(), out.data());
 }
 
-void track(In errors, In levels, In steps, Vector<double> size, Matrix<double> quantiles, Matrix<double> weights,
-           Vector<double> factors, Matrix<double> half) {
+// The state: size (2), quantiles and weights (L, E), factors (L).
+void track(nb::dict state, In errors, In levels, In steps, Matrix<double> half) {
     const std::size_t n = errors.size(), L = levels.size(), E = steps.size();
+    const auto size = entry<Vector<double>>(state, name::size), factors = entry<Vector<double>>(state, name::factors);
+    const auto quantiles = entry<Matrix<double>>(state, name::quantiles), weights = entry<Matrix<double>>(state, name::weights);
     require(size.size() == 2 && quantiles.size() == L * E && weights.size() == L * E && factors.size() == L,
             "track: the state does not fit the levels and steps");
     require(half.shape(0) == n && half.shape(1) == L, "track: half must have a row for each error");
@@ -46,11 +50,9 @@ void track(In errors, In levels, In steps, Vector<double> size, Matrix<double> q
 }  // namespace
 
 void bind_trust(nb::module_& m) {
-    m.def("calibrate", &calibrate, nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
-          nb::arg("keep"), nb::arg("size").noconvert(), nb::arg("weights").noconvert(), nb::arg("theta").noconvert(),
-          nb::arg("curvature").noconvert(), nb::arg("out").noconvert(),
+    m.def("calibrate", &calibrate, nb::arg("state"), nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
+          nb::arg("keep"), nb::arg("out").noconvert(),
           "out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.");
-    m.def("track", &track, nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("size").noconvert(),
-          nb::arg("quantiles").noconvert(), nb::arg("weights").noconvert(), nb::arg("factors").noconvert(),
-          nb::arg("half").noconvert(), "half (n, L) <- half-widths of intervals before each error, which is then learned.");
+    m.def("track", &track, nb::arg("state"), nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("half").noconvert(),
+          "half (n, L) <- half-widths of intervals before each error, which is then learned.");
 }

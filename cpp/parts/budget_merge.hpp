@@ -21,7 +21,7 @@ struct Merge : Budget<T> {
     // log of a kernel value that may have been rounded to 0
     static double log_floor(T k) { return k > 0 ? std::log(double(k)) : double(Math<T>::exp_low); }
 
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         if (!S.full()) {
             S.blends.insert(S.blends.end(), {double(S.n), -1.0 - double(row.i), -1.0 - double(row.i), 1.0});
             return S.place(S.n, row, row.tau);

@@ -66,7 +66,7 @@ struct Projectron : Budget<T> {
     double budget;  // so many vectors, at most
     explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m, this->factor = true; }
 
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         const std::size_t n = S.n, N = S.capacity;
         double *v = S.buffer.data(), *product = v + N, *step = product + N;
         const double* d = product;
@@ -118,7 +118,7 @@ struct Project : Budget<T> {
     bool take_smallest;
     explicit Project(bool s) : take_smallest(s) { this->n_memory = 1, this->gram = true, this->basis = true; }
 
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         const std::size_t n = S.n, N = S.capacity;
         double* Q = S.basis;
         const std::size_t r0 = S.full() && take_smallest ? S.smallest(row) : n;
@@ -151,11 +151,11 @@ struct Project : Budget<T> {
             drop(S, row, r0, own, height, a, k, w);
         }
         S.memory[0] += 1.0;
-        this->stop = S.memory[0] >= refresh;
+        S.stop = S.memory[0] >= refresh;
     }
 
     // The vector r, or the cheapest, leaves for the new row. a, k and w are scratch (N + 1).
-    void drop(Support<T>& S, const Newcomer<T>& row, std::size_t r, const double* own, double height, double* a, double* k, double* w) {
+    void drop(Support<T>& S, const Newcomer<T>& row, std::size_t r, const double* own, double height, double* a, double* k, double* w) const {
         const std::size_t n = S.n;
         double* Q = S.basis;
         if (!take_smallest) {

@@ -11,7 +11,7 @@ namespace ks {
 
 template <class T>
 struct RemoveRandom : Budget<T> {
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         S.place(S.full() ? std::size_t(row.u * double(S.capacity)) : S.n, row, row.tau);
     }
 };
@@ -33,10 +33,10 @@ KS_CLONES std::size_t largest_at(std::size_t n, const T* a) {
 template <class T>
 struct BOGD : Budget<T> {
     double limit;
-    std::vector<std::size_t> largest;  // slot of the largest coefficient of every output; kept while a block lasts
     explicit BOGD(double l) : limit(l) { this->least = 2; }
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         if (!S.full()) return S.place(S.n, row, row.tau);
+        std::vector<std::size_t>& largest = S.slots;  // of every output: where its largest coefficient is
         const bool fresh = largest.empty();
         if (fresh) largest.resize(S.C);
         const std::size_t slot = std::size_t(row.u * double(S.capacity));
@@ -56,7 +56,7 @@ struct BOGD : Budget<T> {
 template <class T>
 struct Forgetron : Budget<T> {
     Forgetron() { this->n_memory = 3, this->gram = true; }
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         double &Q = S.memory[0], &M = S.memory[1], &oldest = S.memory[2];
         M += 1.0;
         if (!S.full()) return S.place(S.n, row, row.tau);
@@ -78,7 +78,7 @@ struct Forgetron : Budget<T> {
 
 template <class T>
 struct RemoveSmallest : Budget<T> {
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         const std::size_t r = S.full() ? S.smallest(row) : S.n;
         if (r < S.capacity) S.place(r, row, row.tau);
     }
@@ -100,7 +100,7 @@ struct RemoveRedundant : Budget<T> {
             if (c != y) rival = std::max(rival, rest(c));
         return rest(y) - rival;
     }
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         std::size_t slot = S.n;
         for (int c = 0; c < S.C; ++c)
             for (std::size_t j = 0; j < S.n; ++j) S.scores[c * S.capacity + j] += row.tau[c] / S.scale[c] * double(row.k[j]);

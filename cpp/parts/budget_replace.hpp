@@ -29,17 +29,16 @@ KS_CLONES std::size_t cheapest(std::size_t n, const T* KS_RESTRICT k, const T* K
 
 template <class T>
 struct Replace : Budget<T> {
-    bool neighbour;
-    std::vector<std::size_t> nearest;  // of every slot; kept while a block lasts
+    bool neighbour;  // whether the nearest vector, of which S.slots has one for every slot, takes part
     explicit Replace(bool n) : neighbour(n) { this->gram = n, this->least = n ? 2 : 1; }
 
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         if (!S.full()) return S.place(S.n, row, row.tau);
         double *cost = S.buffer.data(), *on_new = cost + S.n, *on_nearest = on_new + S.n, *coefficient = on_nearest + S.n;
         S.squares(cost);
         std::size_t r = 0;
         if (neighbour) {
-            if (nearest.empty()) find_all(S);
+            if (S.slots.empty()) find_all(S);
             for (std::size_t j = 0; j < S.n; ++j) cost[j] *= 0.5 * std::max(0.0, project(S, row, j, on_new[j], on_nearest[j]));
             const double limit = *std::min_element(cost, cost + S.n) + tie;
             while (r + 1 < S.n && cost[r] > limit) ++r;
@@ -49,7 +48,7 @@ struct Replace : Budget<T> {
         }
         for (int c = 0; c < S.C; ++c) {
             coefficient[c] = S.coefficient(c, r) * on_new[r] + row.tau[c];
-            if (neighbour) S.alpha[c * S.capacity + nearest[r]] += T(double(S.alpha[c * S.capacity + r]) * on_nearest[r]);
+            if (neighbour) S.alpha[c * S.capacity + S.slots[r]] += T(double(S.alpha[c * S.capacity + r]) * on_nearest[r]);
         }
         S.place(r, row, coefficient);
         if (neighbour) changed(S, r);
@@ -57,7 +56,7 @@ struct Replace : Budget<T> {
 
     // Weights of the projection of slot j on the new row and on j's neighbour; returns the residual.
     double project(const Support<T>& S, const Newcomer<T>& row, std::size_t j, double& on_new, double& on_nearest) const {
-        const std::size_t n = nearest[j];
+        const std::size_t n = S.slots[j];
         const double k_t = double(row.k[j]), k_n = double(S.gram[j * S.capacity + n]), nn = double(S.diag[n]), tn = double(row.k[n]);
         const double det = row.k_xx * nn - tn * tn;
         if (det > novelty * row.k_xx * nn) {
@@ -73,23 +72,23 @@ struct Replace : Budget<T> {
     static T distance(const Support<T>& S, std::size_t i, std::size_t j) {
         return S.diag[i] + S.diag[j] - 2 * S.gram[i * S.capacity + j];
     }
-    void find(const Support<T>& S, std::size_t j) {
+    static void find(Support<T>& S, std::size_t j) {
         std::size_t best = j == 0 ? 1 : 0;
         for (std::size_t i = best + 1; i < S.n; ++i)
             if (i != j && distance(S, j, i) < distance(S, j, best)) best = i;
-        nearest[j] = best;
+        S.slots[j] = best;
     }
-    void find_all(const Support<T>& S) {
-        nearest.resize(S.n);
+    static void find_all(Support<T>& S) {
+        S.slots.resize(S.n);
         for (std::size_t j = 0; j < S.n; ++j) find(S, j);
     }
-    void changed(const Support<T>& S, std::size_t r) {  // slot r holds another vector
+    static void changed(Support<T>& S, std::size_t r) {  // slot r holds another vector
         for (std::size_t j = 0; j < S.n; ++j) {
-            if (j == r || nearest[j] == r) {
+            if (j == r || S.slots[j] == r) {
                 find(S, j);
             } else {
-                const T now = distance(S, j, r), before = distance(S, j, nearest[j]);
-                if (now < before || (now == before && r < nearest[j])) nearest[j] = r;
+                const T now = distance(S, j, r), before = distance(S, j, S.slots[j]);
+                if (now < before || (now == before && r < S.slots[j])) S.slots[j] = r;
             }
         }
     }

@@ -10,7 +10,7 @@ namespace ks {
 template <class T>
 struct Transfer : Budget<T> {
     Transfer() { this->features = true; }
-    void absorb(Support<T>& S, const Newcomer<T>& row) override {
+    void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         const std::size_t r = S.full() ? S.smallest(row) : S.n;
         const T* features = S.Z + row.i * S.P;
         for (int c = 0; c < S.C && S.full(); ++c) {

@@ -64,6 +64,8 @@ struct Support {
     std::vector<double> buffer;  // 4 (capacity + 1) + C numbers
     std::int32_t* places = nullptr;  // (capacity) where a pool of vectors has those of the slots, and
     std::int32_t newcomer = -1;      // where it has the row being learned
+    std::vector<std::size_t> slots;  // what the strategy has found out about slots; kept while a block lasts
+    bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
 
     bool full() const { return n == capacity; }
     T* alpha_of(int c) const { return alpha + c * capacity; }
@@ -128,9 +130,8 @@ struct Budget {
     bool gram = false, basis = false, factor = false, scores = false, features = false;  // arrays that it goes through
     std::size_t least = 1;  // smallest set that it can work on
     bool restless = false;  // wants to see rows that the update leaves alone
-    bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
     virtual ~Budget() = default;
-    virtual void absorb(Support<T>& S, const Newcomer<T>& row) = 0;
+    virtual void absorb(Support<T>& S, const Newcomer<T>& row) const = 0;
     // Whether the support set has what the strategy needs.
     bool fits(const Support<T>& S, std::size_t numbers) const {
         return S.capacity >= least && numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!basis || S.basis) &&

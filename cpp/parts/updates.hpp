@@ -178,14 +178,11 @@ struct AdaGrad : Update {
     double eta;  // negative: "auto"
     AdaGrad(double e, double f) : eta(e) { n_memory = 5, diagonal = true, fade = f; }
     void step(const Loss& loss, const Row& row, double* memory, double* decay, double* tau) const override {
-        if (memory[4 * row.C] != weights) weights = memory[4 * row.C], factor = 14.0 / std::sqrt(std::max(1.0, weights));
+        const double factor = 14.0 / std::sqrt(std::max(1.0, memory[4 * row.C]));
         decay[0] = eta > 0 ? eta : auto_rate(factor, loss, row, memory);
         loss.gradient(row.y, row.f, row.C, tau);
         if (eta <= 0) within_reach(loss, row, memory, tau);
     }
-
-  private:
-    mutable double weights = 0.0, factor = 0.0;  // of the pass: a root and a quotient that no row changes
 };
 
 struct CoinBetting : Update {

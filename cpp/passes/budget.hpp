@@ -32,7 +32,7 @@ struct RowNumbers {
 
 // Row i of the block: its scores, and unless its importance is 0, what it does to the support set. `u` is its random number.
 template <class T>
-void budget_row(Support<T>& S, Budget<T>& budget, std::size_t i, double y, double importance, double u, double* memory, double* center,
+void budget_row(Support<T>& S, const Budget<T>& budget, std::size_t i, double y, double importance, double u, double* memory, double* center,
                 const Loss& loss, const Update& update, std::int64_t& t, RowNumbers& row, double* F) {
     const int C = S.C;
     double *f = row.f.data(), *decay = row.decay.data(), *tau = row.tau.data();
@@ -63,10 +63,10 @@ void budget_row(Support<T>& S, Budget<T>& budget, std::size_t i, double y, doubl
 
 // `first` is t at the start of the block, where u starts. Stops early when the strategy asks for it.
 template <class T>
-void budget_pass(Support<T>& S, Budget<T>& budget, const double* y, const double* weight, const double* u, double* memory,
+void budget_pass(Support<T>& S, const Budget<T>& budget, const double* y, const double* weight, const double* u, double* memory,
                  double* center, const Loss& loss, const Update& update, std::int64_t first, Position& at, double* F) {
     RowNumbers numbers(S.C);
-    for (; at.row < S.m && !budget.stop; ++at.row) {
+    for (; at.row < S.m && !S.stop; ++at.row) {
         const std::size_t i = at.row;
         const double importance = weight ? weight[i] : 1.0;
         budget_row(S, budget, i, y[i], importance, u && importance != 0.0 ? u[at.t - first] : 0.0, memory, center, loss, update, at.t,

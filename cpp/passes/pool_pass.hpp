@@ -18,10 +18,10 @@ namespace ks {
 template <class T>
 struct PoolMember {
     PoolKernel kernel;
-    std::unique_ptr<Loss> loss;
-    std::unique_ptr<Update> update;
-    std::unique_ptr<Budget<T>> budget;  // or
-    std::unique_ptr<Growing> growing;
+    const Loss* loss;
+    const Update* update;
+    const Budget<T>* budget;  // or, where it is null,
+    const Growing* growing;
     Support<T> S;
     std::int32_t* index;   // (capacity)
     const double* born;    // (capacity) or null: predict with the mean of all functions
@@ -76,7 +76,7 @@ struct PoolMember {
             pool_among(block, kernel, i, i + 1, rows - r - 1, k.data() + r + 1);
             return static_cast<const T*>(k.data());
         };
-        expansion_row(b, r, importance, double(k_xx), later, *loss, *update, growing.get(), memory, center, first, t, joining, scratch.data());
+        expansion_row(b, r, importance, double(k_xx), later, *loss, *update, growing, memory, center, first, t, joining, scratch.data());
     }
 };
 

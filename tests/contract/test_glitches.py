@@ -273,9 +273,11 @@ def test_moments_of_columns(name, dtype):
     X[200, 1] = 1e7
     plain = X.astype(np.float64)
     plain[200, 1] = plain[:200, 1].max()
-    ops, moments = engine.get(name), [np.zeros(2) for _ in range(5)]
+    state = {"x_count": 0.0} | {name: np.zeros(2) for name in _ranges.COLUMNS}
     Z = X.copy()
-    assert ops.standardize(Z, None, 0.0, *moments) == 300
+    engine.get(name).standardize(state, Z, None)
+    assert state["x_count"] == 300
+    moments = [state[name] for name in _ranges.COLUMNS]
     np.testing.assert_allclose(moments[0], plain.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(moments[1] / 300), plain.std(axis=0), rtol=1e-12)
     expected = [(plain[i] - plain[: i + 1].mean(0)) / plain[: i + 1].std(0) for i in range(1, 300)]
@@ -297,9 +299,9 @@ def test_standardize_twins():
         weight = None if rng.random() < 0.5 else rng.choice([0.0, 2.0], 150)
         found = []
         for name in ("python", "native"):
-            Z, moments = X.copy(), [np.zeros(4) for _ in range(5)]
-            count = engine.get(name).standardize(Z, weight, 0.0, *moments)
-            found.append((count, Z, *moments))
+            Z, state = X.copy(), {"x_count": 0.0} | {name: np.zeros(4) for name in _ranges.COLUMNS}
+            engine.get(name).standardize(state, Z, weight)
+            found.append((state.pop("x_count"), Z, *state.values()))
         assert found[0][0] == found[1][0]
         for a, b in zip(*(part[1:] for part in found), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-300)

@@ -468,10 +468,12 @@ def test_bindings_do_not_leave_their_arrays():
     for wrong in ([0, 7, 6], [0, -1, 6], [2, 3, 6]):
         with pytest.raises(ValueError, match="starts"):
             _core.bin_times(cells, np.array(wrong), np.zeros((6, 1)), out, False, 1)
-    weights, rule = (np.zeros((2, 3, 1)), np.zeros(3), None, np.zeros(2)), (0.1, 0.0, False, False)
     for t, stride in ((10**9, 1), (5, 0), (-1, 1)):
+        state = {"log_theta": np.zeros(2), "t": t, "history": np.zeros((4, 2), np.float32), "history_stride": stride}
         with pytest.raises(ValueError, match="weights do not fit"):
-            _core.hedge_pass(*weights, t, np.zeros((4, 2), np.float32), stride, None, *rule, None, np.zeros((3, 1)))
+            _core.hedge_pass(
+                state, np.zeros((2, 3, 1)), np.zeros(3), None, None, (0.1, 0.0, False, False), np.zeros((3, 1))
+            )
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,8 @@ def check_recursion(name, update, m=37, d=7):
         got, torch.tensor(S), torch.tensor(y), torch.tensor(weight), program, numbers, kept, book, alpha, decay,
         center=center is not None, unit=False,
     )  # fmt: skip
-    _, joined, coefficients, shrink = EXACT.expansion_pass(
-        F, S, y, weight, EXACT.Rule.of(loss, update), memory, center, 0, m
-    )
+    state = {"t": 0, "memory": memory} | ({} if center is None else {"center": center})
+    _, joined, coefficients, shrink = EXACT.expansion_pass(F, S, y, weight, EXACT.Rule.of(loss, update), state, m)
     expected = np.zeros((m, C))
     expected[joined] = coefficients
     for ours, theirs in ((got, F), (alpha, expected), (decay, shrink), (kept, memory)):

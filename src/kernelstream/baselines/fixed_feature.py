@@ -15,9 +15,10 @@ from ..estimators._contract.base import State
 from ..estimators._contract.batch import CALLER, BatchEstimator
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
-from ..estimators.feature import FeatureEstimator, feature_blocks
+from ..estimators.feature import FeatureEstimator
 from ..features import FeatureMap
 from ..losses import Loss
+from ..passes.linear.host import feature_blocks
 from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
 from ..state.schema import Array, Count, Schema, length

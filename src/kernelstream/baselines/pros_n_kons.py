@@ -74,7 +74,7 @@ class ProsNKonsEstimator(KernelEstimator):
     def _recursion(self, state: State) -> RowRecursion:
         held = self._cache.get("recursion")
         if held is None or held.state is not state:
-            held = self._cache["recursion"] = second_order.make(self._ops, state, self._rule())
+            held = self._cache["recursion"] = self._ops.least_squares(state, self._rule())
         return held
 
     def _leverage(self, state: State, K: np.ndarray, k_xx: np.ndarray) -> np.ndarray:

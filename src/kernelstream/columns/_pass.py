@@ -19,6 +19,7 @@ This is the readable twin of cpp/passes/columns.hpp; arrays are changed in place
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -28,50 +29,39 @@ COUNT, MEAN, M2, LOW, HIGH, DOUBT = range(6)  # rows of ``moments``
 
 
 def columns_pass(
-    numbers: np.ndarray,
-    since: np.ndarray,
-    moments: np.ndarray,
-    number_at: np.ndarray,
-    codes: np.ndarray,
-    counts: np.ndarray,
-    sums: np.ndarray,
-    place: np.ndarray,
-    amount: np.ndarray,
-    mean_at: np.ndarray,
-    target: np.ndarray,
-    Y: np.ndarray | None,
-    weight: np.ndarray | None,
-    out: np.ndarray,
-    shrink: float,
-    scale: bool,
-    learn: bool,
+    state: dict[str, Any], block: dict[str, Any], shrink: float, scale: bool, learn: bool, out: np.ndarray
 ) -> None:
     """Encode n rows into ``out`` and, if asked to, learn them; a row of weight 0 is encoded only.
 
     Parameters
     ----------
-    numbers : (n, M) float64
-        NaN where missing.
-    since : (M,) int64
-        Rows before this one do not have the number yet: their columns stay 0.
-    moments : (6, M) float64
-        Count, mean, sum of squared differences, least, largest, doubt.
-    number_at : (2, M) int32
-        Columns of the value and of its indicator; -1 for no indicator.
-    codes : (n, K) int32
-        Rows of ``counts``, ``sums``, ``place`` and ``amount``; -1 where there is nothing.
-    counts, sums : (capacity,), (capacity, T) float64
-        Weight of the rows of a category, and their weighted targets.
-    place, amount : (capacity, 3) int32, float64
-        Columns in which a category shows, -1 for none, and what it adds there.
-    mean_at : (K, T) int32
-        Columns of the means.
-    target : (3, T) float64
-        Weight of all rows, their mean target, and its sum of squared differences.
-    Y : (n, T) float64, or None
-    weight : (n,) float64, or None
+    state : dict
+        moments : (6, M) float64
+            Count, mean, sum of squared differences, least, largest, doubt.
+        number_at : (2, M) int32
+            Columns of the value and of its indicator; -1 for no indicator.
+        counts, sums : (capacity,), (capacity, T) float64
+            Weight of the rows of a category, and their weighted targets.
+        place, amount : (capacity, 3) int32, float64
+            Columns in which a category shows, -1 for none, and what it adds there.
+        mean_at : (K, T) int32
+            Columns of the means.
+        target : (3, T) float64
+            Weight of all rows, their mean target, and its sum of squared differences.
+    block : dict
+        numbers : (n, M) float64
+            NaN where missing.
+        since : (M,) int64
+            Rows before this one do not have the number yet: their columns stay 0.
+        codes : (n, K) int32
+            Rows of ``counts``, ``sums``, ``place`` and ``amount``; -1 where there is nothing.
+        Y : (n, T) float64, or None
+        weight : (n,) float64, or None
     out : (n, width) float64, zeros
     """
+    numbers, since, codes, Y, weight = (block[name] for name in ("numbers", "since", "codes", "Y", "weight"))
+    moments, number_at, counts, sums = (state[name] for name in ("moments", "number_at", "counts", "sums"))
+    place, amount, mean_at, target = (state[name] for name in ("place", "amount", "mean_at", "target"))
     for i in range(len(out)):
         w = 1.0 if weight is None else weight[i]
         counted = learn and w > 0

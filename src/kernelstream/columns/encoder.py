@@ -364,10 +364,8 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _run(
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
     ) -> None:
-        _passes()[self.engine](
-            found.numbers, found.since, store.moments, store.number_at, found.codes, store.counts, store.sums,
-            store.place, store.amount, store.mean_at, store.target, Y, weight, X, self.shrink, self.scale, learn,
-        )  # fmt: skip
+        block = {"numbers": found.numbers, "since": found.since, "codes": found.codes, "Y": Y, "weight": weight}
+        _passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
 

@@ -13,12 +13,12 @@ from kernelstream.core.grids import Grids
 from kernelstream.rows import Rows
 
 
-def _rows(X: Rows, grids: Grids) -> tuple[Any, ...]:
-    """Rows as the compiled functions take them, then the grids."""
+def _rows(X: Rows, grids: Grids) -> tuple[Any, Any]:
+    """Rows and grids as the compiled functions take them."""
     dtype = grids.inverse.dtype
     if not sp.issparse(X):
-        return np.ascontiguousarray(X, dtype), *grids.arrays
-    return X.data.astype(dtype, copy=False), X.indices, X.indptr, *grids.arrays
+        return np.ascontiguousarray(X, dtype), grids.arrays
+    return (X.data.astype(dtype, copy=False), X.indices, X.indptr), grids.arrays
 
 
 def cell_hashes(X: Rows, grids: Grids, threads: int = 1) -> np.ndarray:

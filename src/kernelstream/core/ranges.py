@@ -72,23 +72,19 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
     return weight if out is None else out
 
 
-def standardize(
-    X: np.ndarray,
-    weight: np.ndarray | None,
-    count: float,
-    mean: np.ndarray,
-    m2: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    doubt: np.ndarray,
-) -> float:
-    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it; returns the new
-    count.
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state knows of every column, for scaling
+
+
+def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:
+    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it.
 
     Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
     A coordinate that never varied becomes 0. A glitch counts as the end of the range that is next to it. Rows of weight
-    0 are scaled but not counted. X (m, d), weight (m,) or None, the others (d,) float64 and updated in place.
+    0 are scaled but not counted. X (m, d), weight (m,) or None; of the state, ``x_count`` and the ``COLUMNS``, (d,)
+    float64, are updated.
     """
+    count = state["x_count"]
+    mean, m2, low, high, doubt = (state[name] for name in COLUMNS)
     for i, x in enumerate(X):
         counts = weight is None or weight[i] > 0
         if not counts:
@@ -108,7 +104,7 @@ def standardize(
         mean += delta / count
         m2 += delta * (v - mean)
         X[i] = _divided(v - mean, count, m2)
-    return count
+    state["x_count"] = count
 
 
 def scaled(

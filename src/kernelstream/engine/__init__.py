@@ -53,6 +53,13 @@ def get(name: str | TorchEngine = "auto") -> Any:
     return native
 
 
+def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
+    """ValueError for an engine that there is not, here or for a family of learners, which may be ``on_device``."""
+    if is_torch(name) and not on_device:
+        raise ValueError(f"{who} has no torch engine; engine='auto' uses the processor")
+    get(name)
+
+
 def _pick() -> ModuleType:
     if has_native():
         return get("native")

@@ -7,21 +7,55 @@ name. Rows are handled one at a time, so that any split of a stream into calls i
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
 from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, project, squashed, workspace
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning
 from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
+from ..passes.doubly.blocks import FeatureBlocks
+from ..passes.doubly.descent import Descent
 from ..passes.doubly.python import fourier_scores
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.expansion.python import Expansion, Rule, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass
+from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
 from ..passes.trust.python import calibrate, track
 from ..passes.window.python import window_pass
+from ..second_order.diagonal import diagonal_pass
+from ..second_order.rows import RowRecursion as least_squares
 
 NAME = "python"
 BLOCK = 1  # rows per call of a feature map: one, so that a row's features never depend on its neighbours
 THREADED = False  # whether a second thread may prepare the next block
+
+on_device = False  # whether a part of the state may be elsewhere, until `sync`
+per_weight = True  # whether there are updates with a step for every weight
+default_warning: str | None = None  # what is said about update="auto"
+cells_ridge: Any = None  # a solver of its own for ridge regression on cells
+
+
+def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:
+    """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
+    return _host.FeaturePass(_self, mapping, loss, update, state)
+
+
+def feature_rows(mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, Z)`` block by block, Z in float64; with ``intercept`` a constant comes first."""
+    return _host.exact_rows(mapping, X, _self, cuts, intercept)
+
+
+def map_times(mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
+    """``Z A`` of features Z, weights A (P, C), in float64."""
+    return _host.map_times(mapping, X, weights, _self)
+
+
+_self = sys.modules[__name__]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..core import threads
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawMapping
 from ..features.sampling import Draws
+from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
@@ -52,7 +50,7 @@ class FeatureEstimator(StreamEstimator):
     features: Any
     update: Any
 
-    _held = "device"
+    _held = "pass"
 
     # ---------------------------------------------------------------- components
     @property
@@ -73,19 +71,14 @@ class FeatureEstimator(StreamEstimator):
         state = self.__dict__.get("_state")
         if state is not None and "w" in state:
             return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
-        return NormAdaGrad() if engines.is_torch(self.engine) else AdaGrad(forgetting=FORGETTING)
+        return AdaGrad(forgetting=FORGETTING) if self._ops.per_weight else NormAdaGrad()
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
         self.__dict__.pop("_state", None)  # what the model before was learned with says nothing about this one
-        if engines.is_torch(self.engine) and getattr(self, "update", None) == "auto":
-            warnings.warn(
-                "update='auto' is NormAdaGrad with the torch engine, and AdaGrad with the others: another learner, "
-                "often with more mistakes for the same number of features. update='norm_adagrad' says that this is "
-                "wanted; engine='auto' learns with AdaGrad",
-                UserWarning,
-                stacklevel=_caller(),
-            )
+        said = self._ops.default_warning
+        if said is not None and getattr(self, "update", None) == "auto":
+            warnings.warn(said, UserWarning, stacklevel=_caller())
         super()._start(X, declared)
 
     def _mapping(self, state: State) -> Mapping:
@@ -134,88 +127,41 @@ class FeatureEstimator(StreamEstimator):
         if average:
             state["w_mean"] = weights.copy()
 
-    def _plan(self, state: State) -> tuple[Any, Mapping, Any]:
-        """Engine of the processor, mapping and the pass's specification: what a block needs besides the state."""
-        cache = self._cache
-        key = state["n_outputs"]  # which decides the loss in use
-        plan = cache.get(key)
-        if plan is None:
-            ops = self._ops
-            ops = getattr(ops, "host", ops)
-            plan = cache[key] = (ops, self._mapping(state), ops.spec(self._loss_now(state), self._update))
-        return plan
-
-    def _device(self, state: State, n: int) -> Any:
-        """The weights on the device, if the engine has one and n rows are worth a call of it, else None."""
-        if not engines.is_torch(self.engine):
-            return None
-        ops, mapping = engines.get(self.engine), self._mapping(state)  # which says why it cannot be used here
-        ops.check_update(self._update)
-        if ops.is_small(n, mapping.n_out, state["n_features"]):
-            if "device" in self._cache:
-                self._cache["device"].leave()
-            return None
-        held = self._cached("device", lambda: ops.feature_pass(mapping, self._loss_now(state), self._update, state))
-        held.join()
+    def _pass(self, state: State) -> Any:
+        """The engine's learner for a state, with ``learn``, ``score`` and ``sync``; as long as the outputs stay."""
+        held = self._cache.get("pass")
+        if held is None or held.state is not state or held.outputs != state["n_outputs"]:
+            loss, update = self._loss_now(state), self._update
+            held = self._cache["pass"] = self._ops.feature_pass(self._mapping(state), loss, update, state)
         return held
 
     def _sync(self) -> None:
-        held = self.__dict__.get("_cache", {}).get("device")
+        held = self.__dict__.get("_cache", {}).get("pass")
         if held is not None:
             held.sync()
 
     def _leave_device(self) -> None:
         """The state is about to change by other means: bring it up to date, and let go of the copy on the device."""
         self._sync()
-        self._cache.pop("device", None)
+        self._cache.pop("pass", None)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        n = X.shape[0]
-        device = self._device(state, n)
-        if device is not None:
-            return device.learn(X, y, weight)
-        ops, mapping, spec = self._plan(state)
-        X = host(X)
-        if n == 1:  # a small new array is quicker than finding the kept one
-            return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
-        if n <= ops.BLOCK:
-            Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
-            return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
-        scores = np.empty((n, state["n_outputs"]))
-        # of Fourier features the pass needs the projections only
-        W = mapping.W if isinstance(mapping, FourierMapping) else None
-        blocks = feature_blocks(mapping, X, ops) if W is None else projected_blocks(W, X, ops)
-        for rows, Z in blocks:
-            part = None if weight is None else weight[rows]
-            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, W is not None)
-        return scores
+        held = self._cache.get("pass")
+        if held is None or held.state is not state or held.outputs != state["n_outputs"]:
+            held = self._pass(state)
+        return held.learn(X, y, weight)
 
     def _row_learner(self, state: State) -> Any:
-        ops, mapping, spec = self._plan(state)
+        ops, mapping, (update, average) = self._ops, self._mapping(state), unwrap(self._update)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = W is not None or isinstance(mapping, RawMapping)
-        if not known or ops.NAME != "native" or spec.twins is None or engines.is_torch(self.engine):
+        parts = twins(self._loss_now(state), update)
+        if not known or ops.on_device or parts is None:
             return None
-        return ops.row_learner("linear", self, state, W, mapping.unit, spec.average, *spec.twins)
+        return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        n, average = X.shape[0], "w_mean" in state
-        if engines.usable(self.engine) and not (average or "G" in state):
-            device = self._device(state, n)
-            if device is not None:
-                return device.score(X)
-        ops, mapping, _ = self._plan(state)
-        X = host(X)
-        weights = state["w_mean"] if average else state["w"]
-        if n == 1:
-            scores = (mapping(X, ops) @ weights.T).astype(np.float64)
-        else:
-            scores = np.empty((n, len(weights)))
-            for rows, Z in feature_blocks(mapping, X, ops):
-                scores[rows] = Z @ weights.T
-        if not average:
-            scores *= state["scale"]
-        return scores + state["center"][1] if "center" in state else scores
+        return self._pass(state).score(X)
 
     def _mix_outputs(self, state: State, change: Change) -> None:
         self._leave_device()
@@ -268,25 +214,6 @@ def _caller() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         frame, level = frame.f_back, level + 1
     return level
-
-
-def feature_blocks(
-    mapping: Mapping, X: Rows, ops: Any, cuts: list[slice] | None = None
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, Z)`` block by block, in buffers used again; the next block is made while this one is consumed."""
-    cuts = threads.cuts(X.shape[0], ops.BLOCK) if cuts is None else cuts
-    buffer = {rows.start: f"Z{i % 2}" for i, rows in enumerate(cuts)}  # one being consumed, one being filled
-
-    def make(rows: slice) -> np.ndarray:
-        shape = (rows.stop - rows.start, mapping.n_out)
-        return mapping(X[rows], ops, ops.workspace(buffer[rows.start], shape, mapping.dtype))
-
-    return threads.prefetch(make, cuts, ops.THREADED)
-
-
-def projected_blocks(W: np.ndarray, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, X[rows] W)`` block by block, in buffers that are used again."""
-    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
 
 
 def mix_outputs(state: State, change: Change, update: Update) -> None:

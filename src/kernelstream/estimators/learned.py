@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import kernels, losses
 from .._checks import positive, whole
-from ..core import threads
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
-from ..rows import Rows, host
+from ..registry.twins import twins
+from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
@@ -101,13 +101,11 @@ class RRFEstimator(StreamEstimator):
         return self._ops.rrf_pass(X, y, weight, state, *parts)
 
     def _row_learner(self, state: State) -> Any:
-        ops = self._ops
-        if ops.NAME != "native" or self.batch_size > 1 or self._spectrum.native() != ("diagonal", 1):
+        ops, parts = self._ops, twins(self._loss_now(state), self._update)
+        if ops.on_device or self.batch_size > 1 or self._spectrum.native() != ("diagonal", 1) or parts is None:
             return None
-        spec = self._spec(state)
-        if spec.twins is None:
-            return None
-        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, *spec.twins)
+        named = (*parts[0], *parts[1])
+        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, named)
 
     def _spec(self, state: State) -> Any:
         # which loss is in use depends on the number of outputs
@@ -117,14 +115,7 @@ class RRFEstimator(StreamEstimator):
         W = self._spectrum.frequencies(state["theta"], self._base(state))
         mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
         weights = np.ascontiguousarray(state["w"].T)
-        scores = np.empty((X.shape[0], weights.shape[1]))
-        ops = self._ops
-        if ops.NAME == "torch" and not ops.is_small(X.shape[0], mapping.n_out, X.shape[1]):
-            scores = ops.map_times(mapping, X, weights)
-        else:
-            X = host(X)
-            for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
-                scores[rows] = mapping(X[rows], ops) @ weights
+        scores = self._ops.map_times(mapping, X, weights)
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:

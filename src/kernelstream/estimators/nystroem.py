@@ -107,9 +107,8 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, ops.Rule.of(self._loss_now(state), self._early_update), state["memory"], state.get("center"),  # noqa: E501
-            state["t"], self.budget - q,
-        )  # fmt: skip
+            F, G, y[rows], part, self._early_rule(state), state, self.budget - q
+        )
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
         filled = slice(q, q + len(joined))
@@ -120,6 +119,10 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         if state["n_support"] == self.budget:
             self._switch(state)
         return consumed
+
+    def _early_rule(self, state: State) -> Any:
+        loss = self._loss_now(state)
+        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.Rule.of(loss, self._early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]

@@ -6,18 +6,15 @@ from typing import Any, NamedTuple
 
 
 class Spec(NamedTuple):
-    """Loss and update of a pass.
+    """Loss and update of a pass; made once for a model, used for many blocks.
 
     Attributes
     ----------
-    twins : tuple or None
-        Names and parameters of the compiled twins; None where a part has none, and the python engine's pass serves.
-    average : bool
-        Whether the iterates are averaged.
+    core : _core.Spec or None
+        The compiled twins, found by their names; None where a part has none, and the python engine's pass serves.
     parts : tuple
         The same for the python engine's pass.
     """
 
-    twins: tuple[Any, ...] | None
-    average: bool
+    core: Any
     parts: Any

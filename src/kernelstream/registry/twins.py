@@ -18,12 +18,14 @@ try:
 except ImportError:  # installed without the compiled core: nobody asks for twins
     _core = None  # type: ignore[assignment]
 
+Twin = tuple[str, list[float]]  # name and parameters, as the core takes them
+
 _TOLD: set[tuple[str, str]] = set()  # classes that a warning was given about
 
 
-def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Any, ...] | None:
-    """Names and parameters of the twins of the parts, one after the other, or None where one of them has none."""
-    found: list[Any] = []
+def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ...] | None:
+    """Names and parameters of the twins of the parts that are given, or None where one of them has none."""
+    found: list[Twin] = []
     alone = []
     for part, kind in ((loss, "loss"), (update, "update"), (strategy, "budget")):
         if part is not None:
@@ -31,12 +33,12 @@ def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Any, ...
             if own is None:
                 alone.append(part)
             else:
-                found += own
+                found.append(own)
     _tell(alone)
     return None if alone else tuple(found)
 
 
-def twin(part: Any, known: Callable[[str], bool]) -> tuple[str, list[float]] | None:
+def twin(part: Any, known: Callable[[str], bool]) -> Twin | None:
     """Name and parameters of the twin of a part, or None; ``known`` says which names the core has.
 
     A class with a name of its own that inherits ``native`` may have other formulas: what it inherits is not its twin.

@@ -5,7 +5,7 @@ the recursion, once row by row (:mod:`.rows`) and once in blocks (:mod:`.blocks`
 """
 
 from . import diagonal, experts
-from .rows import RowRecursion, make
+from .rows import RowRecursion
 from .rules import LeastSquares, Margin, Newton, Rule
 from .statistics import BY_ROW, REPLACED, announce, append, factor, flush, more_ridge, schema, start, totals, widen
 
@@ -23,7 +23,6 @@ __all__ = [
     "experts",
     "factor",
     "flush",
-    "make",
     "more_ridge",
     "schema",
     "start",

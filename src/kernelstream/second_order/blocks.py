@@ -10,10 +10,12 @@ from scipy.linalg import blas, cython_blas
 from .. import _core
 from .rows import RowRecursion
 from .rules import LeastSquares
-from .statistics import State, flush, more_ridge
+from .statistics import State, flush, more_ridge, window_cuts
 
 BLOCK = 64  # rows entered at once where some may not stay; where all do, the window is filled at once
 SUMS = ("gram", "b", "yy", "zsum")  # of the rows that have left the window
+WINDOW = ("window", "window_c", "window_b")
+KNOWN = _core.Act("known", [], "squared", [0.0])  # rows that were learned before: their c and beta are given
 BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")))
 
 
@@ -32,7 +34,6 @@ class Head:
     BLAS = BLAS
 
     def __init__(self, r: int, m: int, k: int):
-        self.n = 0
         self.R = np.empty((r, r), order="F")  # lower triangle; the other one is its mirror image
         self.V = np.empty((m, r))
         self.M = np.empty((m, m))  # what is below the diagonal
@@ -40,22 +41,30 @@ class Head:
         self.q = np.empty((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
         self.factors = (self.R.T, D)
-        self.arrays = (self.R.T, D, self.V, self.M, np.empty(m), self.tau, self.q)  # as C++ takes them
+        # as the compiled functions take it; n is the number of rows in the window
+        self.state: State = {"n": 0, "R": self.R.T, "D": D, "V": self.V, "M": self.M}
+        self.state |= {"kappa": np.empty(m), "tau": self.tau, "q": self.q}
 
     def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
         """Empty the window: R and q of matrix g with ridge j."""
         gram, b, ridge = state["gram"][g], np.ascontiguousarray(state["b"][outputs]), float(state["ridge"][j])
         while not _core.second_order_factor(BLAS, gram, ridge, b, *self.factors, self.q):
             ridge = more_ridge(gram, ridge)
-        self.n = 0
+        self.state["n"] = 0
 
-    def learn(self, *block: Any) -> None:
-        """Let rows in; ``block`` as ``second_order_learn`` in C++ takes it."""
-        self.n = _core.second_order_learn(*self.arrays, self.n, *block)
+    def learn(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray, c: np.ndarray, act: Any) -> tuple[Any, Any, Any]:
+        """Let rows Z (n, r) in, with targets y (n, k) and weights (n,); their scores (n, k), s (n,) and beta (n, k).
+
+        ``c`` (n,) is filled in. ``act`` is a ``_core.Act``.
+        """
+        F, s, beta = np.empty(y.shape), np.empty(len(Z)), np.empty(y.shape)
+        block = {"Z": Z, "y": y, "weight": weight, "F": F, "s": s, "c": c, "beta": beta}
+        _core.second_order_learn(self.state, block, act)
+        return F, s, beta
 
     def weights(self) -> np.ndarray:
         """``w`` (k, r) after the rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
-        x, n = np.array(self.q.T, order="F"), self.n
+        x, n = np.array(self.q.T, order="F"), self.state["n"]
         if n:  # Fortran reads M by columns, as the upper triangle of M'
             steps = blas.dtrsm(1.0, self.M.T[:n, :n], np.asfortranarray(self.tau[:n]), diag=1)
             x = blas.dgemm(1.0, self.V[:n].T, steps, 1.0, x, overwrite_c=1)
@@ -65,6 +74,12 @@ class Head:
 class BlockRecursion(RowRecursion):
     """See :class:`.rows.RowRecursion`; the state and the results are the same."""
 
+    BLAS = BLAS
+    in_window = True
+
+    def cuts(self, n: int) -> list[slice]:
+        return window_cuts(self.state, n)
+
     def _restart(self) -> None:
         state = self.state
         m, n = len(state["window"]), state["n_window"]
@@ -73,16 +88,16 @@ class BlockRecursion(RowRecursion):
             self.head = [Head(state["b"].shape[1], m, outputs) for outputs in k]
             self.ones = np.ones(m)
             self.most = m if self.rule.shared else BLOCK
+            native: Any = self.rule.native()  # there is one, or the recursion would be that of rows
+            self.act = _core.Act(*native)
         for h, head in enumerate(self.head):
             head.restart(state, self.matrix[h], self.ridge[h], self.outputs[h])
-        known: tuple[Any, ...] = ("known", [], "squared", [0.0])
         for start in range(0, n, self.most):  # rows that wait: their c and beta are known
             rows = slice(start, min(start + self.most, n))
             Z, c, beta = state["window"][rows], state["window_c"][rows], state["window_b"][rows]
             for h, head in enumerate(self.head):
                 cs, betas = np.array(c[:, self.matrix[h]]), np.array(beta[:, self.outputs[h]])
-                out = (np.empty_like(betas), np.empty_like(cs), np.empty_like(cs), np.empty_like(betas))
-                head.learn(Z, betas, cs, *out, *known)
+                head.learn(Z, betas, cs, np.empty_like(cs), KNOWN)
 
     @property
     def at_once(self) -> bool:
@@ -110,21 +125,16 @@ class BlockRecursion(RowRecursion):
     def _run(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         state, head, (n, k) = self.state, self.head[0], y.shape
         F, s = np.empty((n, k)), np.empty(n)
-        window = [state[name] for name in ("window", "window_c", "window_b")]
-        sums = {name: state[name] for name in SUMS}
-        if state["n_window"] + n >= len(window[0]):  # they will change: copies, so that a call that fails is taken back
-            sums = {name: value.copy() for name, value in sums.items()}
-        known = (state["mass"], float(state["ridge"][0]))
-        head.n, state["mass"] = _core.second_order_run(
-            BLAS, *head.arrays, head.n, *window, *sums.values(), *known, Z, y, weight, F, s
-        )
-        state |= sums
-        state["n_window"] = head.n
+        known = {name: state[name] for name in (*WINDOW, *SUMS, "mass")} | {"ridge": float(state["ridge"][0])}
+        if state["n_window"] + n >= len(state["window"]):  # sums will change: copies, so that a failure is taken back
+            known |= {name: state[name].copy() for name in SUMS}
+        _core.second_order_run(BLAS, head.state, known, Z, y, weight, (F, s))
+        state |= {name: known[name] for name in (*SUMS, "mass")}
+        state["n_window"] = head.state["n"]
         return F[:, None], s[:, None]
 
     def _block(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray, S: np.ndarray) -> None:
         state, (n, k) = self.state, y.shape
-        rule: Any = self.rule.native()  # there is one, or the recursion would be that of rows
         j = state["n_window"]
         importance = self.ones[:n] if weight is None else weight
         scale: np.ndarray | float = 1.0
@@ -134,9 +144,8 @@ class BlockRecursion(RowRecursion):
         c, beta = np.empty((len(state["gram"]), n)), np.empty((n, k))
         for h, head in enumerate(self.head):
             outputs = self.outputs[h]
-            f, s, betas = np.empty((n, head.tau.shape[1])), np.empty(n), np.empty((n, head.tau.shape[1]))
             target = y if k == head.tau.shape[1] else np.ascontiguousarray(y[:, outputs])
-            head.learn(Z, target, importance, f, s, c[self.matrix[h]], betas, *rule)
+            f, s, betas = head.learn(Z, target, importance, c[self.matrix[h]], self.act)
             beta[:, outputs], F[:, self.ridge[h], outputs], S[:, h] = betas, f, s * scale
         end = j + n
         if weight is not None or not self.rule.shared:  # some rows may have changed nothing: they are not kept
@@ -157,7 +166,7 @@ class BlockRecursion(RowRecursion):
         S = np.empty((len(Z), self.heads))
         for h, head in enumerate(self.head):
             f, s = np.empty((len(Z), head.tau.shape[1])), np.empty(len(Z))
-            _core.second_order_score(*head.arrays, head.n, Z, f, s)
+            _core.second_order_score(head.state, Z, f, s)
             F[:, self.ridge[h], self.outputs[h]], S[:, h] = f, s
         return F, S * self.forgetting ** -(self.state["n_window"] + 1.0)
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..core.overflow import quiet, require_finite
 from .rules import Rule
+from .statistics import State
 
 
 @quiet
-def learn(
-    engine: Any, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, A: np.ndarray, w: np.ndarray, rule: Rule
-) -> np.ndarray:
+def diagonal_pass(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, rule: Rule) -> np.ndarray:
     """``s = sum z_i²/A_i``, ``w_i += tau z_i/A_i``, ``A_i += c z_i²``; returns the scores before each update, (n, k).
 
-    Z (n, r), y (n, k), weight (n,) or None; A and w (k, r) are updated in place. ``tau`` and ``c`` as in
-    :mod:`.rules`.
+    Z (n, r), y (n, k), weight (n,) or None; ``A`` and ``w`` (k, r) of the state are updated in place. ``tau`` and ``c``
+    as in :mod:`.rules`.
     """
+    A, w = state["A"], state["w"]
     F = np.empty(y.shape)
-    native = None if engine.NAME == "python" else rule.native()
-    if native is not None:
-        from .. import _core
-
-        _core.diagonal_pass(Z, y, weight, A, w, F, *native)
-        return F
     for i, z in enumerate(Z):
         for o in range(len(w)):
             s, f = float((z * z / A[o]).sum()), float(w[o] @ z)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import cho_solve
 
@@ -27,7 +25,9 @@ class RowRecursion:
         mu, in (0, 1].
     """
 
-    def __init__(self, state: State, rule: Rule, forgetting: float):
+    in_window = False  # whether rows may be made in the state's window, where they are to stay
+
+    def __init__(self, state: State, rule: Rule, forgetting: float = 1.0):
         self.state, self.rule, self.forgetting = state, rule, forgetting
         G, J = len(state["gram"]), len(state["ridge"])
         self.heads = max(G, J)  # each with its own P
@@ -36,6 +36,18 @@ class RowRecursion:
         k = len(state["b"])
         self.outputs = [slice(h, h + 1) if G > 1 else slice(0, k) for h in range(self.heads)]
         self._restart()
+
+    @property
+    def at_once(self) -> bool:
+        """Whether rows may come in blocks of any size, for all of the recursion in one call."""
+        return False
+
+    def cuts(self, n: int) -> list[slice] | None:
+        """Where n rows should be cut before they come; None leaves it to whoever makes them."""
+        return None
+
+    def sync(self) -> None:
+        """Bring the state up to date: here it always is."""
 
     def _restart(self) -> None:
         """P and w of the statistics, then once more the rows that wait in the window."""
@@ -115,14 +127,3 @@ class RowRecursion:
     def weights(self) -> np.ndarray:
         """``w``, (J, k, r)."""
         return np.stack(self.w) if len(self.state["ridge"]) > 1 else np.concatenate(self.w)[None]
-
-
-def make(engine: Any, state: State, rule: Rule, forgetting: float = 1.0) -> RowRecursion:
-    """The recursion of an engine."""
-    if engine.NAME == "torch":
-        return engine.least_squares(state, rule, forgetting)
-    if engine.NAME == "python" or rule.native() is None:
-        return RowRecursion(state, rule, forgetting)
-    from .blocks import BlockRecursion
-
-    return BlockRecursion(state, rule, forgetting)

@@ -82,4 +82,4 @@ class Newton(Rule):
 
     def native(self) -> tuple[str, list[float], str, list[float]] | None:
         loss = twins(self.loss)
-        return None if loss is None else (self.name, [self.curvature, self.bound], *loss)
+        return None if loss is None else (self.name, [self.curvature, self.bound], *loss[0])

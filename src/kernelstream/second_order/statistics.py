@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from ..core import threads
 from ..core.overflow import LEARNING, require_finite
 from ..state import undo as _undo
 from ..state.schema import Array, Count, Number, Schema, length
@@ -183,3 +184,9 @@ def widen(state: State, r: int, forgetting: float) -> None:
     state["window"] = np.zeros((m, r))
     for name in ("window_c", "window_b"):
         state[name] = np.zeros((m, state[name].shape[1]))
+
+
+def window_cuts(state: State, n: int) -> list[slice]:
+    """Cuts of n rows where the window will be full."""
+    room = len(state["window"])
+    return threads.cuts(n, room, room - state["n_window"])

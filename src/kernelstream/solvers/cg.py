@@ -37,7 +37,7 @@ class ConjugateGradient(Solver):
 
     def solve(self, problem: Problem) -> Solution:
         Z, n = problem.Z, len(problem.Y)
-        if problem.ops.NAME == "torch" and hasattr(Z, "cells"):
+        if problem.ops.cells_ridge is not None and hasattr(Z, "cells"):
             W, history, converged = problem.ops.cells_ridge(problem, self.tol, self.max_iter)
             return Solution(W, history, len(history), converged)
         A = np.ones((n, 1)) if problem.weight is None else problem.weight[:, None]

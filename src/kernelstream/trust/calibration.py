@@ -143,8 +143,7 @@ class Calibrator:
 
     def _pass(self, scores: np.ndarray, y: Any, weight: Any, state: dict[str, np.ndarray]) -> np.ndarray:
         out = np.empty_like(scores)
-        parts = (state[name] for name in ("size", "weights", "theta", "curvature"))
-        engines.get(self.engine).calibrate(scores, y, weight, self.own, KEEP, *parts, out)
+        engines.get(self.engine).calibrate(state, scores, y, weight, self.own, KEEP, out)
         return out
 
 

@@ -142,8 +142,7 @@ class IntervalTracker:
 
     def _pass(self, errors: np.ndarray) -> np.ndarray:
         half = np.empty((len(errors), len(self.levels)))
-        parts = (self.state[name] for name in ("size", "quantiles", "weights", "factors"))
-        engines.get(self.engine).track(np.ascontiguousarray(errors), self.levels, STEPS, *parts, half)
+        engines.get(self.engine).track(self.state, np.ascontiguousarray(errors), self.levels, STEPS, half)
         return half
 
 

@@ -13,6 +13,7 @@ import torch
 
 from ...core import threads
 from ...losses import Loss
+from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
 
@@ -29,6 +30,15 @@ class Ops:
     """Functions of an engine, bound to a device and a precision; see :class:`~kernelstream.engine.TorchEngine`."""
 
     NAME = NAME
+    on_device = True
+    per_weight = False  # such steps cannot be told from Gram matrices
+    default_warning = (
+        "update='auto' is NormAdaGrad with the torch engine, and AdaGrad with the others: another learner, often with "
+        "more mistakes for the same number of features. update='norm_adagrad' says that this is wanted; engine='auto' "
+        "learns with AdaGrad"
+    )
+    FeatureBlocks = DeviceFeatureBlocks
+    Descent = DeviceDescent
 
     def __init__(self, device: str | None, precision: str, block: int):
         try:
@@ -106,7 +116,13 @@ class Ops:
             )
 
     def feature_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
-        """The learner on explicit features whose weights live on the device, for a (decay, tau) update."""
+        """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
+        from .switch import SwitchedPass
+
+        return SwitchedPass(self, mapping, loss, update, state)
+
+    def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
+        """The same with weights that live on the device, for a (decay, tau) update."""
         from .passes import FeaturePass
 
         if self.cuda and self.triton:
@@ -135,11 +151,12 @@ class Ops:
         """Rows whose features are made at once where they are scored only: what fits in a part of the memory."""
         return threads.cuts(n, max(self.block, TOGETHER // width))
 
-    def feature_rows(self, device_map: Any, X: Any, cuts: list[slice], intercept: bool) -> Iterator[Any]:
+    def feature_rows(self, mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[Any]:
         """``(rows, Z)`` block by block, Z in float64 on the device; with ``intercept`` a constant comes first."""
+        device_map = self.device_map(mapping)
         device_map.look(X)
         with self.products():
-            for rows in cuts:
+            for rows in self.cuts(X.shape[0], device_map.n_out) if cuts is None else cuts:
                 Z = device_map(self.rows(X, rows, device_map.dtype)).double()
                 yield rows, torch.nn.functional.pad(Z, (1, 0), value=1.0) if intercept else Z
 
@@ -206,10 +223,12 @@ class Ops:
             return Batches(self, state, loss, update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
 
     def map_times(self, mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
-        """``Z A`` of features Z, weights A (P, C), in float64, block by block."""
+        """``Z A`` of features Z, weights A (P, C), in float64, block by block; of few rows by the processor."""
+        if self.is_small(X.shape[0], mapping.n_out, X.shape[1]):
+            return self.host.map_times(mapping, X, weights)
         A = self.tensor(weights).double()
         scores = np.empty((X.shape[0], weights.shape[1]))
-        for rows, Z in self.feature_rows(self.device_map(mapping), X, self.cuts(len(scores), mapping.n_out), False):
+        for rows, Z in self.feature_rows(mapping, X, None, False):
             scores[rows] = (Z @ A).cpu().numpy()
         return scores
 

@@ -140,9 +140,7 @@ class FeaturePass:
         S = (Z @ Z.T).double().cpu().numpy()
         if self.map.unit:
             np.fill_diagonal(S, 1.0)
-        _, joined, coefficients, decay = self.ops.host.expansion_pass(
-            F, S, y, weight, self.rule, state["memory"], state.get("center"), state["t"], len(F)
-        )
+        _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, y, weight, self.rule, state, len(F))
         state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
         if (decay != 1.0).any():
             self.w *= self.ops.tensor(decay[:, None]).to(self.w.dtype)

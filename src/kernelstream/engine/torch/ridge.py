@@ -19,7 +19,7 @@ import torch
 from ...core.overflow import LEARNING, require_finite
 from ...second_order.rows import RowRecursion
 from ...second_order.rules import Rule
-from ...second_order.statistics import FLOOR, State, more_ridge
+from ...second_order.statistics import FLOOR, State, more_ridge, window_cuts
 
 SKIPPED = 1e200  # 1/c of a row that is scored and not learned: nothing it says is believed
 
@@ -37,6 +37,10 @@ class DeviceRecursion(RowRecursion):
         self.sums = {name: ops.tensor(np.asarray(state[name])) for name in ("b", "yy", "zsum", "mass", "window")}
         self.stale = False
         super().__init__(state, rule, forgetting)
+
+    def cuts(self, n: int) -> list[slice]:
+        """Where the window will be full."""
+        return window_cuts(self.state, n)
 
     def sync(self) -> None:
         """Bring the state up to date with the device."""

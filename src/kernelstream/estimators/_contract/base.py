@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from ... import engine as engines
 from ..._checks import is_whole
 from ...core.overflow import SCORING
+from ...core.ranges import COLUMNS
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
 from ...state.turns import Turns, in_turn
@@ -28,7 +29,7 @@ from .first_rows import odd_cells
 from .hooks import Hooks, State
 from .order import Order, check_order
 from .parts import unfolded
-from .state import COLUMNS, check_state, check_tensor, checked_weights, scaled_rows, widen_rows
+from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
@@ -44,7 +45,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     _turns: Turns
     _cache: dict[Any, Any]
-    _hot: tuple[np.dtype, int, Any, int] | None
+    _hot: tuple[np.dtype, int, Any, int, bool] | None
     _undo: Any
     _marks: Any
 
@@ -74,10 +75,13 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
         with self._turns:
-            if classes is None and sample_weight is None:
-                hot = self._hot_call(X, y)
-                if hot is not None:
-                    scores = self._learn_plain(X, hot)
+            hot = self.__dict__.get("_hot") if self._short_way else None
+            if hot is not None and classes is None and sample_weight is None and self._plain_rows(X, hot):
+                target = self._hot_target(y, X.shape[0])
+                if target is not None:
+                    if hot[4]:
+                        self._check_rows(X)
+                    scores = self._learn_plain(X, target)
                     return scores[:, 0] if scores.shape[1] == 1 else scores
             return self._learn_checked(X, y, classes, sample_weight)
 
@@ -155,8 +159,10 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         return scores
 
     def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
-        weight = self._set_aside(y, None)
-        return self._learn(self._state, self._standardized(self._state, X, weight), y, weight)
+        weight = self._set_aside(y, None) if self._sets_aside else None
+        if self.standardize:
+            X = self._standardized(self._state, X, weight)
+        return self._learn(self._state, X, y, weight)
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
@@ -199,7 +205,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if undo is None:
             undo = self._undo = Undo(self._owners())
         undo.begin()
-        self._marks = None if undo.journaled or engines.is_torch(self.engine) else undo.marks
+        self._marks = None if undo.journaled or self._ops.on_device else undo.marks
         held: Any = self._cache.get(self._held)
         return undo, held.mark() if hasattr(held, "mark") else None
 
@@ -264,13 +270,11 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
 
     def _check_engine(self) -> None:
         """Raise ValueError for an engine that there is not, here or for this family."""
-        if engines.is_torch(self.engine) and not self.on_device:
-            raise ValueError(f"{type(self).__name__} has no torch engine; engine='auto' uses the processor")
-        engines.get(self.engine)
+        engines.check(self.engine, self.on_device, type(self).__name__)
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
-        if is_tensor(X) and engines.is_torch(self.engine):
+        if is_tensor(X) and self._ops.on_device:
             check_tensor(self, X, reset, least)
             self._check_rows(X)
             return X
@@ -353,8 +357,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         if not self.standardize:
             return X
         X = np.array(host(X), order="C")
-        moments = (state[name] for name in COLUMNS)
-        state["x_count"] = self._ops.standardize(X, weight, state["x_count"], *moments)
+        self._ops.standardize(state, X, weight)
         return X
 
     # ---------------------------------------------------------------- warm-up
@@ -469,13 +472,14 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         state = self._state
         plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
         most = MODERATE[state["dtype"]]
-        self._hot = (np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most) if plain else None
+        hot = np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most, self._choosy()
+        self._hot = hot if plain else None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
-    def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int]) -> bool:
+    def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int, bool]) -> bool:
         """Whether the rows need neither a conversion nor a closer look."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
@@ -484,16 +488,6 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
             return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
         return False
-
-    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
-        """Encoded target when the call is plain enough for the short path, else None."""
-        hot = self.__dict__.get("_hot")
-        if hot is None or not self._plain_rows(X, hot):
-            return None
-        target = self._hot_target(y, X.shape[0])
-        if target is not None:
-            self._check_rows(X)
-        return target
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
         """Learn one row, known to be finite, with what :meth:`learn` does but nothing around it.
@@ -504,7 +498,7 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            hot = self.__dict__.get("_hot")
+            hot = self.__dict__.get("_hot") if self._short_way else None
             if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
                 target = self._hot_row(y)
                 if target is not None:

@@ -315,10 +315,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _hot_row(self, y: Any) -> np.ndarray | None:
         state = self._state
         classes = state["classes"]
-        codes = self._cached("codes", dict)
-        if len(codes) != len(classes):
-            codes.clear()
-            codes |= dict(zip(classes.tolist(), self._encode(state, classes)[:, None], strict=True))
+        codes = self._cache.get("codes")
+        if codes is None or len(codes) != len(classes):
+            codes = dict(zip(classes.tolist(), self._encode(state, classes)[:, None], strict=True))
+            self._cache["codes"] = codes
         return codes.get(y)
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:

@@ -25,6 +25,8 @@ class Hooks:
 
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+    _short_way: bool = True  # whether plain calls go straight to `_learn`
+    _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
     _several_targets: bool = False  # whether a regressor may have more than one output
 
     # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:

@@ -73,6 +73,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
     def _run(self, X, y, weight):
         return self._advance(X, y, weight)[:, 0]
 
+    _sets_aside = True
+
     def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         seen = self._state["target_range"]
         before = seen[TOTAL, 0]

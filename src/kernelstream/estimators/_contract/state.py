@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from ...core.ranges import HIGH, LOW, no_targets, scaled
+from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
 from ...rows import MODERATE, concat, dense, drop, pack, unpack
 from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from .units import check_moderate
 
 State = dict[str, Any]
 
-COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what is known of every column, for scaling
 OUTPUTS = 10**6  # more targets or classes than anybody has
 COMMON: Schema = {  # entries that every state has
     "n_features": Count(1),

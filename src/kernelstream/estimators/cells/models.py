@@ -148,11 +148,11 @@ class CellsEstimator(StreamEstimator):
         make = self._ops.row_learner
         if self.grids == "hashed":
             grids = self._cached("hashed", lambda: self._hashed(state))
-            return make("hashed_cells", self, state, spec, *grids, BITS)
+            return make("hashed_cells", self, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
         drawn = (state["seed"], SLOT, 8 * SAMPLE)
-        return make("column_cells", self, state, spec, self._maps(state), CELLS, *drawn, FIRST, PERIOD)
+        return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")

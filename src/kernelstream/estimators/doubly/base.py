@@ -11,14 +11,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Tags
 
-from ... import engine as engines
 from ... import kernels
 from ..._checks import positive, whole
 from ...features._base import BANDWIDTHS
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import ORDERS, Descent
-from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...random import generator
 from ...rows import Rows, concat, drop, host, pack, unpack
 from ...state.change import Change
@@ -42,6 +40,8 @@ class DoublyEstimator(StreamEstimator):
 
     Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
     """
+
+    _short_way = False  # rows wait with the labels they came with
 
     kernel: Any
     gamma: Any
@@ -96,18 +96,17 @@ class DoublyEstimator(StreamEstimator):
 
         def build() -> Descent:
             kernel, step = self._kernel(state), self._the_step()
-            on_device = engines.is_torch(self.engine) and engines.usable(self.engine)
-            blocks = (DeviceFeatureBlocks if on_device else FeatureBlocks)(
+            ops = self._ops
+            blocks = ops.FeatureBlocks(
                 kernel,
                 state["seed"],
                 state["n_features"],
                 self.block_size,
                 state["dtype"],
-                self._ops,
+                ops,
             )
             loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
-            kind = DeviceDescent if on_device else Descent
-            return kind(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+            return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
         made.loss = self._loss_now(state)  # which a new class changes
@@ -195,9 +194,6 @@ class DoublyEstimator(StreamEstimator):
     def _columns(self, state: State) -> int:
         """Number of functions that are learned."""
         return state["n_outputs"]
-
-    def _hot_call(self, X: Any, y: Any) -> np.ndarray | None:
-        return None  # rows wait with the labels they came with
 
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:

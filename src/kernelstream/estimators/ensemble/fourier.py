@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...engine import is_torch
 from ...features import RandomFourier, sampling
 from ...kernels import Gaussian
 from ...rows import Rows
@@ -73,7 +72,7 @@ def find(members: list[Any], outputs: int, ops: Any) -> FourierFamily | None:
 def _key(member: Any) -> Any:
     if type(member)._learn is not FeatureEstimator._learn or not isinstance(member._map, RandomFourier):
         return None
-    if is_torch(member.engine):  # its weights are elsewhere
+    if member._ops.on_device:  # where its weights may be
         return None
     if type(_kernel(member)) is not Gaussian:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import losses, second_order
+from ... import losses
 from ...features import FeatureMap
 from ...losses import Loss, OneVsRest
 from ...rows import Rows
@@ -44,9 +44,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
         scores = np.empty(y.shape)
         for rows, Z in self._rows(state, X):
             part = None if weight is None else weight[rows]
-            scores[rows] = second_order.diagonal.learn(
-                self._ops, Z, y[rows], part, state["A"], state["w"], self._rule()
-            )
+            scores[rows] = self._ops.diagonal_pass(Z, y[rows], part, state, self._rule())
         state["t"] += X.shape[0] if weight is None else int(np.count_nonzero(weight))
         return scores
 

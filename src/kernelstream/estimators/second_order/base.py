@@ -18,7 +18,7 @@ from ...state.schema import Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.regressor import StreamRegressor
-from ..feature import MAP, FeatureEstimator, feature_blocks, map_entries
+from ..feature import MAP, FeatureEstimator, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
@@ -59,12 +59,12 @@ class SecondOrderEstimator(FeatureEstimator):
     def _recursion(self, state: State) -> RowRecursion:
         held = self._cache.get("recursion")
         if held is None or held.state is not state:
-            held = self._cache["recursion"] = second_order.make(self._ops, state, self._rule(), self.forgetting)
+            held = self._cache["recursion"] = self._ops.least_squares(state, self._rule(), self.forgetting)
         return held
 
     def _sync(self) -> None:
         held = self.__dict__.get("_cache", {}).get("recursion")
-        if hasattr(held, "sync"):
+        if held is not None:
             held.sync()
 
     def _leave_device(self) -> None:
@@ -82,15 +82,7 @@ class SecondOrderEstimator(FeatureEstimator):
 
     def _rows(self, state: State, X: Rows, cuts: list[slice] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
-        ops = self._ops
-        if ops.NAME == "torch":
-            device_map = self._cached("device_map", lambda: ops.device_map(self._mapping(state)))
-            yield from ops.feature_rows(device_map, X, cuts or ops.cuts(X.shape[0], device_map.n_out), self.intercept)
-            return
-        for rows, Z in feature_blocks(self._mapping(state), X, ops, cuts):
-            if self.intercept:
-                Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
-            yield rows, np.ascontiguousarray(Z, dtype=np.float64)
+        return self._ops.feature_rows(self._mapping(state), X, cuts, self.intercept)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         y = np.ascontiguousarray(self._targets(state, y))
@@ -111,16 +103,12 @@ class SecondOrderEstimator(FeatureEstimator):
 
     def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)``, cut where the window will be full; on one thread made in the window itself, where all stay."""
-        if self._ops.NAME == "python":
-            yield from self._rows(state, X)
-            return
-        on_device = self._ops.NAME == "torch"  # where a window of its own is
-        room, mapping = len(state["window"]), self._mapping(state)
-        cuts = threads.cuts(X.shape[0], room, room - state["n_window"])
+        recursion, mapping = self._recursion(state), self._mapping(state)
+        cuts = recursion.cuts(X.shape[0])
         stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
-        if on_device or not stay or threads.get_num_threads() > 1:
-            if getattr(self._recursion(state), "at_once", False):  # which fills as many windows as there are rows for
-                cuts = threads.cuts(X.shape[0], max(room, AT_ONCE))
+        if cuts is None or not (recursion.in_window and stay) or threads.get_num_threads() > 1:
+            if recursion.at_once:  # which fills as many windows as there are rows for
+                cuts = threads.cuts(X.shape[0], max(len(state["window"]), AT_ONCE))
             yield from self._rows(state, X, cuts)
             return
         for rows in cuts:
@@ -149,7 +137,6 @@ class SecondOrderEstimator(FeatureEstimator):
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
                 self._cache.pop("mapping", None)
-                self._cache.pop("device_map", None)
                 self._cache.pop("recursion", None)
                 second_order.widen(state, self._width(state), self.forgetting)
         counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)

@@ -88,7 +88,7 @@ class RidgeEstimator(SecondOrderEstimator):
         if not plain or head is None or not (W is not None or isinstance(mapping, RawMapping)):
             return None
         how = (bool(self.intercept), "classes" in state)
-        return self._ops.row_learner("least_squares", self, state, W, *how, head.BLAS, head, *head.arrays)
+        return self._ops.row_learner("least_squares", self, state, W, *how, head.BLAS, head.state)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

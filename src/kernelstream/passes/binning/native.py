@@ -41,7 +41,7 @@ def cg_step(
 ) -> np.ndarray:
     """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` and ``R'R`` of every column, (2, C)."""
     sums = np.empty((2, P.shape[1]))
-    _core.cg_step(step, lam, P, Q, M, X, R, sums, threads)
+    _core.cg_step({"P": P, "Q": Q, "M": M, "X": X, "R": R}, step, lam, sums, threads)
     return sums
 
 
@@ -71,7 +71,8 @@ def sweep_cells(
     threads: int = 1,
 ) -> tuple[float, float]:
     """One pass of coordinate descent over the grids; f and w change in place."""
-    return _core.sweep_cells(*lists, starts, order, y, weight, loss.name, lam, active, f, w, threads)
+    rule = loss.name, float(lam), bool(active)
+    return _core.sweep_cells({"f": f, "w": w}, (*lists, starts), order, y, weight, rule, threads)
 
 
 def sweep_columns(
@@ -87,28 +88,16 @@ def sweep_columns(
     threads: int = 1,
 ) -> tuple[float, float]:
     """One pass over dense features ``Z'`` (P, n)."""
-    return _core.sweep_columns(Z, squares, order, y, weight, loss.name, lam, f, w, threads)
+    rule = loss.name, float(lam), False
+    return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, rule, threads)
 
 
 def cell_pass(
     cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec
 ) -> np.ndarray:
     """Online learning on random binning features, rows in order; returns the scores before each update, (m, C)."""
-    if spec.twins is None:
+    if spec.core is None:
         return _binning_python.cell_pass(cells, width, y, weight, state, spec.parts)
     scores = np.empty((cells.shape[1], state["w"].shape[1]))
-    state["t"] = _core.cell_pass(
-        cells,
-        width,
-        y,
-        weight,
-        state["w"],
-        state["scale"],
-        state.get("G"),
-        state["memory"],
-        state.get("center"),
-        state["t"],
-        *spec.twins,
-        scores,
-    )
+    _core.cell_pass(state, cells, width, y, weight, spec.core, scores)
     return scores

@@ -28,11 +28,13 @@ def hedge_pass(
 ) -> np.ndarray:
     """Weights of learners over one block; see the python engine."""
     scores = np.empty(F.shape[1:])
-    state["t"], state["history_stride"] = _core.hedge_pass(
-        F, y, weight, state["log_theta"], state["t"], state["history"], state["history_stride"], state.get("range"),
-        hedge.rate, hedge.share, hedge.votes, hedge.regression, drawn, scores,
-    )  # fmt: skip
+    _core.hedge_pass(state, F, y, weight, drawn, numbers(hedge), scores)
     return scores
+
+
+def numbers(hedge: Hedge) -> tuple[float, float, bool, bool]:
+    """How scores become one, as the compiled passes take it."""
+    return float(hedge.rate), float(hedge.share), hedge.votes, hedge.regression
 
 
 def family_pass(
@@ -45,9 +47,9 @@ def family_pass(
 ) -> np.ndarray:
     """Learners on Fourier features with common frequencies, on several threads; see the python engine."""
     F = np.empty((len(states), len(P), len(states[0]["w"])))
-    slow = [i for i, spec in enumerate(specs) if spec.twins is None]
+    slow = [i for i, spec in enumerate(specs) if spec.core is None]
     if slow:
-        quick = [i for i, spec in enumerate(specs) if spec.twins is not None]
+        quick = [i for i, spec in enumerate(specs) if spec.core is not None]
         for some, learn in ((quick, family_pass), (slow, _by_specification)):
             if some:
                 own = None if weights is None else np.ascontiguousarray(weights[some])
@@ -56,9 +58,8 @@ def family_pass(
         return F
     work = len(P) * sum(state["w"].shape[1] for state in states)
     threads = 1 if work < ALONE else min(get_num_threads(), len(states))
-    _core.family_pass(
-        P, stretch, y, weights, states, [(*(spec.twins or ()), spec.average) for spec in specs], threads, F
-    )
+    members = [(state, spec.core, factor) for state, spec, factor in zip(states, specs, stretch, strict=True)]
+    _core.family_pass(members, P, y, weights, threads, F)
     return F
 
 

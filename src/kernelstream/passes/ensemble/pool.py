@@ -13,6 +13,7 @@ from ...core.workspace import workspace
 from ...kernels import Gaussian, Kernel, Polynomial
 from ...rows import Rows, dense
 from ..expansion.native import WIDE, squared_norms
+from .native import numbers
 from .python import Hedge, State
 
 ENTRIES = 1 << 18  # products of a block: they stay in the second-level cache until the last learner has read them
@@ -121,9 +122,9 @@ def pool_pass(
     weights : (m, n) or None
         Factors of the gradients, for every learner its own.
     specs : list
-        For every learner: state, kernel, names and parameters of loss, update and strategy, places of its support
-        vectors, random numbers and the row at which they start, and for a set that only grows, arrays for the rows
-        that join, their coefficients and the decay of the others.
+        For every learner: state, kernel, compiled specification, places of its support vectors, random numbers and the
+        row at which they start, and for a set that only grows, arrays for the rows that join, their coefficients and
+        the decay of the others.
     F : (m, n, C)
         Becomes the scores before each update.
     """
@@ -140,11 +141,9 @@ def pool_hedge_pass(
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
-    rule = (hedge.rate, hedge.share, hedge.votes, hedge.regression)
+    rule = numbers(hedge), (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
-    joined = _core.pool_hedge_pass(
-        block.arrays, 0, y, weight, lots, able, smoothing, only_drawn, specs, threads, F, state, rule, scores
-    )
+    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, lots, able), rule, threads, (F, scores))
     return joined, scores
 
 

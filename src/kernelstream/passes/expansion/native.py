@@ -25,7 +25,6 @@ State = dict[str, Any]
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
-NO_STRATEGY: tuple[str, list[float]] = ("", [])  # as the compiled passes take it
 CHUNK = 512  # support vectors per product when only scores are wanted
 
 
@@ -72,7 +71,7 @@ class Expansion:
             return X[rows]
         norms = np.empty(rows.stop - rows.start, X.dtype)
         block = SparseRows(X, rows, norms)
-        _core.csr_norms(*block.csr, X.shape[1], norms)
+        _core.csr_norms(block.csr, X.shape[1], norms)
         return block
 
     def columns(self, X: Any, state: State) -> np.ndarray:
@@ -84,7 +83,7 @@ class Expansion:
         if not self._fits(X):
             K[:, :n] = self.kernel.pairwise(X, support[:n])
         elif isinstance(X, SparseRows):
-            _core.gaussian_csr(*X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
+            _core.gaussian_csr(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
         else:
             self._dense(X, support[:n], self._norms(state)[:n], K[:, :n])
         return K
@@ -98,7 +97,7 @@ class Expansion:
         if isinstance(X, SparseRows):
             width = tile_width(G.dtype)
             tiles = workspace("tiles", (-(-m // width), X.shape[1], width), G.dtype)
-            _core.gaussian_csr_among(*X.csr, X.norms, tiles, self._gamma, G)
+            _core.gaussian_csr_among(X.csr, X.norms, tiles, self._gamma, G)
         else:
             norms = squared_norms(X)
             np.matmul(X, X.T, out=G)
@@ -112,7 +111,7 @@ class Expansion:
         if n == 0:
             return F
         if isinstance(X, SparseRows):
-            _core.gaussian_csr_scores(*X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
+            _core.gaussian_csr_scores(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
             return F
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
@@ -134,7 +133,7 @@ class Expansion:
         """Rows ``rows`` of the block become the support vectors ``slots``."""
         _undo.rows(state["support"], slots)
         if isinstance(X, SparseRows):
-            _core.csr_to_slots(*X.csr, rows, slots, state["support"], self._tiles(state))
+            _core.csr_to_slots(X.csr, rows, slots, state["support"], self._tiles(state))
             self._norms(state)[slots] = X.norms[rows]
         else:
             state["support"][slots] = X[rows].toarray() if sp.issparse(X) else X[rows]
@@ -219,20 +218,18 @@ def tile_width(dtype: Any) -> int:
 
 @dataclass(slots=True)
 class Rule:
-    """What the passes do to a row: the parts, and the names and parameters of their compiled twins, if all have one."""
+    """What the passes do to a row: the parts, and their compiled twins, if all have one."""
 
     loss: Loss
     update: Update
     strategy: Budget | None
-    twins: tuple[Any, ...] | None
+    core: Any  # a _core.Spec, or None
 
     @classmethod
     def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
         """Made once, used for many blocks."""
         found = twins(loss, update, strategy)
-        if found is not None and strategy is None:
-            found = (*found, *NO_STRATEGY)
-        return cls(loss, update, strategy, found)
+        return cls(loss, update, strategy, None if found is None else _core.Spec(*found))
 
 
 def expansion_pass(
@@ -241,9 +238,7 @@ def expansion_pass(
     y: np.ndarray,
     weight: np.ndarray | None,
     rule: Rule,
-    memory: np.ndarray,
-    center: np.ndarray | None,
-    t: int,
+    state: State,
     room: int,
     *,
     u: np.ndarray | None = None,
@@ -251,15 +246,15 @@ def expansion_pass(
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
-    if rule.twins is None:
+    if rule.core is None:
         parts = _expansion_python.Rule(rule.loss, rule.update, rule.strategy)
-        return _expansion_python.expansion_pass(F, G, y, weight, parts, memory, center, t, room, u=u, M=M, stop=stop)
+        return _expansion_python.expansion_pass(F, G, y, weight, parts, state, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
-    consumed, q = _core.expansion_pass(
-        F, G, M, y, weight, u, memory, center, t, stop, joined, coefficients, decay, *rule.twins
-    )
+    block = {"F": F, "G": G, "M": M, "y": y, "weight": weight, "u": u}
+    block |= {"joined": joined, "coefficients": coefficients, "decay": decay}
+    consumed, q = _core.expansion_pass(state, block, rule.core, stop)
     return consumed, joined[:q], coefficients[:q], decay
 
 
@@ -275,20 +270,19 @@ def budget_pass(
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(rule.strategy, Merge)
-    if rule.twins is None or (merges and not expansion.gaussian):
+    if rule.core is None or (merges and not expansion.gaussian):
         return _by_specification(expansion, X, Z, y, weight, u, state, rule)
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
-    scores = np.empty((m, len(state["alpha"])))
     owner = np.full(K.shape[1], -1, np.int64)
+    block = {"K": K, "G": G, "y": y, "weight": weight, "u": u, "Z": Z, "owner": owner}
+    block["scores"] = scores = np.empty((m, len(state["alpha"])))
     inverse = expansion.fixed_inverse(state)
-    solved, solution = (None, None) if inverse is None else _solve_likely(inverse, K, G, y, weight, state, rule)
+    if inverse is not None:
+        block["inverse"] = inverse
+        block["solved"], block["solution"] = _solve_likely(inverse, K, G, y, weight, state, rule)
     while start < m:
-        start, state["t"], state["n_support"], blends = _core.budget_pass(
-            K, G, y, weight, u, state["alpha"], state["scale"], state["diag"], state["n_support"], state["budget_memory"],  # noqa: E501
-            state.get("budget_gram"), state.get("budget_basis"), state.get("budget_factor"), inverse, solved, solution, state.get("budget_scores"), Z, state.get("budget_w"),  # noqa: E501
-            state.get("budget_z"), owner, state["memory"], state.get("center"), start, first, state["t"], *rule.twins, scores,  # noqa: E501
-        )  # fmt: skip
+        start, blends = _core.budget_pass(state, block, rule.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
             refresh(state)
     if merges:
@@ -315,12 +309,11 @@ def _solve_likely(
     the rows well the two hardly differ. Rows it did not foresee are solved one by one.
     """
     F = (K @ state["alpha"].T) * state["scale"]
-    center = state["center"].copy() if "center" in state else None
-    assert rule.twins is not None
-    joins = Rule(rule.loss, rule.update, None, (*rule.twins[:4], *NO_STRATEGY))
-    _, rows, _, _ = expansion_pass(
-        F, G, y, weight, joins, state["memory"].copy(), center, state["t"], len(y), stop=False
-    )
+    trial = {"t": state["t"], "memory": state["memory"].copy()}
+    if "center" in state:
+        trial["center"] = state["center"].copy()
+    joins = Rule.of(rule.loss, rule.update)
+    _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
     if rule.strategy is not None and rule.strategy.restless:
         several = rule.loss.kind == "multiclass"
         value = rule.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])

@@ -145,9 +145,7 @@ def expansion_pass(
     y: np.ndarray,
     weight: np.ndarray | None,
     rule: Rule,
-    memory: np.ndarray,
-    center: np.ndarray | None,
-    t: int,
+    state: State,
     room: int,
     *,
     u: np.ndarray | None = None,
@@ -165,10 +163,9 @@ def expansion_pass(
         Scores of the block under the function at its start; on return, the scores before each update.
     G : (m, m)
         Kernel of the block with itself.
-    memory, center
-        As in :func:`linear_pass`, both updated in place.
-    t : int
-        Rows learned before the block.
+    state : dict
+        ``memory`` and ``center`` as in :func:`linear_pass`, both updated in place; ``t``, the rows learned before the
+        block, is left alone.
     room : int
         How many rows may join.
     rule : Rule
@@ -191,6 +188,7 @@ def expansion_pass(
         Factors for the coefficients held before the block.
     """
     loss, update, growing = rule.loss, rule.update, rule.strategy
+    memory, center, t = state["memory"], state.get("center"), state["t"]
     first, outputs = t, F.shape[1]
     joined: list[int] = []
     coefficients: list[np.ndarray] = []

@@ -49,21 +49,22 @@ TRACK_SHARE = 1e-3
 
 
 def calibrate(
+    state: dict[str, np.ndarray],
     scores: np.ndarray,
     y: np.ndarray | None,
     weight: np.ndarray | None,
     own: bool,
     keep: np.ndarray,
-    size: np.ndarray,
-    weights: np.ndarray,
-    theta: np.ndarray,
-    curvature: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Calibrated answers before each row; with labels, the rows are learned one by one.
 
     Parameters
     ----------
+    state : dict
+        ``size`` (2,), the rows counted and their mean square of scores; ``weights`` (E + 1,) of the raw score and of
+        the answers; ``theta`` (E, 4) or (E, C, 2); ``curvature`` (E, 10) or (E, C, 3), lower triangles of H. Changed
+        in place where there are labels.
     scores : (n,) array for two classes, else (n, C)
     y : (n,) array of the numbers of the classes, or None
     weight : (n,) array or None
@@ -71,16 +72,10 @@ def calibrate(
         Whether the scores are log-odds (or logarithms of probabilities, up to a constant); else they have no unit.
     keep : (E,) array
         The lambda of each answer.
-    size : (2,) array
-        Rows counted, and their mean square of scores.
-    weights : (E + 1,) array
-        Of the raw score and of the answers.
-    theta : (E, 4) or (E, C, 2) array
-    curvature : (E, 10) or (E, C, 3) array
-        Lower triangles of H.
     out : like scores
         Log-odds of class 1, or logarithms of probabilities.
     """
+    size, weights, theta, curvature = (state[name] for name in ("size", "weights", "theta", "curvature"))
     one = _two if scores.ndim == 1 else _several
     for i, row in enumerate(scores):
         out[i], parts = one(row, own, size, weights, theta)
@@ -145,32 +140,25 @@ def _learn(parts, label, importance, keep, weights, theta, curvature):
 
 
 def track(
-    errors: np.ndarray,
-    levels: np.ndarray,
-    steps: np.ndarray,
-    size: np.ndarray,
-    quantiles: np.ndarray,
-    weights: np.ndarray,
-    factors: np.ndarray,
-    half: np.ndarray,
+    state: dict[str, np.ndarray], errors: np.ndarray, levels: np.ndarray, steps: np.ndarray, half: np.ndarray
 ) -> None:
     """Half-widths of intervals before each error, which is then learned.
 
     Parameters
     ----------
+    state : dict
+        ``size`` (2,), the rows counted and their usual error; ``quantiles`` and ``weights`` (L, E); ``factors`` (L,).
+        Changed in place.
     errors : (n,) array
         Absolute errors of forecasts.
     levels : (L,) array
         Coverages.
     steps : (E,) array
         Step sizes, in units of the usual error.
-    size : (2,) array
-        Rows counted, and their usual error.
-    quantiles, weights : (L, E) array
-    factors : (L,) array
     half : (n, L) array
         Infinite before the first error.
     """
+    size, quantiles, weights, factors = (state[name] for name in ("size", "quantiles", "weights", "factors"))
     miss = 1 - levels
     for i, r in enumerate(errors):
         usual = float(size[1])

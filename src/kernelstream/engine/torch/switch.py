@@ -1,0 +1,61 @@
+"""Learning on explicit features with two machines: large calls on the device, small ones on the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...losses import Loss
+from ...updates import Update
+
+State = dict[str, Any]
+
+
+class SwitchedPass:
+    """See :class:`~kernelstream.passes.linear.host.FeaturePass`; whoever learns finds the weights up to date."""
+
+    def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
+        self.ops, self.mapping, self.loss, self.update, self.state = ops, mapping, loss, update, state
+        self.outputs = len(state["w"])
+        self.here = ops.host.feature_pass(mapping, loss, update, state)
+        self.there: Any = None  # made with the first call that is worth it
+
+    def _for(self, n: int) -> Any:
+        """Who takes a call of n rows."""
+        if self.ops.is_small(n, self.mapping.n_out, self.state["n_features"]):
+            if self.there is not None:
+                self.there.leave()
+            return self.here
+        if self.there is None:
+            self.there = self.ops.device_pass(self.mapping, self.loss, self.update, self.state)
+        self.there.join()
+        return self.there
+
+    def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, C) float64."""
+        self.ops.check_update(self.update)
+        return self._for(X.shape[0]).learn(X, y, weight)
+
+    def score(self, X: Any) -> np.ndarray:
+        """Scores of rows, (n, C) float64."""
+        elsewhere = "w_mean" in self.state or "G" in self.state  # learned by an update that the device has not
+        return (self.here if elsewhere else self._for(X.shape[0])).score(X)
+
+    def sync(self) -> None:
+        """Bring the state up to date with the device."""
+        if self.there is not None:
+            self.there.sync()
+
+    def mark(self) -> Callable[[], SwitchedPass] | None:
+        """What takes back all that is learned from now on, and returns the pass; None where all is in the state."""
+        if self.there is None:
+            return None
+        put_back = self.there.mark()
+
+        def after() -> SwitchedPass:
+            put_back()
+            return self
+
+        return after

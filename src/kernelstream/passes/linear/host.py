@@ -1,0 +1,112 @@
+"""Learning on explicit features as an object, on the processor: rows, through the map, to the recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core import threads
+from ...features import Mapping
+from ...features.fourier import FourierMapping
+from ...losses import Loss
+from ...rows import Rows, host
+from ...updates import Update
+
+State = dict[str, Any]
+
+
+class FeaturePass:
+    """``f(x) = w'z(x)``: the state of a model, its feature map and what a row does to it.
+
+    Parameters
+    ----------
+    ops : engine
+        Of the processor.
+    mapping : Mapping
+    loss : Loss
+    update : Update
+    state : dict
+        As in :func:`.python.linear_pass`; learning changes it.
+    """
+
+    def __init__(self, ops: Any, mapping: Mapping, loss: Loss, update: Update, state: State):
+        self.ops, self.mapping, self.state = ops, mapping, state
+        self.spec = ops.spec(loss, update)
+        self.outputs = len(state["w"])
+        # of Fourier features the recursion needs the projections only
+        self.W = mapping.W if isinstance(mapping, FourierMapping) else None
+
+    def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, C) float64."""
+        ops, mapping, state, spec, n = self.ops, self.mapping, self.state, self.spec, X.shape[0]
+        X = host(X)
+        if n == 1:  # a small new array is quicker than finding the kept one
+            return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
+        if n <= ops.BLOCK:
+            Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
+            return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
+        scores = np.empty((n, self.outputs))
+        trig = self.W is not None
+        blocks = projected_blocks(self.W, X, ops) if trig else feature_blocks(mapping, X, ops)
+        for rows, Z in blocks:
+            part = None if weight is None else weight[rows]
+            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, trig)
+        return scores
+
+    def score(self, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, C) float64."""
+        ops, mapping, state, average = self.ops, self.mapping, self.state, "w_mean" in self.state
+        X = host(X)
+        weights = state["w_mean"] if average else state["w"]
+        if X.shape[0] == 1:
+            scores = (mapping(X, ops) @ weights.T).astype(np.float64)
+        else:
+            scores = np.empty((X.shape[0], len(weights)))
+            for rows, Z in feature_blocks(mapping, X, ops):
+                scores[rows] = Z @ weights.T
+        if not average:
+            scores *= state["scale"]
+        return scores + state["center"][1] if "center" in state else scores
+
+    def sync(self) -> None:
+        """Bring the state up to date: here it always is."""
+
+
+def feature_blocks(
+    mapping: Mapping, X: Rows, ops: Any, cuts: list[slice] | None = None
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, Z)`` block by block, in buffers used again; the next block is made while this one is consumed."""
+    cuts = threads.cuts(X.shape[0], ops.BLOCK) if cuts is None else cuts
+    buffer = {rows.start: f"Z{i % 2}" for i, rows in enumerate(cuts)}  # one being consumed, one being filled
+
+    def make(rows: slice) -> np.ndarray:
+        shape = (rows.stop - rows.start, mapping.n_out)
+        return mapping(X[rows], ops, ops.workspace(buffer[rows.start], shape, mapping.dtype))
+
+    return threads.prefetch(make, cuts, ops.THREADED)
+
+
+def projected_blocks(W: Any, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, X[rows] W)`` block by block, in buffers that are used again."""
+    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
+
+
+def exact_rows(
+    mapping: Mapping, X: Rows, ops: Any, cuts: list[slice] | None, intercept: bool
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """``(rows, Z)`` block by block, Z in float64; with ``intercept`` a constant comes first."""
+    for rows, Z in feature_blocks(mapping, X, ops, cuts):
+        if intercept:
+            Z = np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
+        yield rows, np.ascontiguousarray(Z, dtype=np.float64)
+
+
+def map_times(mapping: Mapping, X: Rows, weights: np.ndarray, ops: Any) -> np.ndarray:
+    """``Z A`` of features Z, weights A (P, C), (n, C) float64, block by block."""
+    X = host(X)
+    scores = np.empty((X.shape[0], weights.shape[1]))
+    for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
+        scores[rows] = mapping(X[rows], ops) @ weights
+    return scores

@@ -1,0 +1,65 @@
+"""A single row: how many Python functions it goes through, and that the short way learns what the long way does."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from kernelstream import FeatureClassifier
+from kernelstream.features import RandomFourier
+
+MOST = 9
+
+
+def rows(n=60, d=4):
+    X = np.random.default_rng(0).standard_normal((n, d))
+    return X, np.where(X[:, 0] > 0, 1, 0)
+
+
+def python_calls(function, *args):
+    """Names of the Python functions that a call goes through."""
+    names = []
+    sys.setprofile(lambda frame, event, arg: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_a_row_takes_few_calls():
+    pytest.importorskip("kernelstream._core")
+    X, y = rows()
+    model = FeatureClassifier(RandomFourier(n_components=8, gamma=0.5), random_state=0)
+    model.partial_fit(X[:40], y[:40])
+    model.learn(X[40:41], y[40:41])
+    calls = python_calls(model.learn, X[41:42], y[41:42])
+    assert calls[0] == "learn" and len(calls) <= MOST, calls
+
+
+@pytest.mark.parametrize("engine", ["python", "auto"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("update", ["auto", "ogd"])
+def test_row_by_row_is_the_block(engine, dtype, update):
+    """One row at a time, all at once, and the formula ``f = w'z`` of the features themselves."""
+    X, y = rows()
+    X = X.astype(dtype)
+    made = [
+        FeatureClassifier(RandomFourier(n_components=8, gamma=0.5), update=update, engine=engine, random_state=0)
+        for _ in range(2)
+    ]
+    for model in made:
+        model.partial_fit(X[:20], y[:20])
+    one, all_at_once = made
+    scores = []
+    for i in range(20, 60):
+        z = one._mapping(one.state_)(X[i : i + 1])[0].astype(float)
+        expected = float(one.state_["w"][0].astype(float) @ z) * one.state_["scale"][0]
+        scores.append(one.learn(X[i : i + 1], y[i : i + 1])[0])
+        np.testing.assert_allclose(scores[-1], expected, rtol=1e-4 if dtype == np.float32 else 1e-10, atol=1e-6)
+    together = all_at_once.learn(X[20:], y[20:])
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(scores, together, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(one.state_["w"], all_at_once.state_["w"], rtol=tolerance, atol=tolerance)
