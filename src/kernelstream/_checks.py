@@ -51,7 +51,7 @@ def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = Fals
 def whole(name: str, value: Any, least: int = 1, optional: bool = False) -> int:
     """``value`` as an int >= ``least``. With ``optional`` None will do, and is returned as it is."""
     if optional and value is None:
-        return value
+        return value  # type: ignore[return-value]
     if not is_whole(value) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}{' or None' * optional}, got {value!r}")
     return int(value)

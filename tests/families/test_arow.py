@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs, make_moons
 from kernelstream import AROWClassifier, NewtonClassifier, engine
 from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.losses import Hinge, Logistic, Squared, SquaredHinge
-from kernelstream.second_order import LeastSquares, Margin, Newton, make, start
+from kernelstream.second_order import LeastSquares, Margin, Newton, start
 from kernelstream.testing import check_streaming
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
@@ -85,7 +85,7 @@ def test_newton_with_a_bound(name):
     state = {}
     start(state, Z.shape[1], 1, 1, np.array([0.1]), 1.0)
     rule = Newton(Squared(), 0.2, 0.8)
-    recursion = make(engine.get(name), state, rule)
+    recursion = engine.get(name).least_squares(state, rule)
     parts = [recursion.learn(Z[i : i + 37], target[i : i + 37, None], None)[0][:, 0, 0] for i in range(0, 400, 37)]
     np.testing.assert_allclose(rule.show(np.concatenate(parts)), expected, atol=1e-8)
     np.testing.assert_allclose(recursion.weights()[0, 0], w, atol=1e-8)
@@ -97,7 +97,7 @@ def test_statistics_tell_everything(rule):
     for name in ENGINES:
         state = {}
         start(state, Z.shape[1], 1, 1, np.array([0.2]), 1.0)
-        recursion = make(engine.get(name), state, rule)
+        recursion = engine.get(name).least_squares(state, rule)
         recursion.learn(Z, y[:, None], rng.integers(0, 3, len(y)).astype(float))
         n = state["n_window"]
         window, c, beta = state["window"][:n], state["window_c"][:n, 0], state["window_b"][:n, 0]

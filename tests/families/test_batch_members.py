@@ -1,0 +1,134 @@
+"""What only `fit` of the one learner can have: learners of all rows at once, weighed on held-out rows."""
+
+import io
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.datasets import load_digits, make_friedman1, make_moons
+
+import kernelstream
+from kernelstream import KernelClassifier, KernelRegressor
+from kernelstream.core.arrays import squashed
+from kernelstream.estimators._contract.state import scaled_rows
+from kernelstream.estimators.stack import batch
+
+NUMBERS = make_friedman1(500, noise=0.1, random_state=0)
+LABELS = make_moons(500, noise=0.1, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def few_rows_will_do(monkeypatch):
+    monkeypatch.setattr(batch, "FEWEST", 100)
+    monkeypatch.setattr(batch, "GAIN", 1.1)  # whatever the held-out rows say
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "FEWEST", 100)
+        patch.setattr(batch, "GAIN", 1.1)
+        return KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
+
+
+def saved(model):
+    file = io.BytesIO()
+    kernelstream.save(model, file)
+    return file.getvalue()
+
+
+def copied(model):
+    return kernelstream.load(io.BytesIO(saved(model)))
+
+
+def without(model):
+    """The same model, its members alone."""
+    other = copied(model)
+    state = other.state_
+    batch.drop(state)
+    other.state_ = state
+    return other
+
+
+def parts(model, X):
+    """Scores of the batch learners for rows, made by themselves."""
+    rows = squashed(scaled_rows(X, model._state))
+    return [batch._scores(learner, rows, 1) for learner in batch._attached(model, model._state)]
+
+
+def test_the_forecast_is_the_formula(regressor):
+    X = NUMBERS[0][400:]
+    a, *b = regressor.state_["batch_blend"]
+    expected = a * without(regressor).predict(X) + sum(w * g[:, 0] for w, g in zip(b, parts(regressor, X), strict=True))
+    np.testing.assert_allclose(regressor.predict(X), expected, rtol=1e-12)
+    assert np.mean((regressor.predict(X) - NUMBERS[1][400:]) ** 2) < 0.3 * np.var(NUMBERS[1])
+
+
+def test_their_share_falls_with_the_rows_that_come(regressor):
+    model, alone = copied(regressor), without(regressor)
+    n = model.state_["batch_rows"]
+    X, y = NUMBERS[0][400:460], NUMBERS[1][400:460]
+    scores, members = model.learn(X, y), alone.learn(X, y)
+    a, *b = model.state_["batch_blend"]
+    whole = a * members + sum(w * g[:, 0] for w, g in zip(b, parts(regressor, X), strict=True))
+    share = n / (n + np.arange(60))
+    # rows are scaled by moments that go on moving: the same to their last change
+    np.testing.assert_allclose(scores, share * whole + (1 - share) * members, rtol=0.02)
+    assert scores[0] == pytest.approx(regressor.predict(X[:1])[0], rel=1e-3)
+
+
+def test_any_split_of_the_rows_that_come(regressor):
+    X, y = NUMBERS[0][400:430], NUMBERS[1][400:430]
+    one, two = copied(regressor), copied(regressor)
+    scores = one.learn(X, y)
+    np.testing.assert_allclose(
+        np.concatenate([two.learn(X[i : i + 1], y[i : i + 1]) for i in range(30)]), scores, rtol=1e-9
+    )
+
+
+def test_files_and_what_does_not_fit(regressor):
+    np.testing.assert_array_equal(copied(regressor).predict(NUMBERS[0][:9]), regressor.predict(NUMBERS[0][:9]))
+    state = regressor.state_
+    wrong = {
+        "batch_kinds": [("binning,nearest", "must name some of"), ("", "must name some of"), (3, "must name some of")],
+        "batch_blend": [(np.array([1.0]), "batch_blend"), (-state["batch_blend"], "batch_blend")],
+        "batch_rows": [(10**9, "batch_rows")],
+        "batch_binning_w": [(state["batch_binning_w"][:-1], "w")],
+        "batch_odd": [(1, "batch_odd")],
+    }
+    for name, cases in wrong.items():
+        for value, message in cases:
+            model = copied(regressor)
+            model.state_ = {**model.state_, name: value}
+            with pytest.raises(ValueError, match=message):
+                copied(model)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_labels_and_a_class_that_comes_later(engine):
+    X, y = LABELS
+    model = KernelClassifier(random_state=0, engine=engine).fit(X[:150], y[:150])
+    assert model.state_["batch_kinds"] and model.score(X[150:], y[150:]) > 0.9
+    model.learn(X[:1], [7])
+    assert "batch_blend" not in model.state_ and model.decision_function(X[:2]).shape == (2, 3)
+
+
+def test_several_classes_are_log_probabilities():
+    X, y = load_digits(return_X_y=True)
+    keep = y < 4
+    model = KernelClassifier(random_state=0).fit(X[keep][:400], y[keep][:400])
+    assert model.state_["batch_kinds"]
+    np.testing.assert_allclose(logsumexp(model.decision_function(X[keep][400:]), axis=1), 0.0, atol=1e-12)
+    assert model.score(X[keep][400:], y[keep][400:]) > 0.95
+
+
+def test_rows_sorted_by_class_do_no_harm():
+    """Held-out rows go through the combination as a stream: in the file's order it would see one class at a time."""
+    X, y = load_digits(return_X_y=True)
+    train, test = np.arange(0, 1797, 2), np.arange(1, 1797, 2)
+    order = train[np.argsort(y[train], kind="stable")]
+    found = [
+        KernelClassifier(size="small", random_state=0).fit(X[rows], y[rows]).score(X[test], y[test])
+        for rows in (train, order)
+    ]
+    assert min(found) > 0.94 and abs(found[0] - found[1]) < 0.02
