@@ -51,7 +51,7 @@ class CenterMatrix:
 
     def __init__(self, kernel: Kernel, X: Rows, centers: np.ndarray, ops: Any, seed: int = 0):
         self.K = kernel_blocks(kernel, X, X[centers], ops, keep=True)
-        factor = ops.kernel_factor if ops.NAME == "torch" else Factor
+        factor = getattr(ops, "kernel_factor", Factor)  # an engine may have its own
         K = self.K.values.gram()
         self.factor = factor(K, least_addition(K, self.K.dtype))
         n, m = self.shape = self.K.shape
@@ -121,9 +121,8 @@ class CenterMatrix:
 
 def kernel_blocks(kernel: Kernel, X: Rows, S: Rows, ops: Any, keep: bool = False) -> Any:
     """Products with ``k(X, S)`` by an engine; see :class:`~kernelstream.solvers.kernel_blocks.KernelBlocks`."""
-    if ops.NAME == "torch":
-        return ops.kernel_blocks(kernel, X, S, keep)
-    return KernelBlocks(Centers(kernel, S, ops), X, keep)
+    own = getattr(ops, "kernel_blocks", None)
+    return KernelBlocks(Centers(kernel, S, ops), X, keep) if own is None else own(kernel, X, S, keep)
 
 
 def falkon(

@@ -172,7 +172,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
 
 def _processor(ops: Any) -> Any:
     """The engine that short trials run on: a device waits more than it works there."""
-    return ops.host if ops.NAME == "torch" else ops
+    return getattr(ops, "host", ops)
 
 
 class FalkonClassifier(FalkonEstimator, StreamClassifier):
