@@ -3,6 +3,7 @@
 This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
 """
 
+import gc
 import logging
 import time
 
@@ -26,6 +27,7 @@ def clean(client):
     """After the test the workers hold nothing of it."""
     yield
     for _ in range(200):
+        gc.collect()  # futures that only a cycle of references keeps
         left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
         if not left and not sum(client.run(lambda dask_worker: len(dask_worker.data)).values()):
             return

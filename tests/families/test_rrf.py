@@ -125,13 +125,13 @@ def test_formula(engine, spectrum, loss):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_fixed_kernel_is_adagrad_on_fourier_features(engine):
     features = RandomFourier(gamma=0.7, n_components=20, sampling="orthogonal")
-    fixed = FeatureClassifier(features, engine=engine, random_state=3)
+    fixed = FeatureClassifier(features, update="adagrad", engine=engine, random_state=3)
     learned = RRFClassifier(20, gamma=0.7, eta_g=0.0, engine=engine, random_state=3)
     np.testing.assert_allclose(
         learned.learn(X4, y4, [0, 1, 2, 3]), fixed.learn(X4, y4, [0, 1, 2, 3]), rtol=1e-8, atol=1e-10
     )
     np.testing.assert_allclose(learned.decision_function(X4), fixed.decision_function(X4), rtol=1e-8, atol=1e-10)
-    fixed = FeatureRegressor(features, engine=engine, random_state=3)
+    fixed = FeatureRegressor(features, update="adagrad", engine=engine, random_state=3)
     learned = RRFRegressor(20, gamma=0.7, eta_g=0.0, engine=engine, random_state=3)
     np.testing.assert_allclose(learned.learn(X2, yr), fixed.learn(X2, yr), rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(learned.relevance_, np.sqrt(2 * 0.7))

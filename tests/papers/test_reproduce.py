@@ -72,7 +72,7 @@ def test_every_file_can_be_read_and_names_what_exists(name):
             for point in algorithm.points():
                 settings = experiment.settings(data, algorithm, point) | algorithm.candidates()[0]
                 task = "regression" if experiment.measure in ("mse", "rmse", "regret", "relative") else "binary"
-                zoo.make(algorithm.zoo, task=task, **settings)
+                _job.build(algorithm, task, settings, 0)
 
 
 @pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")

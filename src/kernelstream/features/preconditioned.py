@@ -71,7 +71,8 @@ class Preconditioned(FeatureMap):
     >>> from kernelstream import FeatureClassifier
     >>> from kernelstream.features import Preconditioned, RandomFourier
     >>> X, y = make_moons(2000, noise=0.2, random_state=0)
-    >>> model = FeatureClassifier(Preconditioned(RandomFourier(200)), random_state=0).fit(X[:1500], y[:1500])
+    >>> features = Preconditioned(RandomFourier(n_components=200))
+    >>> model = FeatureClassifier(features, random_state=0).fit(X[:1500], y[:1500])
     >>> model.score(X[1500:], y[1500:]) > 0.95
     True
     """

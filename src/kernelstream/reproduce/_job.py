@@ -13,6 +13,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.decomposition import PCA
 
 from .. import datasets, zoo
+from .. import settings as machine
 from ..estimators._contract.base import StreamEstimator
 from ..estimators.doubly.base import DoublyEstimator
 from ..evaluate import model_bytes, prequential
@@ -22,6 +23,7 @@ from ._peers import peer
 from ._synthetic import play
 
 PCA_ROWS = 10_000
+THREADS = "n_jobs"  # a setting of the library that an experiment may sweep, and no parameter of a learner
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
 
 
@@ -94,7 +96,8 @@ def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) 
     """The learner of a run."""
     if algorithm.peer is not None:
         return peer(algorithm.peer, task, settings, seed)
-    return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | settings))
+    own = {name: value for name, value in settings.items() if name != THREADS}
+    return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | own))
 
 
 def size_of(est: Any) -> int | None:
@@ -145,7 +148,8 @@ def run_job(
         start = time.perf_counter()
         # the rows are in a random order already, the same for all learners
         keeps = isinstance(est, StreamEstimator) and not isinstance(est, DoublyEstimator)
-        est.fit(X, y, **({"shuffle": False} if keeps else {}))
+        with machine.using(**({"threads": settings[THREADS]} if THREADS in settings else {})):
+            est.fit(X, y, **({"shuffle": False} if keeps else {}))
         seconds, curves = time.perf_counter() - start, None
         predicted = est.predict(X_test)
         wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ...core.arrays import cos_sin
 from ...rows import Rows
 
 
@@ -14,5 +15,5 @@ def fourier_scores(X: Rows, W: np.ndarray, A: np.ndarray, F: np.ndarray) -> None
     One row at a time, so that a row's scores do not depend on its neighbours.
     """
     for i in range(X.shape[0]):
-        z = cos_sin(np.asarray(X[i : i + 1] @ W))[0]
-        F[i] += (z[:, None] * A).sum(axis=0)  # not BLAS, whose last bit may depend on where A lies
+        P = np.asarray(X[i : i + 1] @ W)
+        F[i] += (np.concatenate([np.cos(P), np.sin(P)], axis=1) @ A)[0] / math.sqrt(W.shape[1])
