@@ -37,11 +37,18 @@ def slowly(folder, seconds):
 
 
 def both_are_back(client):
-    """The nanny starts another worker; a cluster's own wait_for_workers may miss that it has come."""
-    for _ in range(600):
-        if len(client.nthreads()) == 2:
-            return
-        time.sleep(0.1)
+    """The nanny starts another worker; a cluster's own wait_for_workers may miss that it has come.
+
+    Now and then a nanny goes with its worker: then the cluster is asked for a new pair, before the next test needs it.
+    """
+    for attempt in range(3):
+        for _ in range(250):
+            if len(client.nthreads()) == 2:
+                return
+            time.sleep(0.1)
+        if attempt < 2:
+            client.cluster.scale(1)
+            client.cluster.scale(2)
     pytest.fail("the worker was not started again")
 
 
