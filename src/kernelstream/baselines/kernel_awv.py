@@ -155,7 +155,7 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
               f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
 
     (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t costs time t² and the model has
-    n²/2 numbers. It is the yardstick for :class:`OnlineRidge`, which has constant cost.
+    n²/2 numbers. It is the yardstick for :class:`~kernelstream.OnlineRidge`, which has constant cost.
 
     Parameters
     ----------
