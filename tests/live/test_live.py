@@ -675,3 +675,17 @@ with Store(sys.argv[1], awake=1000, flush="request") as store:
 
 def test_log_errors_are_os_errors():
     assert issubclass(LogError, OSError)
+
+
+def test_a_model_behind_an_encoder_tells_its_columns_and_members(tmp_path):
+    from kernelstream import KernelRegressor, make_stream
+    from kernelstream.columns import Columns
+
+    rows = [{"size": float(i % 7), "town": "ab"[i % 2]} for i in range(40)]
+    model = make_stream(Columns(), KernelRegressor(size="small", random_state=0))
+    model.partial_fit(rows, [row["size"] for row in rows])
+    with DurableLearner(tmp_path / "s", model) as learner:
+        about = learner.describe()
+    assert about["class"] == "KernelRegressor" and about["kinds"]["town"] == "category"
+    assert about["columns"] == ["size", "town"] and about["members"]["names"][0] == "cells"
+    assert len(about["members"]["weights"]) == len(about["members"]["names"]) == 4

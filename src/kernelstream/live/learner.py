@@ -367,18 +367,22 @@ class DurableLearner:
     def describe(self) -> dict[str, Any]:
         """What the learner is and how it does, as numbers, strings, lists and dicts."""
         view, champion = self._view, self.champion
+        inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
+        kinds = getattr(getattr(view.model, "columns_", None), "kinds_", None)
+        columns = kinds if view.columns is None else view.columns
         about: dict[str, Any] = {
-            "class": type(view.model).__name__,
+            "class": type(inner).__name__,
             "task": champion.scores.task,
             "rows": self.total,
             "rows_per_second": self.rows_per_second(),
             "version": self.version,
             "versions": list(self.retired),
-            "columns": None if view.columns is None else list(view.columns),
-            "width": getattr(view.model, "n_features_in_", None),
-            "classes": _plain(getattr(view.model, "classes_", None)),
-            "members": _members(view.model),
-            "relevance": _plain(getattr(view.model, "relevance_", None)),
+            "columns": None if columns is None else list(columns),
+            "kinds": kinds,
+            "width": getattr(inner, "n_features_in_", None),
+            "classes": _plain(getattr(inner, "classes_", None)),
+            "members": _members(inner),
+            "relevance": _plain(getattr(inner, "relevance_", None)),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
@@ -849,7 +853,9 @@ def _members(model: Any) -> dict[str, Any] | None:
     weights = weights_of(model)
     if weights is None:
         return None
-    names = [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
+    told = getattr(model, "members_", None)
+    names = [one["name"] for one in told] if isinstance(told, list) and told and isinstance(told[0], dict) else []
+    names = names or [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
     if len(set(names)) < len(weights):
         names = [f"{i + 1}: {name}" for i, name in enumerate(names or ["member"] * len(weights))]
     return {"names": names, "weights": weights}

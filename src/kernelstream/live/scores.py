@@ -286,7 +286,7 @@ class Scores:
 def weights_of(model: Any) -> list[float] | None:
     """Weights of a model's members, at most 20, if it has any."""
     try:
-        weights = np.asarray(model.weights_, float).ravel()
+        weights = np.asarray(getattr(model, "model_", model).weights_, float).ravel()  # behind an encoder of columns
     except Exception:  # whatever a model without weights, or not yet with any, says
         return None
     return [float(w) for w in weights[:20]] if len(weights) and np.isfinite(weights).all() else None
