@@ -82,11 +82,8 @@ def curves(
         ax.plot(rows, value, label=label, color=colour, linewidth=1.6)
         for i, mark in enumerate(result.marks):  # changes that a monitor has found
             ax.axvline(mark.row, color=colour, linestyle=":", linewidth=1, label=None if i else f"{label}: change")
-    _dress(ax, metric, windows, title)
-    made: Any = ax.get_figure()
-    if path is not None:
-        save(made, path)
-    return made
+    _dress(ax, metric, windows)
+    return _finished(ax, title, path)
 
 
 def relevance(
@@ -140,14 +137,7 @@ def relevance(
         ("learned width" if learned else "share of the squared gradient")
         + (f" (the other {rest} inputs are below)" if rest else "")
     )
-    if title:
-        ax.set_title(title)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    made: Any = ax.figure
-    if path is not None:
-        save(made, path)
-    return made
+    return _finished(ax, title, path)
 
 
 def relevance_over_time(
@@ -193,12 +183,9 @@ def relevance_over_time(
         ax.plot(
             rows, [share[j] for share in shares], label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6
         )
-    _dress(ax, "share of the squared gradient", None, title)
+    _dress(ax, "share of the squared gradient", None)
     ax.set_ylabel("share of the squared gradient")
-    made: Any = ax.get_figure()
-    if path is not None:
-        save(made, path)
-    return made
+    return _finished(ax, title, path)
 
 
 def calibration(
@@ -263,14 +250,7 @@ def calibration(
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.legend(frameon=False, loc="upper left")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    if title:
-        ax.set_title(title)
-    made: Any = ax.get_figure()
-    if path is not None:
-        save(made, path)
-    return made
+    return _finished(ax, title, path)
 
 
 def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None) -> Figure:
@@ -313,15 +293,8 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
     ax.set_xlabel("rows seen")
     ax.set_ylabel("weight")
     ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    if title:
-        ax.set_title(title)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    made: Any = ax.get_figure()
-    if path is not None:
-        save(made, path)
-    return made
+    return _finished(ax, title, path)
 
 
 def kernel_weights(
@@ -387,14 +360,7 @@ def kernel_weights(
     ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
     handles, names = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    if title:
-        ax.set_title(title)
-    made: Any = ax.get_figure()
-    if path is not None:
-        save(made, path)
-    return made
+    return _finished(ax, title, path)
 
 
 def _kernel_label(learner: Any) -> str:
@@ -428,7 +394,7 @@ def _labelled(results: Any) -> list[tuple[str, Any]]:
     return [(result.name, result) for result in results]
 
 
-def _dress(ax: Any, metric: str, windows: int | None, title: str | None) -> None:
+def _dress(ax: Any, metric: str, windows: int | None) -> None:
     ax.set_xlabel("rows seen")
     words = metric.replace("_", " ")
     ax.set_ylabel(words + (" so far" if windows is None else " over the last stretch"))
@@ -436,9 +402,17 @@ def _dress(ax: Any, metric: str, windows: int | None, title: str | None) -> None
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
     ax.grid(alpha=0.25)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
     # below the axes: inside, it would sooner or later cover a peak
     ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+
+
+def _finished(ax: Any, title: str | None, path: str | Path | None) -> Any:
+    """The figure of axes that are complete: two sides open, a title, and in a file if there is a path."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
     if title:
         ax.set_title(title)
+    made = ax.get_figure()
+    if path is not None:
+        save(made, path)
+    return made

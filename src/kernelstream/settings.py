@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._checks import is_whole
+from ._checks import whole
 
 MOST_THREADS = 256  # of one loop
 CACHE_BYTES = 1 << 26
@@ -47,9 +47,7 @@ def change(**values: int | None) -> None:
     for name, value in values.items():
         if name not in ("threads", "cache_bytes"):
             raise ValueError(f"there is no setting {name!r}: known are cache_bytes, threads")
-        least = 1 if name == "threads" else 0
-        if value is not None and (not is_whole(value) or value < least):
-            raise ValueError(f"{name} must be an integer >= {least} or None, got {value!r}")
+        whole(name, value, least=1 if name == "threads" else 0, optional=True)
     if "threads" in values:
         _threads = values["threads"]
     if "cache_bytes" in values:

@@ -17,9 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._checks import flag as flag
-from ._checks import fraction
-from ._checks import positive as positive
+from ._checks import flag, fraction, positive
 from .losses import Loss
 from .registry.names import check_own, enter, find, listed
 from .state.change import Change

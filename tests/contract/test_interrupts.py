@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from without_core import without_core
 
 import kernelstream
 from kernelstream import (
@@ -334,27 +335,9 @@ def test_what_is_kept_for_going_back_is_not_saved():
     assert len(pickle.dumps(model)) == fresh
 
 
-def _python_marks():
-    """The marks as they are where there is no compiled core."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("kernelstream.state.undo")
-    module = importlib.util.module_from_spec(spec)
-    held = sys.modules.get("kernelstream._core")
-    sys.modules["kernelstream._core"] = None  # makes the import fail
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        if held is None:
-            del sys.modules["kernelstream._core"]
-        else:
-            sys.modules["kernelstream._core"] = held
-    return module.Marks
-
-
 @pytest.mark.parametrize("kind", ["compiled", "python"])
 def test_marks(kind):
-    make = _undo.Marks if kind == "compiled" else _python_marks()
+    make = _undo.Marks if kind == "compiled" else without_core("kernelstream.state.undo").Marks
     state = {"a": np.arange(6.0).reshape(2, 3), "n": 1, "b": np.asfortranarray(np.eye(3)), "big": np.ones(4)}
     other = {"c": np.ones(2, np.float32), "s": "x"}
     arrays = [(0, "a", state["a"], np.empty_like(state["a"])), (0, "b", state["b"], np.empty_like(state["b"])),

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from without_core import without_core
 
 import kernelstream
 from kernelstream import (
@@ -215,28 +216,9 @@ def test_estimators_stay_what_they_are_for_scikit_learn():
     assert b"Turns" not in pickle.dumps(est)
 
 
-def _python_turns():
-    """The lock as it is where there is no compiled core."""
-    import importlib.util
-    import sys
-
-    spec = importlib.util.find_spec("kernelstream.state.turns")
-    module = importlib.util.module_from_spec(spec)
-    held = sys.modules.get("kernelstream._core")
-    sys.modules["kernelstream._core"] = None  # makes the import fail
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        if held is None:
-            del sys.modules["kernelstream._core"]
-        else:
-            sys.modules["kernelstream._core"] = held
-    return module.Turns
-
-
 @pytest.mark.parametrize("kind", ["compiled", "python"])
 def test_the_lock(kind):
-    make = _turns.Turns if kind == "compiled" else _python_turns()
+    make = _turns.Turns if kind == "compiled" else without_core("kernelstream.state.turns").Turns
     turns, order, inside = make(), [], []
 
     def work(i):

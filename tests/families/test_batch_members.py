@@ -105,6 +105,14 @@ def test_files_and_what_does_not_fit(regressor):
                 copied(model)
 
 
+def test_a_gain_that_is_the_members_own_leaves_no_learners(monkeypatch):
+    """Another scale of their scores may make the loss less, while no batch learner gets a weight."""
+    monkeypatch.setattr(batch, "_weights", lambda *_: (1.0, np.array([1.3, 0.0, 0.01]), 0.5))
+    model = KernelRegressor(random_state=0).fit(NUMBERS[0][:200], NUMBERS[1][:200])
+    assert not any(name.startswith("batch_") for name in model.state_)
+    assert np.isfinite(copied(model).predict(NUMBERS[0][:3])).all()
+
+
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_labels_and_a_class_that_comes_later(engine):
     X, y = LABELS

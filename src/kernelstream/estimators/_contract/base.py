@@ -22,7 +22,7 @@ from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
-from ...state.turns import Turns, in_turn
+from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .first_rows import odd_cells
@@ -35,7 +35,7 @@ from .units import check_moderate
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
 
-class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -43,16 +43,10 @@ class StreamEstimator(CallbackSupportMixin, Hooks, BaseEstimator):
     the state as it was (``_undo``).
     """
 
-    _turns: Turns
     _cache: dict[Any, Any]
     _hot: tuple[np.dtype, int, Any, int, bool] | None
     _undo: Any
     _marks: Any
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
-        self._turns = Turns()
-        return self
 
     # ---------------------------------------------------------------- public
     @property

@@ -224,13 +224,20 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
         X = self._ops.squashed(dense(X))
-        n, t = X.shape[0], state["t"]
+        t = state["t"]
+        scores = self._members_learn_rows(state, X, y, weight, recent)
+        return batch.blended(self, state, X, scores, t, weight) if batch.present(state) else scores
+
+    def _members_learn_rows(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
+        """Scores of the members' combination before each row, which they learn."""
+        n = X.shape[0]
+        if n <= ROWS:
+            return self._learn_block(state, X, y, weight, recent)
         scores = np.empty((n, state["n_outputs"]))
         for rows in threads.cuts(n, ROWS):
             own = None if weight is None else weight[rows]
             scores[rows] = self._learn_block(state, X[rows], y[rows], own, recent)
-        counted = np.ones(n) if weight is None else np.asarray(weight) > 0
-        return batch.blended(self, state, X, scores, (t + np.cumsum(counted) - counted)[:, None])
+        return scores
 
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
         F = self._forecasts(state, X, y, weight)
@@ -328,7 +335,8 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         X = self._ops.squashed(dense(X))
-        return batch.blended(self, state, X, self._members_score(state, X), state["t"])
+        scores = self._members_score(state, X)
+        return batch.blended(self, state, X, scores, state["t"]) if batch.present(state) else scores
 
     def _members_score(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of the members' combination for rows as they see them."""

@@ -18,7 +18,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
 from ...random import generator
-from ...state.schema import Array, Count, Schema, anything, check
+from ...state.schema import Array, Count, Schema, anything
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
 from ..falkon.models import FalkonClassifier, FalkonRegressor
@@ -67,6 +67,8 @@ def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.
     if not after < GAIN * before:
         return
     kept = [i for i, b in enumerate(blend[1:]) if b > TRACE]
+    if not kept:  # all that helped was another scale of the members' own scores
+        return
     kinds = [list(found)[i] for i in kept]
     state |= {f"{PREFIX}kinds": ",".join(kinds), f"{PREFIX}blend": blend[[0, *(i + 1 for i in kept)]]}
     state[f"{PREFIX}rows"] = int(state["t"])
@@ -75,16 +77,27 @@ def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.
     est._cache.pop("batch", None)
 
 
-def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: Any) -> np.ndarray:
-    """Scores S (m, C) of the members with the batch learners' part; before them ``t`` rows were learned, or (m, 1)."""
-    if f"{PREFIX}blend" not in state:
-        return S
+def present(state: State) -> bool:
+    """Whether a model has batch learners."""
+    return f"{PREFIX}blend" in state
+
+
+def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learned: Any = False) -> np.ndarray:
+    """Scores S (m, C) of the members with the batch learners' part.
+
+    ``t`` rows were learned before the first of them. ``learned``: False where these rows were only asked about, else
+    their weights, or None; a row of weight 0 does not count.
+    """
+    age: Any = t
+    if learned is not False:
+        counted = np.ones(len(X), int) if learned is None else (np.asarray(learned) > 0).astype(int)
+        age = (t + np.cumsum(counted) - counted)[:, None]
     blend, n = state[f"{PREFIX}blend"], state[f"{PREFIX}rows"]
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
     for b, learner in zip(blend[1:], learners, strict=True):
         F += b * _scores(learner, X[:, : learner.n_features_in_], S.shape[1])
-    share = n / np.maximum(t, n)
+    share = n / np.maximum(age, n)
     F = share * F + (1.0 - share) * S
     return F - logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
 
@@ -106,12 +119,9 @@ def schema(state: State) -> Schema:
 
 
 def verify(est: Any, state: State) -> None:
-    """ValueError for learners that do not fit the state."""
+    """ValueError for learners that do not fit the state, whose other entries keep to :func:`schema`."""
     if not any(name.startswith(PREFIX) for name in state):
         return
-    check({name: state.get(name) for name in (f"{PREFIX}blend", f"{PREFIX}rows")}, {
-        name: entry for name, entry in schema(state).items() if name in (f"{PREFIX}blend", f"{PREFIX}rows")
-    })  # fmt: skip
     known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows")}
     C = state["n_outputs"]
     for kind, learner in zip(_kinds(state), _attached(est, state), strict=True):
@@ -168,26 +178,27 @@ def _scores(learner: Any, X: np.ndarray, C: int) -> np.ndarray:
     return full
 
 
+def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
+    """Mean loss of scores F (n, C): the squared error, or minus the logarithm of the probability of the label."""
+    if regression:
+        loss = (F[:, 0] - y) ** 2
+    elif F.shape[1] == 1:
+        loss = np.logaddexp(0.0, -y * F[:, 0])
+    else:
+        loss = logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
+    return float(np.average(loss, weights=weight))
+
+
 def _weights(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> tuple[float, np.ndarray, float]:
     """Loss of the first of F (k, n, C), weights (k,) >= 0 of all, and the loss with these."""
-    share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
+
+    def loss(w: np.ndarray) -> float:
+        return mean_loss(regression, np.tensordot(w, F, 1), y, weight)
+
+    alone = np.eye(len(F))[0]
     if regression:
-        root = np.sqrt(share)
+        root = np.sqrt(np.ones(len(y)) if weight is None else weight)
         w, _ = nnls((F[:, :, 0] * root).T, y * root)
-
-        def loss(w: np.ndarray) -> float:
-            return float(share @ (np.tensordot(w, F[:, :, 0], 1) - y) ** 2)
-
     else:
-        one = F.shape[2] == 1
-        codes = None if one else y.astype(int)
-
-        def loss(w: np.ndarray) -> float:
-            f = np.tensordot(w, F, 1)
-            if one:
-                return float(share @ np.logaddexp(0.0, -y * f[:, 0]))
-            return float(share @ (logsumexp(f, axis=1) - f[np.arange(len(y)), codes]))
-
-        start = np.eye(len(F))[0]
-        w = minimize(loss, start, bounds=[(0.0, 10.0)] * len(F)).x
-    return loss(np.eye(len(F))[0]), w, loss(w)
+        w = minimize(loss, alone, bounds=[(0.0, 10.0)] * len(F)).x
+    return loss(alone), w, loss(w)

@@ -168,15 +168,7 @@ class StackFit:
         member, state = self._learners[i], self._state
         C, N = (1 if self._regression else state["n_outputs"]), len(self._examples())
         f = _members.scores(member._score(member._state, X), C)
-        if self._regression:
-            own = y if y.ndim == 1 else y[:, i // N]
-            loss = (f[:, 0] - own) ** 2
-        elif C == 1:
-            loss = np.logaddexp(0.0, -y * f[:, 0])
-        else:
-            top = f.max(axis=1)
-            loss = np.log(np.exp(f - top[:, None]).sum(axis=1)) + top - f[np.arange(len(y)), y.astype(int)]
-        value = float(np.average(loss, weights=weight))
+        value = batch.mean_loss(self._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
         return value if np.isfinite(value) else np.inf
 
     def _honest_scores(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:

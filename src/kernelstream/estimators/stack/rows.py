@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.arrays import SQUASH
 from ...trust.intervals import STEPS
+from . import batch
 
 AT_ONCE = 8  # rows of a call up to which they go this way
 
@@ -67,7 +68,7 @@ class RowByRow:
 
     def _may_change(self: Any, state: dict[str, Any]) -> bool:
         """Whether single rows are learned into these states, which those of a mapped file cannot be."""
-        if self.__dict__.get("_fitting") or self._outputs(state) != 1 or "batch_blend" in state:
+        if self.__dict__.get("_fitting") or self._outputs(state) != 1 or batch.present(state):
             return False
         arrays = (value for part in (state, *self._states) for value in part.values() if isinstance(value, np.ndarray))
         return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
