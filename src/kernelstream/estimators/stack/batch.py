@@ -31,7 +31,7 @@ GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of th
 TRACE = 0.02  # weights below it count for nothing
 MAKERS: dict[str, Any] = {
     "binning": (BinningClassifier, BinningRegressor, {"n_components": 128}),
-    "falkon": (FalkonClassifier, FalkonRegressor, {"n_centers": 1000}),
+    "falkon": (FalkonClassifier, FalkonRegressor, {"kernel": "matern", "n_centers": 1000}),
 }
 
 
