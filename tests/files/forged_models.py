@@ -30,7 +30,6 @@ import kernelstream
 from kernelstream import estimators, kernels, losses, model_io, updates, zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier, RawFeatures, TaylorFeatures, TensorSketch
-from kernelstream.solvers import Online
 
 MEMORY = 512 << 20  # bytes that a trial may take beyond what the process had when it was forked
 SECONDS = 4  # of processor time for one trial
@@ -51,6 +50,7 @@ SMALL = {
     "n_components": 4,
     "variance_features": 4,
     "max_iter": 5,
+    "n_columns": 40,
 }
 
 
@@ -62,8 +62,6 @@ def small(est):
     changes = {name: SMALL[name.split("__")[-1]] for name in names if name.split("__")[-1] in SMALL}
     if "schedule" in names:
         changes |= {"step": DoublyStep(eta=0.5), "schedule": DoublySchedule(5, 4)}
-    if isinstance(names.get("solver"), Online):
-        changes["solver__n_columns"] = 40
     return est.set_params(**changes)
 
 
@@ -124,7 +122,7 @@ def honest():
         "random state": estimators.FeatureClassifier(fourier, random_state=np.random.RandomState(1)),
         "mixture": estimators.RRFClassifier(4, 1.0, "mixture", random_state=0),
         "low rank": estimators.RRFClassifier(4, 1.0, "low_rank", step=RRFStep(batch_size=7)),
-        "online binning": estimators.BinningClassifier(n_components=4, gamma=1.0, solver=Online(n_columns=40)),
+        "online binning": estimators.OnlineBinningClassifier(n_components=4, gamma=1.0, n_columns=40),
         "binning": estimators.BinningClassifier(n_components=4, lam=0.1, gamma=1.0, solver="cd", random_state=0),
     }
     for name, est in others.items():

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import without_zeros
 from ..losses import Squared
 from ..losses.curvature import BOUND
@@ -56,7 +56,7 @@ class Columns:
         return CellMatrix(self.cells, self.starts, ops, 1), float(np.sqrt(len(self.cells) / grids))
 
 
-def fit_lasso(est: BinningEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_lasso(est: BatchBinning, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state of ``est.fit`` on all rows, its objective within the solver's tolerance of the sequential one."""
     if est.warm_start:
         raise ValueError("warm_start begins with the weights of one machine: set it to False")

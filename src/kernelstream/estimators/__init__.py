@@ -4,6 +4,7 @@ from typing import Any
 
 from ..registry import moved
 from .binning.models import BinningClassifier, BinningRegressor
+from .binning.online import OnlineBinningClassifier, OnlineBinningRegressor
 from .budget.models import BudgetClassifier, BudgetRegressor
 from .budget.one_class import BudgetOneClass
 from .cells.models import CellsClassifier, CellsRegressor
@@ -51,6 +52,8 @@ __all__ = [
     "NewtonClassifier",
     "NystroemClassifier",
     "NystroemRegressor",
+    "OnlineBinningClassifier",
+    "OnlineBinningRegressor",
     "OnlineRidge",
     "OnlineRidgeClassifier",
     "RRFClassifier",
