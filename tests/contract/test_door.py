@@ -38,7 +38,7 @@ FAMILIES = [
     RRFClassifier(10, gamma=0.5, random_state=0),
     MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
     OnlineBinningClassifier(gamma=0.5, n_components=4, random_state=0),
-    DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=16, block_size=8), random_state=0),
+    DoublyStochasticClassifier(gamma=0.5, lam=0.01, schedule=DoublySchedule(16, 8), random_state=0),
 ]
 NAMES = [f"{type(est).__name__}-{i}" for i, est in enumerate(FAMILIES)]
 
