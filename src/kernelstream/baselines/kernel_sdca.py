@@ -17,10 +17,10 @@ from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
 from ..estimators.budget.base import BudgetEstimator
+from ..losses._base import dual_of
 from ..random import generator
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
-from .solvers.duals import dual_of
 from .solvers.kernel_sdca import kernel_sdca
 
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass

@@ -237,7 +237,7 @@ def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: 
     state = est._state
     if est._free:
         state["width"] = ranges(np.stack([found.low, found.high]))
-    elif est._map.needs_data:
+    elif est._given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._free or est.lam is None:
         rows = AllRows(data, client)

@@ -28,7 +28,6 @@ from ..core.cell_matrix import CellMatrix
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import without_zeros
 from ..losses import Squared
-from ..losses.curvature import BOUND
 from ..random import generator
 from ._cells import Block, Pinned, pin
 from ._client import compute, need, slots, spread
@@ -159,7 +158,7 @@ def _improved(
     lists = ops.cell_lists(own.cells, own.starts, 1)
     # In units where the entries of Z_k are those of the matrix: v = factor w, penalty lam/factor.
     V = np.ascontiguousarray(factor * W)
-    stiff = workers * BOUND[loss.name]
+    stiff = workers * loss.smoothness
     G = loss.gradient(own.Y, F)
     a = np.ones(len(F)) if own.weight is None else own.weight
     worst = 0.0

@@ -11,8 +11,8 @@ from ..._checks import whole
 from ...core import grids as _grids
 from ...core.cell_matrix import CellMatrix
 from ...core.threads import cuts
-from ...features import RandomBinning
 from ...features.binning import most_threads
+from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State, StreamEstimator
@@ -33,8 +33,8 @@ class BinningEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- components
     @property
-    def _map(self) -> RandomBinning:
-        return self._cached("map", lambda: RandomBinning(self.kernel, self.n_components, self.gamma))
+    def _given(self) -> KernelParameters:
+        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
 
     @property
     def _free(self) -> bool:
@@ -46,7 +46,7 @@ class BinningEstimator(StreamEstimator):
         return most_threads()
 
     def _kernel(self, state: State) -> Any:
-        return self._map.resolved({"gamma": state.get("gamma")})
+        return self._given.resolved({"gamma": state.get("gamma")})
 
     def _grids(self, state: State) -> _grids.Grids:
         def draw() -> _grids.Grids:
@@ -57,7 +57,7 @@ class BinningEstimator(StreamEstimator):
 
     def _check_parameters(self) -> None:
         whole("n_components", self.n_components)
-        kernel = self._map.kernel_object
+        kernel = self._given.kernel_object
         if not hasattr(kernel, "pitches"):
             _grids.draw(kernel, 0, 1, 1, np.float64)  # says which kernels there are
 
@@ -75,16 +75,16 @@ class BinningEstimator(StreamEstimator):
 
     def _grid_schema(self, state: State, trained: bool) -> Schema:
         """What decides the grids besides the seed."""
-        if not (trained and self._map.needs_data):
+        if not (trained and self._given.kernel_needs_data):
             return {}
         width: Schema = {"width": Array((state["n_features"],), low=POSITIVE)} if self._free else {}
-        return width | self._map.kernel_schema()
+        return width | self._given.kernel_schema()
 
     @property
     def gamma_(self) -> float:
         """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
         state = self.state_
-        return float(state["gamma"]) if "gamma" in state else float(self._map.kernel_object.gamma)
+        return float(state["gamma"]) if "gamma" in state else float(self._given.kernel_object.gamma)
 
 
 def ranges(X: Rows) -> np.ndarray:

@@ -147,7 +147,7 @@ class BatchBinning(BinningEstimator, BatchEstimator):
         return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self._threads)
 
     def _kernel_of(self, gamma: float) -> Any:
-        return self._map.resolved({"gamma": gamma})
+        return self._given.resolved({"gamma": gamma})
 
     def _choose_bandwidth(
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
@@ -156,10 +156,10 @@ class BatchBinning(BinningEstimator, BatchEstimator):
         if self._free:
             state["width"] = ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
-            median = self._map.kernel_entries(divided(some, state["width"]))["gamma"]
+            median = self._given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
-        elif self._map.needs_data:
-            state |= self._map.kernel_entries(X)
+        elif self._given.kernel_needs_data:
+            state |= self._given.kernel_entries(X)
 
     # ---------------------------------------------------------------- what was found
     @property

@@ -64,7 +64,7 @@ class HashedBinning(BinningEstimator):
 
     # ---------------------------------------------------------------- hooks
     def _warm_up_rows(self) -> int:
-        return WARM_UP if self._map.needs_data else 0
+        return WARM_UP if self._given.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
         """Bandwidth by its rule, after the columns are divided by their range where both are left to us."""
@@ -72,7 +72,7 @@ class HashedBinning(BinningEstimator):
         if self._free:
             state["width"] = ranges(X)
             X = divided(X, state["width"])
-        state |= self._map.kernel_entries(X)
+        state |= self._given.kernel_entries(X)
         if self._free:
             state["gamma"] *= _NARROWER
 

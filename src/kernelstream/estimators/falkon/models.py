@@ -13,7 +13,6 @@ from ..._checks import positive, whole
 from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
-from ...losses.curvature import SMOOTH
 from ...random import generator
 from ...rows import Rows, drop, host, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
@@ -46,7 +45,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
     @property
     def _free(self) -> bool:
         """Whether the bandwidth is left to us, and with it the widths of the columns."""
-        return isinstance(self.kernel, str) and self.gamma is None and self._map.kernel_object.is_fourier
+        return isinstance(self.kernel, str) and self.gamma is None and self._given.kernel_object.is_fourier
 
     def _solver_loss(self) -> Loss:
         """The loss of one output."""
@@ -62,9 +61,10 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         loss = self._solver_loss()
         solver: Solver = (ConjugateGradient if loss.name == "squared" else NewtonCG)(self.tol, self.max_iter)
         solver.check()
-        if loss.name not in SMOOTH or (loss.name == "squared" and loss.get_params()["epsilon"]):
-            raise ValueError(f"loss must be one of {', '.join(SMOOTH)}, without a dead zone, got {self.loss!r}")
-        self._map.kernel_object.validate(resolved=False)
+        if loss.smoothness is None:
+            smooth = [name for name in losses.names() if losses.get(name).smoothness is not None]
+            raise ValueError(f"loss must be one of {', '.join(smooth)}, without a dead zone, got {self.loss!r}")
+        self._given.kernel_object.validate(resolved=False)
 
     # ---------------------------------------------------------------- hooks
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -73,7 +73,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         if self._free:
             width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             state["width"] = width
-            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._map.kernel_schema()})
+            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._given.kernel_schema()})
             X = divided(X, width)
         else:
             self._estimate(state, X)
@@ -105,7 +105,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         }
 
     def _kernel_on(self, X: Rows) -> Kernel:
-        return self._map.resolved(self._map.kernel_entries(X))
+        return self._given.resolved(self._given.kernel_entries(X))
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         if "width" in state:
@@ -131,7 +131,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-        return self._map.resolved(map_entries(self.state_))
+        return self._given.resolved(map_entries(self.state_))
 
     @property
     def width_(self) -> np.ndarray:
