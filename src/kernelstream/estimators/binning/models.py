@@ -42,27 +42,27 @@ class BinningClassifier(BatchBinning, StreamClassifier):
 
     Parameters
     ----------
-    kernel : str or kernel object, default "laplacian"
+    kernel : str or kernel object, default="laplacian"
         A product kernel with a convex profile.
-    gamma : float, "scale", "median" or None, default None
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None divides every column by its range and then finds gamma by a short
         search on held-out rows.
-    n_components : int, default 128
+    n_components : int, default=128
         Number of grids, and of entries per row.
-    lam : float or None, default None
+    lam : float or None, default=None
         Penalty, next to the *sum* of the losses; None searches for it on held-out rows.
-    solver : Solver or str, default "cg"
+    solver : Solver or str, default="cg"
         "cg" (least squares on -1 and +1), "newton-cg" (squared hinge or logistic), "cd" (L1 penalty: sparse models, all
         cores), or an object of :mod:`kernelstream.solvers` with its tolerance.
-    loss : Loss or str, default "auto"
+    loss : Loss or str, default="auto"
         "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" gives ``predict_proba``.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    warm_start : bool, default False
+    warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
     Attributes
@@ -72,10 +72,25 @@ class BinningClassifier(BatchBinning, StreamClassifier):
     classes_ : array
         Labels, sorted.
     coef_ : (outputs, columns) array, or CSR matrix for solver "cd"
-    gamma_, lam_ : float
-        Bandwidth and penalty in use.
-    history_, n_iter_ : array, int
-        Course of a batch solver.
+        Weights of the features, one row for each output.
+    gamma_ : float
+        The bandwidth in use.
+    lam_ : float
+        The penalty in use.
+    history_ : array
+        Course of the solver, one number per iteration.
+    n_iter_ : int
+        Iterations of the solver.
+
+    See Also
+    --------
+    BinningRegressor : The same for numbers.
+    OnlineBinningClassifier : The same features, learned row by row.
+
+    Notes
+    -----
+    A row has one entry for every grid: time is proportional to rows times grids for every iteration, whatever the
+    number of columns.
 
     References
     ----------
@@ -147,25 +162,25 @@ class BinningRegressor(BatchBinning, StreamRegressor):
 
     Parameters
     ----------
-    kernel : str or kernel object, default "laplacian"
+    kernel : str or kernel object, default="laplacian"
         A product kernel with a convex profile.
-    gamma : float, "scale", "median" or None, default None
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None divides every column by its range and then finds gamma by a short
         search on held-out rows.
-    n_components : int, default 128
+    n_components : int, default=128
         Number of grids, and of entries per row.
-    lam : float or None, default None
+    lam : float or None, default=None
         Penalty, next to the *sum* of the losses; None searches for it on held-out rows.
-    solver : Solver or str, default "cg"
+    solver : Solver or str, default="cg"
         "cg" (ridge), "newton-cg" (the same by one Newton step), "cd" (lasso, all cores), or an object of
         :mod:`kernelstream.solvers` with its tolerance.
-    loss : Loss or str, default "auto"
+    loss : Loss or str, default="auto"
         "auto" is squared, the loss of all solvers of regression.
-    warm_start : bool, default False
+    warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
     Attributes
@@ -173,10 +188,25 @@ class BinningRegressor(BatchBinning, StreamRegressor):
     state_ : dict
         Everything learned.
     coef_ : (1, columns) array, or CSR matrix for solver "cd"
-    gamma_, lam_ : float
-        Bandwidth and penalty in use.
-    history_, n_iter_ : array, int
-        Course of a batch solver.
+        Weights of the features, one row for each output.
+    gamma_ : float
+        The bandwidth in use.
+    lam_ : float
+        The penalty in use.
+    history_ : array
+        Course of the solver, one number per iteration.
+    n_iter_ : int
+        Iterations of the solver.
+
+    See Also
+    --------
+    BinningClassifier : The same for labels.
+    OnlineBinningRegressor : The same features, learned row by row.
+
+    Notes
+    -----
+    A row has one entry for every grid: time is proportional to rows times grids for every iteration, whatever the
+    number of columns.
 
     References
     ----------

@@ -190,38 +190,59 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-        Any kernel.
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
         divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
         not shift invariant it means "median".
     n_centers : int, default=2000
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
-    lam : float or None
+    lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         "logistic" gives ``predict_proba``.
-    tol : float, default=1e-3
+    tol : float, default=0.001
         Relative residual at which to stop.
     max_iter : int, default=100
         Passes over the rows, or Newton steps.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
         Choice of the centres and of held-out rows.
 
     Attributes
     ----------
     classes_ : array
         The labels, sorted.
-    kernel_, width_, lam_
-        The choices made.
-    centers_, dual_coef_, intercept_
-        The function.
-    n_iter_, history_
-        Course of the solver.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+    width_ : (d,) array
+        What the columns are divided by.
+    lam_ : float
+        The penalty in use.
+    centers_ : (m, d) array
+        The centres s.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    intercept_ : array
+        The constant score b of each output.
+    n_iter_ : int
+        Passes or iterations of the solver.
+    history_ : array
+        Course of the solver, one number per iteration.
+
+    See Also
+    --------
+    FalkonRegressor : The same for numbers.
+    BinningClassifier : The Laplacian kernel on all rows, by sparse features.
+
+    Notes
+    -----
+    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
+    block of rows.
 
     References
     ----------
@@ -277,12 +298,63 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
     .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2
               + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
 
-    See :class:`FalkonClassifier`.
+    The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_.
+    Blocks of the kernel matrix are made when they are needed.
 
     Parameters
     ----------
-    kernel, gamma, n_centers, lam, tol, max_iter, engine, random_state
-        See :class:`FalkonClassifier`.
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
+        divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
+        not shift invariant it means "median".
+    n_centers : int, default=2000
+        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
+    lam : float or None, default=None
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
+        on held-out rows.
+    tol : float, default=0.001
+        Relative residual at which to stop.
+    max_iter : int, default=100
+        Passes over the rows, or Newton steps.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
+        Choice of the centres and of held-out rows.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+    width_ : (d,) array
+        What the columns are divided by.
+    lam_ : float
+        The penalty in use.
+    centers_ : (m, d) array
+        The centres s.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    intercept_ : array
+        The constant score b of each output.
+    n_iter_ : int
+        Passes or iterations of the solver.
+    history_ : array
+        Course of the solver, one number per iteration.
+
+    See Also
+    --------
+    FalkonClassifier : The same for labels.
+    OnlineRidge : Ridge regression row by row, on features.
+
+    Notes
+    -----
+    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
+    block of rows.
+
+    References
+    ----------
+    .. [1] Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017.
 
     Examples
     --------
