@@ -24,7 +24,9 @@ def stub() -> str:
     made.put(_core)
     # Shapes and devices are checked by the core itself; a reader and a type checker want the type of an array.
     text = re.sub(r"Annotated\[(NDArray\[[\w.]+\]), dict\([^)]*(?:\([^)]*\)[^)]*)*\)\]", r"\1", made.get())
-    text = text.replace("import Annotated, overload", "import overload")
+    text = text.replace("import Annotated, overload", "import Any, overload")
+    for bare, full in (("dict", "dict[str, Any]"), ("list", "list[Any]"), ("tuple", "tuple[Any, ...]")):
+        text = re.sub(rf"\b{bare}\b(?!\[)", full, text)
     return HEAD + text
 
 

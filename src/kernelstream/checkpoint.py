@@ -44,7 +44,7 @@ class Checkpoints:
         How many to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike, keep: int = KEEP):
+    def __init__(self, folder: str | os.PathLike[str], keep: int = KEEP):
         self.folder, self.keep = Path(folder), whole("keep", keep)
         self._unreadable: set[Path] = set()
 
@@ -149,7 +149,7 @@ class Run:
 def train(
     est: Any,
     stream: Any,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
     every: int = EVERY,
     keep: int = KEEP,

@@ -165,7 +165,7 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
         lam: float = 1.0,
         solver: Solver | str = "sdca",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -282,7 +282,7 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
         lam: float = 1.0,
         forecaster: str = "awv",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

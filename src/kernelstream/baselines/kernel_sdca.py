@@ -197,7 +197,7 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         *,
         tol: float = 1e-3,
         max_iter: int = 200,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

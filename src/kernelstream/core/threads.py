@@ -16,8 +16,8 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from .. import settings
-from ..settings import threads as get_num_threads
 
+get_num_threads = settings.threads
 _pool: ThreadPoolExecutor | None = None
 _crew: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
@@ -99,7 +99,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
 
     if _crew is None or _crew._max_workers < count - 1:
         _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
-    others: list[Future] = []
+    others: list[Future[Any]] = []
     with one_blas_thread():
         try:
             for _ in range(1, count):

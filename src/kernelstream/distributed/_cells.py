@@ -94,7 +94,7 @@ def targets(est: BatchBinning, found: Summary) -> tuple[Targets, np.ndarray]:
     table, weight = est._batch_target(state, found.labels, found.counts)
     state["class_counts"] = found.counts
     assert weight is not None
-    factor = None if est.class_weight is None else weight / found.counts  # type: ignore[attr-defined]
+    factor = None if est.class_weight is None else weight / found.counts
     return Targets(found.labels, table, factor), best_constant(table, weight, loss)
 
 

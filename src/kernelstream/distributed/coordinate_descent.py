@@ -79,7 +79,7 @@ def _columns(blocks: list[Block], first: int, last: int, starts: np.ndarray) -> 
         assert part.where is not None
         rows = [part.where[part.starts[r] + part.cells[r]] - starts[r] for r in range(first, last)]
         parts.append(np.stack(rows).astype(np.int32))
-    weight = None if blocks[0].weight is None else np.concatenate([part.weight for part in blocks])  # type: ignore[misc]
+    weight = None if blocks[0].weight is None else np.concatenate([part.weight for part in blocks])
     own = (starts[first : last + 1] - starts[first]).astype(np.int64)
     return Columns(
         np.ascontiguousarray(np.concatenate(parts, axis=1)), own, np.concatenate([b.Y for b in blocks]), weight

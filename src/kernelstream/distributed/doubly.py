@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.doubly.base import CHOICE_ROWS, SHUFFLE, DoublyEstimator
+from ..estimators.doubly.base import SHUFFLE, DoublyEstimator
+from ..estimators.doubly.choice import CHOICE_ROWS
 from ..passes.doubly.descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat

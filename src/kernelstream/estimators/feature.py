@@ -299,7 +299,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         update: Update | str = "auto",
         *,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -288,7 +288,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         step: RRFStep | str = "auto",
         *,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

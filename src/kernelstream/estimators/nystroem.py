@@ -312,7 +312,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         update: Update | str = "auto",
         *,
         refresh: int | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -141,7 +141,7 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         neighbours: int = 10,
         *,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -256,7 +256,7 @@ class Shared:
         Of :class:`DurableLearner`.
     """
 
-    def __init__(self, folder: str | os.PathLike, name: str, model: Any, patience: float = 30.0, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], name: str, model: Any, patience: float = 30.0, **options: Any):
         self.folder, self.name, self.model, self.patience = Path(folder), name, model, patience
         self.options = options
         self.learners: dict[str, DurableLearner] = {}

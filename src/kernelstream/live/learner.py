@@ -79,7 +79,7 @@ class DurableLearner(Described):
 
     def __init__(
         self,
-        folder: str | os.PathLike,
+        folder: str | os.PathLike[str],
         model: Any = None,
         *,
         flush: str | float = "each",
@@ -167,7 +167,7 @@ class DurableLearner(Described):
         y: Any = None,
         ids: Sequence[Any] | None = None,
         positions: dict[str, int | str] | None = None,
-    ) -> Future:
+    ) -> Future[Any]:
         """:meth:`learn` without the wait: its answer, or error, will be in the future returned."""
         names = None if ids is None else list(ids)
         view = self._view

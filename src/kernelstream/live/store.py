@@ -48,7 +48,7 @@ class Store:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str | os.PathLike, *, awake: int = AWAKE, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], *, awake: int = AWAKE, **options: Any):
         if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
             raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
         self.folder, self.limit, self.options = Path(folder), awake, options

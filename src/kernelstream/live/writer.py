@@ -34,7 +34,7 @@ class Call:
     rows: int = 0
     before: Callable[[], Any] | None = None  # what must be on the disk before the record is
     after: Callable[[], Any] | None = None
-    future: Future = field(default_factory=Future)
+    future: Future[Any] = field(default_factory=Future[Any])
 
 
 class Writer(Snapshots):
@@ -52,7 +52,7 @@ class Writer(Snapshots):
         self._voids: list[int] = []
         self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # when how many rows had been learned
 
-    def _send(self, call: Call) -> Future:
+    def _send(self, call: Call) -> Future[Any]:
         call.future.set_running_or_notify_cancel()  # who waits for it may go away: it is learned all the same
         with self._condition:
             if self._closed:

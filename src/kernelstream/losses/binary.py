@@ -35,10 +35,10 @@ class Hinge(Loss):
     def check(self) -> None:
         self._check_flag("closed")
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, 1.0 - y * f)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.where(y * f <= 1.0 if self.closed else y * f < 1.0, -y, 0.0)
 
     def dual(self) -> Dual:
@@ -58,11 +58,11 @@ class SquaredHinge(Loss):
     smoothness = 1.0
     plain = True
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         gap = xp.maximum(0.0, 1.0 - y * f)
         return 0.5 * gap * gap
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return -y * xp.maximum(0.0, 1.0 - y * f)
 
     def curvature(self, y: Any, f: Any) -> np.ndarray:
@@ -82,11 +82,11 @@ class Logistic(Loss):
     bound = 1.0
     smoothness = 0.25
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         margin = y * f
         return xp.maximum(0.0, -margin) + xp.log1p(xp.exp(-xp.abs(margin)))
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return -y * _sigmoid(-y * f, xp)
 
     def curvature(self, y: Any, f: Any) -> np.ndarray:
@@ -129,10 +129,10 @@ class Perceptron(Loss):
     plain = True
     bound = 1.0
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, -y * f)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.where((f >= 0.0) != (y > 0.0), -y, 0.0)
 
     def multiclass(self) -> Loss:

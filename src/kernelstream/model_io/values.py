@@ -110,7 +110,7 @@ def component_name(cls: type, where: str = "a component") -> str:
     for base in cls.__mro__[1:]:
         parts = base.__module__.split(".")
         if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(getattr(cls, "name", "")) is cls:
-            return f"{parts[1]}:{cls.name}"  # type: ignore[attr-defined]
+            return f"{parts[1]}:{cls.name}"
     raise ValueError(
         f"{where} is a {cls.__module__}.{cls.__qualname__}, which is neither a public component of {PACKAGE} nor "
         f"registered with it, so a model file cannot name it"

@@ -124,7 +124,7 @@ def _read(est: BaseEstimator, name: str, home: str) -> Any:
     text = f"{type(est).__name__}.{name} is now the {name} of its {home}"
     warnings.warn(text, FutureWarning, stacklevel=2)
     part = getattr(est, home)
-    named = est._named_parts[home]  # type: ignore[attr-defined]
+    named = est._named_parts[home]
     if isinstance(part, str):
         part = named.get(part, next(iter(named.values())))()
     return getattr(part, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class CoordinateDescent(Solver):
         return Solution(w[:, None], history, self.max_iter, False)
 
     @staticmethod
-    def _sweeper(problem, y, f, w):
+    def _sweeper(problem: Any, y: Any, f: Any, w: Any) -> Any:
         """``(order, active) -> (violation, moved)``, and the number of blocks to be ordered."""
         Z, ops, threads = problem.Z, problem.ops.binning, problem.threads
         fixed = (y, problem.weight, problem.loss, problem.lam)

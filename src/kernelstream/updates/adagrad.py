@@ -54,7 +54,7 @@ class AdaGrad(Update):
         memory[4, 0] = n_weights
         return memory
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         eta = self.rate(loss, y, k_xx, memory)
         return eta, self.limited(loss.gradient(y, f), loss, memory)
 
@@ -68,5 +68,5 @@ class AdaGrad(Update):
             return self.eta
         return auto_rate(self.AUTO / math.sqrt(max(1.0, memory[4, 0])), loss, y, k_xx, memory)
 
-    def native(self):
+    def native(self) -> Any:
         return "adagrad", [auto_code(self.eta), self.fade]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..losses import Loss
 from ._base import Update, get, register
 
@@ -26,7 +28,7 @@ class Averaged(Update):
             raise ValueError("Averaged(Averaged(...)) averages twice: give the inner update itself")
         get(self.update).check(loss)
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         return get(self.update).step(loss, y, f, k_xx, t, memory)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class CoinBetting(Update):
     name = "coin_betting"
     n_memory = 4  # L, G, R and the factor of theta in use
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         g = loss.gradient(y, f)
         L, G, R, s = memory
         size = np.abs(g) * math.sqrt(k_xx)
@@ -36,5 +37,5 @@ class CoinBetting(Update):
         s[:] = np.where(L > 0, new, 0.0)
         return (decay, tau) if loss.kind == "multiclass" else (float(decay[0]), float(tau[0]))
 
-    def native(self):
+    def native(self) -> Any:
         return "coin_betting", []

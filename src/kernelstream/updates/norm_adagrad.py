@@ -37,7 +37,7 @@ class NormAdaGrad(Update):
     def check(self, loss: Loss) -> None:
         check_auto(self.eta)
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         automatic = isinstance(self.eta, str)
         eta: Any = auto_rate(self.AUTO, loss, y, k_xx, memory) if automatic else self.eta
         g = loss.gradient(y, f)
@@ -47,5 +47,5 @@ class NormAdaGrad(Update):
         size = np.sqrt(memory[4] + TINY)
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
 
-    def native(self):
+    def native(self) -> Any:
         return "norm_adagrad", [auto_code(self.eta)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._checks import positive
 from ..losses import Loss
@@ -39,7 +40,7 @@ class NORMA(Update):
         if positive("nu", self.nu) > 1:
             raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         eta = stable_rate(self.eta, loss, k_xx)
         decay = 1.0 - eta * self.lam
         if loss.name != "epsilon_insensitive":
@@ -50,5 +51,5 @@ class NORMA(Update):
         memory[1, 0] = 1.0
         return decay, math.copysign(self.eta, y - f) if outside else 0.0
 
-    def native(self):
+    def native(self) -> Any:
         return "norma", [self.eta, self.lam, self.nu]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._checks import positive
@@ -32,7 +34,7 @@ class Novelty(Update):
         if not 0 < positive("nu", self.nu, zero=True) < 1:
             raise ValueError(f"nu must be between 0 and 1, got {self.nu!r}")
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         rho = memory[0, 0]
         memory[0, 0] = self._moved(rho, f)
         return 1.0 - self.eta * self.lam, self.eta if f < rho else 0.0
@@ -49,5 +51,5 @@ class Novelty(Update):
                 rho = self._moved(rho, score)
         return path
 
-    def native(self):
+    def native(self) -> Any:
         return "novelty", [self.eta, self.lam, self.nu]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._checks import positive
 from ..losses import Loss
@@ -59,9 +60,9 @@ class OGD(Update):
             return self.eta
         return self.eta / math.sqrt(t) if self.schedule == "sqrt" else 1.0 / (self.lam * t)
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         eta = stable_rate(self.rate(t), loss, k_xx)
         return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
-    def native(self):
+    def native(self) -> Any:
         return "ogd", [self.eta, float(_SCHEDULES.index(self.schedule)), self.lam]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class PassiveAggressive(Update):
                 f"(hinge, crammer_singer, absolute, epsilon_insensitive, perceptron); {loss.name!r} is not"
             )
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         g = loss.gradient(y, f)
         n = float(np.dot(g, g)) * k_xx
         tau = self.C if math.inf > self.C else 0.0
@@ -55,5 +56,5 @@ class PassiveAggressive(Update):
                 tau = wanted
         return 1.0, -tau * g
 
-    def native(self):
+    def native(self) -> Any:
         return "passive_aggressive", [self.C, float(self.variant)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._checks import positive
 from ..losses import Loss
 from ._base import Update, register
@@ -32,11 +34,11 @@ class Pegasos(Update):
     def check(self, loss: Loss) -> None:
         positive("lam", self.lam)
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         if loss.bound is not None:
             return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
         eta = 1.0 / (self.lam * t + k_xx)
         return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
 
-    def native(self):
+    def native(self) -> Any:
         return "pegasos", [self.lam]

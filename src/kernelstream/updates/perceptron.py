@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Perceptron(Update):
         positive("eta", self.eta)
         flag("ties", self.ties)
 
-    def step(self, loss, y, f, k_xx, t, memory):
+    def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         if loss.kind == "binary":
             wrong = y * f <= 0 if self.ties else (f >= 0) != (y > 0)
             return 1.0, (self.eta * y if wrong else 0.0)
@@ -48,5 +49,5 @@ class Perceptron(Update):
             tau[best], tau[y] = -self.eta, self.eta
         return 1.0, tau
 
-    def native(self):
+    def native(self) -> Any:
         return "perceptron", [self.eta, float(self.ties)]

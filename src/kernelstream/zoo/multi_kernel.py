@@ -38,7 +38,7 @@ def pool(polynomials: bool = True) -> list[Any]:
 
 
 def _ensemble(
-    task: str, build: Callable[..., Any], kernels: Any, common: dict, polynomials: bool = True, **own: Any
+    task: str, build: Callable[..., Any], kernels: Any, common: dict[str, Any], polynomials: bool = True, **own: Any
 ) -> Any:
     """One learner ``build(task, kernel=..., **own)`` for every kernel; ``common`` goes to the ensemble."""
     chosen = pool(polynomials) if kernels is None else list(kernels)
@@ -52,7 +52,9 @@ def _ensemble(
     return kind([build(task, kernel=kernel, **own) for kernel in chosen], **common)
 
 
-def _pair(name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict, summary: str) -> None:
+def _pair(
+    name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict[str, Any], summary: str
+) -> None:
     """Two recipes: all learners updated, each with an equal part of the budget; or those drawn, on one for all."""
     options = {"kernels": None} | ({"budget": 1600} if budgeted else {}) | own | {"epsilon": None} | WEIGHTS
     names = [*own, "epsilon"]

@@ -27,7 +27,8 @@ from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .first_rows import odd_cells
-from .hooks import Hooks, State
+from .hooks import Hooks
+from .hooks import State as State
 from .order import Order, check_order
 from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows

@@ -118,7 +118,7 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         solver: Solver | str = "cg",
         *,
         loss: Loss | str = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         engine: Any = "auto",
         random_state: Any = None,
@@ -147,7 +147,7 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
     @staticmethod
-    def _error(F, Y, weight):
+    def _error(F: Any, Y: Any, weight: Any) -> Any:
         wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
         return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
 
@@ -260,5 +260,5 @@ class BinningRegressor(BatchBinning, StreamRegressor):
         return self._cached("loss", self._solver_loss)
 
     @staticmethod
-    def _error(F, Y, weight):
+    def _error(F: Any, Y: Any, weight: Any) -> Any:
         return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))

@@ -215,7 +215,7 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
         *,
         n_columns: int = 2**20,
         loss: Loss | str = "hinge",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

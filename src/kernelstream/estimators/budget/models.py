@@ -98,7 +98,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         loss: losses.Loss | str = "hinge",
         update: Update | str = "auto",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -376,7 +376,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         eta: float | str = "auto",
         forgetting: float = 1.0,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

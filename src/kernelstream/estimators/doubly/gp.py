@@ -147,7 +147,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
-            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, sample_weight)
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:

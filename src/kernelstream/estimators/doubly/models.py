@@ -100,7 +100,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         step: DoublyStep | str = "auto",
         *,
         schedule: DoublySchedule | str = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -132,7 +132,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self
         """
         with self._without_scores():
-            return super().partial_fit(X, y, classes, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, classes, sample_weight)
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         for label in np.unique(y):
@@ -234,4 +234,4 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
-            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, sample_weight)

@@ -108,7 +108,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         return RatioLoss()
 
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         labels, declared = super()._check_target(y, classes, n, weight, fresh)
         known = [] if fresh or self.__dict__.get("_state") is None else self._state["classes"]
         counted = labels if weight is None else labels[weight > 0]

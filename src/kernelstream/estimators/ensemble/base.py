@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core import threads
-from ...engine.python import HISTORY, Hedge
+from ...passes.ensemble.python import HISTORY, Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.schema import Array, Count, Schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.python import Hedge
+from ...passes.ensemble.python import Hedge
 from ...random import uniforms
 
 STREAM = (1 << 62) + 1  # of the random numbers that choose learners; maps count theirs from 0, budgets have 1 << 62

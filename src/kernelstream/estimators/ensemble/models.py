@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engine.python import Hedge
 from ...features import RandomFourier
 from ...kernels import Gaussian
+from ...passes.ensemble.python import Hedge
 from ...state.change import Change
 from .._contract.base import State
 from .._contract.composite import CompositeClassifier
@@ -116,7 +116,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         capacity: str = "fixed",
         vote: str = "sign",
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

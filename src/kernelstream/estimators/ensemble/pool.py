@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import budgets
-from ...engine.python import Hedge
+from ...passes.ensemble.python import Hedge
 from ...random import uniforms
 from ...rows import Rows
 from ...state import undo as _undo

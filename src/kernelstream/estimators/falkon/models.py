@@ -269,7 +269,7 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         *,
         tol: float = 1e-3,
         max_iter: int = 100,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -159,7 +159,7 @@ class AROWClassifier(ConfidenceClassifier):
         *,
         intercept: bool = False,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -377,7 +377,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         *,
         intercept: bool = False,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -109,7 +109,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         *,
         recent: bool = True,
         columns: dict[str, str] | str = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

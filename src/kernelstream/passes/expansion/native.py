@@ -169,7 +169,7 @@ class Expansion:
     # ---------------------------------------------------------------- Gaussian kernel
     @property
     def _gamma(self) -> float:
-        return float(self.kernel.gamma)  # type: ignore[attr-defined]
+        return float(self.kernel.gamma)
 
     def _fits(self, X: Any) -> bool:
         """Whether the block goes through the compiled Gaussian kernel."""
