@@ -99,7 +99,7 @@ def targets(est: BatchBinning, found: Summary) -> tuple[Targets, np.ndarray]:
 
 
 @dataclass
-class Block:
+class CellRows:
     """Rows in their cells, with the columns numbered for themselves."""
 
     cells: np.ndarray  # (R, n) int32
@@ -118,7 +118,7 @@ class Block:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> Block:
+def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> CellRows:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -131,13 +131,13 @@ def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> Block:
     Y, weight = wanted(np.concatenate(ys))
     if features.order is not None:
         Y, weight = Y[features.order], None if weight is None else weight[features.order]
-    return Block(features.Z.cells, features.keys, features.Z.starts, np.ascontiguousarray(Y), weight)
+    return CellRows(features.Z.cells, features.keys, features.Z.starts, np.ascontiguousarray(Y), weight)
 
 
 Names = tuple[np.ndarray, np.ndarray]  # keys (D,), ascending in each grid, and starts (R + 1,)
 
 
-def names(part: Block) -> Names:
+def names(part: CellRows) -> Names:
     """The cells of a block."""
     grids = [np.sort(part.keys[a:b]) for a, b in zip(part.starts, part.starts[1:])]
     return np.concatenate(grids), part.starts
@@ -149,7 +149,7 @@ def union(a: Names, b: Names) -> Names:
     return np.concatenate(grids), np.concatenate([[0], np.cumsum([len(keys) for keys in grids])]).astype(np.int64)
 
 
-def placed(part: Block, all_cells: Names) -> Block:
+def placed(part: CellRows, all_cells: Names) -> CellRows:
     """The block with the numbers of its columns among all; its arrays are shared."""
     keys, starts = all_cells
     where = np.concatenate(
@@ -158,7 +158,7 @@ def placed(part: Block, all_cells: Names) -> Block:
             for r in range(len(starts) - 1)
         ]
     )
-    return Block(part.cells, part.keys, part.starts, part.Y, part.weight, where, len(keys))
+    return CellRows(part.cells, part.keys, part.starts, part.Y, part.weight, where, len(keys))
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Pinned:
     ----------
     est : estimator
         With the state so far: seed, bandwidth, penalty, classes.
-    blocks : list of futures of Block
+    blocks : list of futures of CellRows
     names : future of Names
     offset : (C,)
     n, columns : int

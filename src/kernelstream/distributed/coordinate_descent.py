@@ -29,7 +29,7 @@ from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import without_zeros
 from ..losses import Squared
 from ..random import generator
-from ._cells import Block, Pinned, pin
+from ._cells import CellRows, Pinned, pin
 from ._client import compute, need, slots, spread
 from ._data import Data, nbytes, runs, tree
 from .binning import finished
@@ -72,7 +72,7 @@ def fit_lasso(est: BatchBinning, data: Data, client: Any, classes: Any = None) -
         pinned.release()
 
 
-def _columns(blocks: list[Block], first: int, last: int, starts: np.ndarray) -> Columns:
+def _columns(blocks: list[CellRows], first: int, last: int, starts: np.ndarray) -> Columns:
     """The grids from ``first`` to ``last`` of all blocks, columns numbered alike."""
     parts = []
     for part in blocks:

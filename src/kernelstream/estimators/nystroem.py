@@ -122,7 +122,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _early_rule(self, state: State) -> Any:
         loss = self._loss_now(state)
-        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.Rule.of(loss, self._early_update))
+        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.ExpansionSpec.of(loss, self._early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]

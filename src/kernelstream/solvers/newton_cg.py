@@ -61,7 +61,7 @@ class NewtonCG(Solver):
             direction = np.zeros_like(W)
             downhill = np.where(going, -gradient, dtype.type(0))
             H = a * loss.curvature(Y, F)
-            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _silent)
+            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _no_report)
             toward = Z.dot(direction)
             step, objective = self._search(problem, W, F, direction, toward, gradient, objective, going)
             W += step.astype(dtype) * direction
@@ -102,7 +102,7 @@ class NewtonCG(Solver):
         return np.where(fails, 0.0, step), np.where(fails, objective, new)
 
 
-def _silent(iteration: int, value: float) -> None:
+def _no_report(iteration: int, value: float) -> None:
     pass
 
 

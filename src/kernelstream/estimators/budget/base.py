@@ -226,7 +226,7 @@ class BudgetEstimator(StreamEstimator):
             self._make_room(state, state["n_support"] + 1)
 
     def _rule(self, state: State) -> Any:
-        make = self._ops.Rule.of
+        make = self._ops.ExpansionSpec.of
         return self._cached(
             ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
         )

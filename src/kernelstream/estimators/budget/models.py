@@ -46,7 +46,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None, default=None
-        For strategies that draw lots.
+        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None, default=None
-        For strategies that draw lots.
+        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------

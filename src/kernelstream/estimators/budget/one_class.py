@@ -44,7 +44,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
-        For strategies that draw lots.
+        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ from .._contract.batch import counted
 from .._contract.order import check_order
 from .._contract.state import packed, targets, widen_packed
 from .choice import CHOICE_ROWS, choose, trial
-from .step import BlockTags, DoublySchedule, DoublyStep, checked_passes
+from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
@@ -209,15 +209,15 @@ class DoublyEstimator(StreamEstimator):
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:
         """Scores of rows that wait are not asked for."""
-        self._silent = True
+        self._scores_unwanted = True
         try:
             yield
         finally:
-            self.__dict__.pop("_silent", None)
+            self.__dict__.pop("_scores_unwanted", None)
 
     def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
-        wanted = not self.__dict__.get("_silent", False)
+        wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
         while start < n:
@@ -384,4 +384,4 @@ class DoublyEstimator(StreamEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self._kernel_given().domain == "nonnegative"
         fields = {name: getattr(tags, name) for name in Tags.__dataclass_fields__}
-        return BlockTags(**fields, rows_per_update=self._batch_size)
+        return BatchTags(**fields, rows_per_update=self._batch_size)

@@ -111,7 +111,7 @@ def checked_passes(passes: Any) -> Any:
 
 
 @dataclass
-class BlockTags(Tags):
+class BatchTags(Tags):
     """scikit-learn's tags, and how many rows a learner takes in before it changes."""
 
     rows_per_update: int = 1

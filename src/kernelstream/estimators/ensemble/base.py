@@ -160,7 +160,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 if stochastic and everybody and expansions is not None and not self._scarce(state):
                     run = slice(start, min(run.stop, start + expansions.rows()))
                     counted = None if weight is None else weight[run]
-                    scores[run] = self._learn_by_lot(state, X, y[run], counted, run, hedge)
+                    scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)
                     start = run.stop
                     continue
                 own = None if counted is None else np.tile(counted, (len(self._states), 1))
@@ -176,13 +176,13 @@ class MultiKernelEstimator(CompositeEstimator):
                 start = run.stop
         return scores
 
-    def _learn_by_lot(
+    def _learn_drawn(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, hedge: Hedge
     ) -> np.ndarray:
         """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
         expansions = self._expansions()
         assert expansions is not None
-        lots = _hedge.lots(state["seed"], state["t"], weight, len(y), len(self._states))
+        chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self._states))
         able = np.ones(len(self._states), bool)
         if self.capacity == "shared":
             able[:] = [self._has_room(state, i) for i in range(len(able))]
@@ -191,7 +191,7 @@ class MultiKernelEstimator(CompositeEstimator):
         chance = self._draws_learners
         assert chance is not None
         least, only_drawn = chance.smoothing, chance.counted == "drawn"
-        return expansions.learn_by_lot(X[rows], y, weight, lots, able, least, only_drawn, state, hedge)
+        return expansions.learn_drawn(X[rows], y, weight, chances, able, least, only_drawn, state, hedge)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self._ops, self._hedge()
@@ -308,7 +308,7 @@ class MultiKernelEstimator(CompositeEstimator):
         """Who is drawn to update, (n, m), in the next n of the rows: those for which it is settled."""
         n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
-        u = _hedge.lots(state["seed"], state["t"], ahead, n, len(self._states))
+        u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self._states))
         assert self._draws_learners is not None
         return _hedge.drawn(state["log_theta"], u, ahead, self._draws_learners.smoothing, hedge)
 
