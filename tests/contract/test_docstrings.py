@@ -43,6 +43,9 @@ def missing(cls):
     for name, text in entries(told.get("Attributes", "")).items():
         if len(text.partition(" : ")[2].split()) < 3 or ELSEWHERE.search(text):
             lacks.append(f"attribute {name} is not described: {text!r}")
+    penalty = entries(told.get("Parameters", "")).get("lam", "*sum*")
+    if "*sum*" not in penalty and "*mean*" not in penalty:
+        lacks.append("lam does not say whether it stands next to the sum or the mean of the losses")
     formula = "".join(told.get(name, "") for name in ("", "Notes"))
     if not (".. math::" in formula or ":math:" in formula):
         lacks.append("no formula")

@@ -118,7 +118,7 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     loss : Loss or str, default="auto"
         "auto" is the hinge, or its square for the solver "rbcd"; else "hinge", "squared_hinge", "logistic", "squared".
     lam : float, default=1.0
-        Strength of the regulariser, next to the *sum* of the losses.
+        Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
         "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
     class_weight : dict, "balanced" or None, default=None
@@ -200,7 +200,7 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     loss : Loss or str, default="squared"
         "squared"; with "pegasos" and "sbmd" also "absolute", "epsilon_insensitive", "huber", "quantile".
     lam : float, default=1.0
-        Strength of the regulariser, next to the *sum* of the losses.
+        Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
         "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
     engine : {"auto", "native", "python"}, default="auto"

@@ -164,7 +164,7 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     lam : float, default=1.0
-        :math:`\lambda`, the weight of the penalty; the larger, the smoother the function.
+        Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
     forecaster : {"awv", "ridge"}, default="awv"
         "awv" has the last term of the formula, "ridge" leaves it out.
     engine : {"auto", "native", "python"}, default="auto"
@@ -233,7 +233,7 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     lam : float, default=1.0
-        :math:`\lambda`, the weight of the penalty; the larger, the smoother the function.
+        Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
     forecaster : {"awv", "ridge"}, default="awv"
         "awv" has the last term of the formula, "ridge" leaves it out.
     class_weight : dict, "balanced" or None, default=None

@@ -147,7 +147,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def dual(self) -> Dual | None:
-        """What dual coordinate ascent does with a row (:mod:`._duals`); None where there is no such step."""
+        """What dual coordinate ascent does with a row of this loss; None where there is no such step."""
         return None
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:

@@ -40,7 +40,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     eta : float, default=0.05
         Step size: coefficient of a row that joins.
     lam : float, default=0.01
-        Regulariser: the model remembers the latest ``1/(eta lam)`` rows or so.
+        Penalty, next to the *mean* of the losses: the model remembers the latest ``1/(eta lam)`` rows or so.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None

@@ -39,8 +39,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
         ``predict_proba``.
     lam : float or "auto", default="auto"
-        Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in a
-        stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
+        6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     schedule : DoublySchedule or "auto", default="auto"
@@ -159,7 +159,8 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     lam : float or "auto", default="auto"
-        Strength of the regulariser; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in a stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
+        6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     center : bool, default=True

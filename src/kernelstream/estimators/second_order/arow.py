@@ -102,7 +102,8 @@ class AROWClassifier(ConfidenceClassifier):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     lam : float, default=0.1
-        r: the larger, the smaller the steps. (With features of norm 1, 0.1 did better than 1 on ijcnn1 and cod-rna.)
+        r, next to the *sum* of the losses: the larger, the smaller the steps. (With features of norm 1, 0.1 did better
+        than 1 on ijcnn1 and cod-rna.)
     diagonal : bool, default=False
         Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
         square.
@@ -191,7 +192,7 @@ class NewtonClassifier(ConfidenceClassifier):
     loss : Loss or str, default="logistic"
         A binary loss. "logistic" gives ``predict_proba``.
     lam : float, default=0.1
-        :math:`\lambda`: the larger, the smaller the first steps.
+        :math:`\lambda`, next to the *sum* of the losses: the larger, the smaller the first steps.
     curvature : float, default=0.5
         gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
     diagonal : bool, default=False

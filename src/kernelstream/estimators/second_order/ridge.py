@@ -179,8 +179,8 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
     lam : float, sequence of floats or "auto", default=1.0
-        lambda. Of several values, forecasts are averaged with weights that follow their losses so far; "auto" is 0.01,
-        0.1, …, 100. Each value has its own inverse, all share the features.
+        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
+        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
     forecaster : {"ridge", "awv"}, default="ridge"
         "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
     forgetting : float, default=1.0
@@ -314,8 +314,8 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
     lam : float, sequence of floats or "auto", default=1.0
-        lambda. Of several values, forecasts are averaged with weights that follow their losses so far; "auto" is 0.01,
-        0.1, …, 100. Each value has its own inverse, all share the features.
+        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
+        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
     forecaster : {"ridge", "awv"}, default="ridge"
         "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
     forgetting : float, default=1.0
