@@ -28,8 +28,8 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries fractions of the median distance on held-out rows.
     lam : float or "auto", default="auto"
-        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in a
-        stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in
+        a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     schedule : DoublySchedule or "auto", default="auto"
