@@ -23,7 +23,7 @@ OPSET = 17
 KINDS = (FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor)
 
 
-def to_onnx(est: Any, path: str | os.PathLike | None = None) -> Any:
+def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """Export a trained learner on Fourier features, or on Nyström features of the Gaussian kernel.
 
     Parameters

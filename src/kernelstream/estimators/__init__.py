@@ -4,6 +4,7 @@ from typing import Any
 
 from ..registry import moved
 from .binning.models import BinningClassifier, BinningRegressor
+from .binning.online import OnlineBinningClassifier, OnlineBinningRegressor
 from .budget.models import BudgetClassifier, BudgetRegressor
 from .budget.one_class import BudgetOneClass
 from .cells.models import CellsClassifier, CellsRegressor
@@ -11,11 +12,12 @@ from .doubly.gp import DoublyStochasticGP
 from .doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from .doubly.novelty import DoublyStochasticOneClass
 from .doubly.ratio import DensityRatioEstimator
-from .doubly.step import DoublyStep
+from .doubly.step import DoublySchedule, DoublyStep
 from .ensemble.models import MultiKernelClassifier, MultiKernelRegressor
+from .ensemble.parts import HedgeWeights, StochasticUpdates
 from .falkon.models import FalkonClassifier, FalkonRegressor
 from .feature import FeatureClassifier, FeatureRegressor
-from .learned import RRFClassifier, RRFRegressor
+from .learned import RRFClassifier, RRFRegressor, RRFStep
 from .nystroem import NystroemClassifier, NystroemRegressor
 from .second_order.arow import AROWClassifier, NewtonClassifier
 from .second_order.ridge import OnlineRidge, OnlineRidgeClassifier
@@ -32,6 +34,7 @@ __all__ = [
     "CellsClassifier",
     "CellsRegressor",
     "DensityRatioEstimator",
+    "DoublySchedule",
     "DoublyStep",
     "DoublyStochasticClassifier",
     "DoublyStochasticGP",
@@ -41,6 +44,7 @@ __all__ = [
     "FalkonRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
+    "HedgeWeights",
     "KernelClassifier",
     "KernelRegressor",
     "MultiKernelClassifier",
@@ -48,10 +52,14 @@ __all__ = [
     "NewtonClassifier",
     "NystroemClassifier",
     "NystroemRegressor",
+    "OnlineBinningClassifier",
+    "OnlineBinningRegressor",
     "OnlineRidge",
     "OnlineRidgeClassifier",
     "RRFClassifier",
     "RRFRegressor",
+    "RRFStep",
+    "StochasticUpdates",
     "WindowClassifier",
     "WindowRegressor",
 ]

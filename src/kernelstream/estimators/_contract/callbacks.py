@@ -8,13 +8,14 @@ from typing import Any
 from ...rows import take
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """No callbacks."""
 
-    def with_callbacks(method: Any) -> Any:  # type: ignore[misc]
+    def with_callbacks(method: Any) -> Any:
         """No callbacks."""
         return method
 

@@ -139,7 +139,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return max(n_classes, 1) if several else 1
 
     # ---------------------------------------------------------------- checks
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = _labels_1d(y, "y")
         counted = y if weight is None else y[weight > 0]
         state = self.__dict__.get("_state")
