@@ -41,7 +41,7 @@ def test_code_runs_at_the_first_look(package):
     assert waiting_package.VALUE == 7 and part.anything == "anything" and sys.ran == ["package", "part"]
     assert type(part) is type(sys) and type(waiting_package) is type(sys)
     with pytest.raises(AttributeError, match="no_such"):
-        waiting_package.no_such
+        _ = waiting_package.no_such
 
 
 def test_threads_see_a_whole_module(package):

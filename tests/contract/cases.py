@@ -16,7 +16,7 @@ import kernelstream as ks
 from kernelstream import baselines
 from kernelstream.baselines.solvers import SDCA
 from kernelstream.columns import Columns, StreamPipeline
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import (
     Nystroem,
     Preconditioned,
@@ -35,7 +35,7 @@ BASES = {"FeatureMap"}  # public, but nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
-DOUBLY = {"gamma": "median", "step": DoublyStep(eta=4.0), "batch_size": 16, "block_size": 16, "passes": 20}
+DOUBLY = {"gamma": "median", "step": DoublyStep(eta=4.0), "schedule": DoublySchedule(16, 16, passes=20)}
 TIGHT = SDCA(tol=1e-30, max_iter=400)  # as far as it goes
 FOURIER = RandomFourier(n_components=50)
 SEEDED = {"features": FOURIER, "random_state": 0}  # scikit-learn's checks set the seed of an estimator, not of a part
@@ -61,7 +61,9 @@ LEARNERS: dict[str, Any] = {
     "DensityRatioEstimator": ks.DensityRatioEstimator(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "DoublyStochasticClassifier": ks.DoublyStochasticClassifier(lam=1e-3, **DOUBLY),
     "DoublyStochasticGP": ks.DoublyStochasticGP(noise=0.1, variance_features=16, **DOUBLY),
-    "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(block_size=32, passes=30),  # finds all of it by itself
+    "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(
+        schedule=DoublySchedule(block_size=32, passes=30)
+    ),  # finds all of it by itself
     "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
     "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
     "FalkonClassifier, logistic": ks.FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
@@ -94,7 +96,9 @@ LEARNERS: dict[str, Any] = {
     "ProsNKons": baselines.ProsNKons(gamma=0.1, C=100.0, budget=8),
     "ProsNKonsClassifier": baselines.ProsNKonsClassifier(gamma=0.02, budget=8),
     "RRFClassifier": ks.RRFClassifier(),
-    "RRFClassifier, low rank": ks.RRFClassifier(spectrum=LowRank(2), loss="logistic", batch_size=3, standardize=True),
+    "RRFClassifier, low rank": ks.RRFClassifier(
+        spectrum=LowRank(2), loss="logistic", step=RRFStep(batch_size=3), standardize=True
+    ),
     "RRFRegressor": ks.RRFRegressor(),
     "WindowClassifier": ks.WindowClassifier(random_state=0),
     "WindowRegressor": ks.WindowRegressor(random_state=0),

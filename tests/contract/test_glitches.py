@@ -22,6 +22,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.core import ranges as _ranges
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 
@@ -145,7 +146,9 @@ REGRESSORS = [
     OnlineRidge("raw", lam="auto", forecaster="awv", standardize=True),
     BinningRegressor(solver="online", n_components=16, random_state=0),
     MultiKernelRegressor(random_state=0),
-    DoublyStochasticRegressor(gamma=1.0, step="auto", batch_size=8, block_size=16, random_state=0),
+    DoublyStochasticRegressor(
+        gamma=1.0, step="auto", schedule=DoublySchedule(batch_size=8, block_size=16), random_state=0
+    ),
 ]
 
 

@@ -31,7 +31,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.baselines import KernelAWV
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.solvers import Online
 from kernelstream.state import undo as _undo
@@ -169,7 +169,7 @@ small = RandomFourier(gamma=0.5, n_components=8)
         MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
                               updates="stochastic", capacity="shared", random_state=0),
         MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],
-                              share=0.01, random_state=0),
+                              combination=HedgeWeights(share=0.01), random_state=0),
     ],
     ids=lambda est: type(est).__name__,
 )  # fmt: skip
@@ -225,7 +225,12 @@ def test_an_error_in_a_loss_of_ones_own():
 def test_divergence():
     """Steps far too large: the error names them, and the model is what it was."""
     model = DoublyStochasticRegressor(
-        gamma=0.5, lam=0.0, step=DoublyStep(eta=1e200), batch_size=10, block_size=8, center=False, random_state=0
+        gamma=0.5,
+        lam=0.0,
+        step=DoublyStep(eta=1e200),
+        schedule=DoublySchedule(batch_size=10, block_size=8),
+        center=False,
+        random_state=0,
     )
     model.learn(X[:5], TARGETS["regression"][:5])
     before = copy.deepcopy(model.state_)

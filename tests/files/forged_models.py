@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 import kernelstream
 from kernelstream import estimators, kernels, losses, model_io, updates, zoo
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier, RawFeatures, TaylorFeatures, TensorSketch
 from kernelstream.solvers import Online
 
@@ -49,8 +49,6 @@ TARGETS = {
 }
 SMALL = {
     "n_components": 4,
-    "block_size": 4,
-    "batch_size": 5,
     "variance_features": 4,
     "max_iter": 5,
 }
@@ -62,8 +60,8 @@ def small(est):
         est.learners = [small(learner) for learner in est.learners[::5]]
     names = est.get_params()
     changes = {name: SMALL[name.split("__")[-1]] for name in names if name.split("__")[-1] in SMALL}
-    if "step" in names and "solver" not in names:
-        changes["step"] = DoublyStep(eta=0.5)
+    if "schedule" in names:
+        changes |= {"step": DoublyStep(eta=0.5), "schedule": DoublySchedule(5, 4)}
     if isinstance(names.get("solver"), Online):
         changes["solver__n_columns"] = 40
     return est.set_params(**changes)
@@ -125,7 +123,7 @@ def honest():
         "generator": estimators.FeatureClassifier(fourier, random_state=np.random.default_rng(1)),
         "random state": estimators.FeatureClassifier(fourier, random_state=np.random.RandomState(1)),
         "mixture": estimators.RRFClassifier(4, 1.0, "mixture", random_state=0),
-        "low rank": estimators.RRFClassifier(4, 1.0, "low_rank", batch_size=7),
+        "low rank": estimators.RRFClassifier(4, 1.0, "low_rank", step=RRFStep(batch_size=7)),
         "online binning": estimators.BinningClassifier(n_components=4, gamma=1.0, solver=Online(n_columns=40)),
         "binning": estimators.BinningClassifier(n_components=4, lam=0.1, gamma=1.0, solver="cd", random_state=0),
     }

@@ -23,8 +23,7 @@ from kernelstream import (
 )
 from kernelstream.baselines import FixedFeatureRegressor
 from kernelstream.features import RandomFourier
-from kernelstream.live import Busy, DurableLearner, LogError, RowError, Store, StoreError, UnknownId
-from kernelstream.live import learner as learner_module
+from kernelstream.live import Busy, DurableLearner, LogError, RowError, Store, StoreError, UnknownId, snapshots, writer
 from kernelstream.live.scores import Change, Scores
 
 
@@ -235,7 +234,7 @@ def test_a_snapshot_that_fails_is_said_and_loses_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(learner_module, "write_atomic", full)
+    monkeypatch.setattr(snapshots, "write_atomic", full)
     for X, y in CALLS:
         learner.learn(X, y)
     with pytest.raises(OSError):
@@ -512,7 +511,7 @@ def test_readers_follow(tmp_path):
 
 
 def test_too_many_calls_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(learner_module, "WAITING", 0)
+    monkeypatch.setattr(writer, "WAITING", 0)
     with DurableLearner(tmp_path, logistic()) as learner, pytest.raises(Busy):
         learner.learn(*moons(5))
 

@@ -35,7 +35,7 @@ from kernelstream import (
 from kernelstream.core import grids as _grids
 from kernelstream.core import threads
 from kernelstream.engine import TorchEngine
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.kernels import Laplacian
@@ -258,7 +258,8 @@ def test_learned_kernels(loss, batch_size, spectrum):
     kind = losses.get(loss).kind
     y = task(kind, y)
     cls = RRFRegressor if kind == "regression" else RRFClassifier
-    args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "batch_size": batch_size, "random_state": 0}
+    args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "random_state": 0}
+    args["step"] = RRFStep(batch_size=batch_size)
     want, got = (cls(**args, engine=engine) for engine in ("python", CPU))
     expected = want.learn(X, y, sample_weight=weight)
     cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 120), (120, 131), (131, 150))]
@@ -356,7 +357,10 @@ def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
 
 def test_doubly_stochastic_defaults_and_tensors():
     X, y, _ = rows(400)
-    want, got = (DoublyStochasticRegressor(block_size=16, random_state=0, engine=engine) for engine in ("auto", CPU))
+    want, got = (
+        DoublyStochasticRegressor(schedule=DoublySchedule(block_size=16), random_state=0, engine=engine)
+        for engine in ("auto", CPU)
+    )
     want.fit(X, y)
     got.fit(torch.from_numpy(X), torch.from_numpy(y))
     np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-6, atol=1e-8)
@@ -434,7 +438,7 @@ def test_budget_learners(name):
         FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
         NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
         OnlineRidge(RandomFourier(n_components=8), random_state=0),
-        RRFClassifier(8, batch_size=8, random_state=0),
+        RRFClassifier(8, step=RRFStep(batch_size=8), random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -581,7 +585,7 @@ def test_angles_of_any_size_have_features():
     [
         lambda: FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
         lambda: OnlineRidge(RawFeatures(), engine=CPU),
-        lambda: RRFRegressor(8, gamma=1.0, batch_size=8, engine=CPU, random_state=0),
+        lambda: RRFRegressor(8, gamma=1.0, step=RRFStep(batch_size=8), engine=CPU, random_state=0),
     ],
     ids=["features", "ridge", "rrf"],
 )
@@ -612,7 +616,8 @@ def test_small_calls_by_the_processor(kind, monkeypatch):
         "nogd": lambda engine: NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
                                                   random_state=0),
         "budget": lambda engine: zoo.make("bogd", gamma=0.5, budget=30, random_state=0, engine=engine),
-        "rrf": lambda engine: RRFClassifier(8, loss="softmax", batch_size=8, engine=engine, random_state=0),
+        "rrf": lambda engine: RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
+                                            random_state=0),
     }[kind]  # fmt: skip
     X, y, weight = rows(400)
     y = task("binary" if kind == "budget" else "multiclass", y)

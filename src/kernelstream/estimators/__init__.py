@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from .doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
     from .doubly.novelty import DoublyStochasticOneClass
     from .doubly.ratio import DensityRatioEstimator
-    from .doubly.step import DoublyStep
+    from .doubly.step import DoublySchedule, DoublyStep
     from .ensemble.models import MultiKernelClassifier, MultiKernelRegressor
+    from .ensemble.parts import HedgeWeights, StochasticUpdates
     from .falkon.models import FalkonClassifier, FalkonRegressor
     from .feature import FeatureClassifier, FeatureRegressor
-    from .learned import RRFClassifier, RRFRegressor
+    from .learned import RRFClassifier, RRFRegressor, RRFStep
     from .nystroem import NystroemClassifier, NystroemRegressor
     from .second_order.arow import AROWClassifier, NewtonClassifier
     from .second_order.ridge import OnlineRidge, OnlineRidgeClassifier
@@ -35,6 +36,7 @@ __all__ = [
     "CellsClassifier",
     "CellsRegressor",
     "DensityRatioEstimator",
+    "DoublySchedule",
     "DoublyStep",
     "DoublyStochasticClassifier",
     "DoublyStochasticGP",
@@ -44,6 +46,7 @@ __all__ = [
     "FalkonRegressor",
     "FeatureClassifier",
     "FeatureRegressor",
+    "HedgeWeights",
     "KernelClassifier",
     "KernelRegressor",
     "MultiKernelClassifier",
@@ -55,6 +58,8 @@ __all__ = [
     "OnlineRidgeClassifier",
     "RRFClassifier",
     "RRFRegressor",
+    "RRFStep",
+    "StochasticUpdates",
     "WindowClassifier",
     "WindowRegressor",
 ]
@@ -69,6 +74,7 @@ _HOMES = {
     "CellsClassifier": ".cells.models",
     "CellsRegressor": ".cells.models",
     "DensityRatioEstimator": ".doubly.ratio",
+    "DoublySchedule": ".doubly.step",
     "DoublyStep": ".doubly.step",
     "DoublyStochasticClassifier": ".doubly.models",
     "DoublyStochasticGP": ".doubly.gp",
@@ -78,6 +84,7 @@ _HOMES = {
     "FalkonRegressor": ".falkon.models",
     "FeatureClassifier": ".feature",
     "FeatureRegressor": ".feature",
+    "HedgeWeights": ".ensemble.parts",
     "KernelClassifier": ".stack.models",
     "KernelRegressor": ".stack.models",
     "MultiKernelClassifier": ".ensemble.models",
@@ -89,6 +96,8 @@ _HOMES = {
     "OnlineRidgeClassifier": ".second_order.ridge",
     "RRFClassifier": ".learned",
     "RRFRegressor": ".learned",
+    "RRFStep": ".learned",
+    "StochasticUpdates": ".ensemble.parts",
     "WindowClassifier": ".window",
     "WindowRegressor": ".window",
 }

@@ -20,7 +20,8 @@ import numpy as np
 
 from .. import __version__
 from ._extra import needs
-from .learner import Busy, DurableLearner, StoreError, UnknownId
+from .answers import Busy, StoreError, UnknownId
+from .learner import DurableLearner
 from .log import LogError
 from .rows import RowError, as_rows
 from .store import Store

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .learner import DurableLearner, StoreError
+from .answers import StoreError
+from .learner import DurableLearner
 from .rows import as_rows
 from .sources import BadMessage, Message, Position, Source, Told, parse
 from .store import Store

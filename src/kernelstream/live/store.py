@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .learner import DurableLearner, StoreError
+from .answers import StoreError
+from .learner import DurableLearner
 
 AWAKE = 256
 

@@ -30,6 +30,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ..registry.moved import MOVED
+from ..registry.parameters import without_moved
 
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
@@ -185,6 +186,7 @@ def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
     """An object of a component class; a parameter it does not have is a ValueError."""
     known = inspect.signature(cls.__init__).parameters
     params = {name: value for name, value in params.items() if name in known or name not in NOW_SETTINGS}
+    params = without_moved(cls, params, {name: one.default for name, one in known.items()})
     unknown = [name for name in params if name not in known]
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}")

@@ -21,6 +21,7 @@ from ..._checks import is_whole
 from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
 from ...random import seed_from
+from ...registry.parameters import MovedParameters, default_parameters, without_moved
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
@@ -35,7 +36,7 @@ from .units import check_moderate
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
 
-class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -519,6 +520,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
         """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
+        params = without_moved(type(self), params, self.get_params(deep=False), warn=4)
         super().set_params(**unfolded(self, params))
         self._forget()
         return self
@@ -536,6 +538,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
+        if not self._moved_parameters.keys().isdisjoint(state):  # of an earlier version
+            state = without_moved(type(self), state, default_parameters(type(self)))
         super().__setstate__(state)
         self._forget()
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
 from .models import DoublyStochasticClassifier
-from .step import DoublyStep
+from .step import DoublySchedule, DoublyStep
 
 
 class DensityRatioEstimator(DoublyStochasticClassifier):
@@ -31,8 +31,8 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         Strength of the regulariser; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
-    batch_size, block_size, max_blocks, passes
-        See :class:`DoublyStochasticClassifier`.
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
     engine : {"auto", "native", "python"}
     random_state : int, Generator, RandomState or None
 
@@ -78,10 +78,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         lam: float | str = "auto",
         step: DoublyStep | str = "auto",
         *,
-        batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = None,
-        passes: float | str = "auto",
+        schedule: DoublySchedule | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -89,10 +86,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         self.gamma = gamma
         self.lam = lam
         self.step = step
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.engine = engine
         self.random_state = random_state
 
