@@ -549,7 +549,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that are made anew
 
 
 def _copied(value: Any) -> Any:
