@@ -99,8 +99,8 @@ class _Adapter:
             if type(self._est)._widen is Hooks._widen:
                 name = type(self._est).__name__
                 raise ValueError(
-                    f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: a larger room than "
-                    f"{self.room} keeps more free"
+                    f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: "
+                    f"a larger room than {self.room} keeps more free"
                 )
             self._est.widen(self._ahead(wanted))
             self._width = self._est.n_features_in_

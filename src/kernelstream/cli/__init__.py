@@ -32,6 +32,7 @@ for _name in (
     "train",
     "predict",
     "evaluate",
+    "bench",
     "info",
     "lists",
     "serve",
