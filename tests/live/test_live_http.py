@@ -21,6 +21,7 @@ pytest.importorskip("msgspec")
 from live_client import Client
 
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import Store
 from kernelstream.live.serve import Server
@@ -96,6 +97,7 @@ def test_intervals_are_pairs():
     """A model that tells low and high of all rows: the answer has a pair for each row."""
     from types import SimpleNamespace
 
+    from kernelstream.live.answers import View
     from kernelstream.live.app import Predict, _predicted
 
     class Sure:
@@ -105,7 +107,7 @@ def test_intervals_are_pairs():
         def predict_interval(self, X):
             return np.full(len(X), -1.0), np.full(len(X), 2.0)
 
-    learner = SimpleNamespace(view=SimpleNamespace(model=Sure(), columns=None, version=1))
+    learner = SimpleNamespace(view=View(Sure(), 1, 0, None, "regression", ("predict_interval",)))
     answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
 
@@ -496,3 +498,22 @@ def test_the_demonstrations_stream_drifts():
     model = demo._learner("auto").fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
     wrong = model.predict(X.astype(float)) != y
     assert wrong[: demo.CONCEPT].mean() < 0.1 and wrong[demo.CONCEPT :].mean() > 2.5 * wrong[: demo.CONCEPT].mean()
+
+
+def test_words_among_numbers_are_told(fresh):
+    """A cell that is none of its column's kind is missing, and the answer and the description of the model say so."""
+    server, client = fresh({"flats": make_stream(Columns(), logistic())})
+    good = [{"town": "Rome" if i % 2 else "Oslo", "size": float(i)} for i in range(20)]
+    told = {"rows": [*good, {"town": "Rome", "size": "large"}], "y": [i % 2 for i in range(21)]}
+    assert client.post("/models/flats/learn", {"rows": good, "y": told["y"][:20]})[1]["learned"] == 20
+    status, answer = client.post("/models/flats/learn", told)
+    assert (status, answer["learned"]) == (200, 21)
+    assert answer["warnings"] == ["row 20, column 'size': 'large' is taken as missing"]
+    status, answer = client.post("/models/flats/predict", {"rows": [{"size": "7"}, {"size": "a lot", "town": 5}]})
+    assert answer["warnings"] == ["row 1, column 'size': 'a lot' is taken as missing"]  # "7" is a number
+    assert "warnings" not in client.post("/models/flats/predict", {"rows": [{"size": None}, {}]})[1]
+    many = client.post("/models/flats/predict", {"rows": [{"size": "x"}] * 9})[1]["warnings"]
+    assert len(many) == 6 and many[-1] == "and 4 more cells"
+    with server.store.use("flats") as learner:
+        learner.latest()
+    assert client.get("/models/flats")[1]["wrong_cells"] == {"size": 1}

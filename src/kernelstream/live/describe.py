@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Kernel
+from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
 
@@ -30,7 +31,7 @@ class Described(Writer):
         """What the learner is and how it does, as numbers, strings, lists and dicts."""
         view, champion = self._view, self.champion
         inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
-        kinds = getattr(getattr(view.model, "columns_", None), "kinds_", None)
+        kinds = getattr(encoder_of(view.model), "kinds_", None)
         columns = kinds if view.columns is None else view.columns
         about: dict[str, Any] = {
             "class": type(inner).__name__,
@@ -41,6 +42,7 @@ class Described(Writer):
             "versions": list(self.retired),
             "columns": None if columns is None else list(columns),
             "kinds": kinds,
+            "wrong_cells": _wrong(view.model),
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
@@ -59,6 +61,12 @@ class Described(Writer):
                 "failures": rival.failures,
             }
         return about
+
+
+def _wrong(model: Any) -> dict[str, int] | None:
+    """Cells that were taken as missing, since they were none of their column's kind, by column."""
+    encoder = encoder_of(model)
+    return None if encoder is None else {name: count for name, (count, _) in encoder.wrong_.items()}
 
 
 def _plain(value: Any) -> Any:

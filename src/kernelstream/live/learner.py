@@ -281,7 +281,7 @@ class DurableLearner(Described):
         return np.zeros((n, width))
 
     def _target(self, y: Any, n: int) -> np.ndarray | None:
-        if task_of(self._view.model) == "novelty":
+        if self._view.task == "novelty":
             return None
         if y is None:
             raise RowError("learn needs y, one target for each row")

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..columns.dates import seconds
+from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..estimators._contract.mixed import MixedRows
+
+
+_PLAIN = (float, int, type(None))  # cells that are no words
 
 
 class RowError(ValueError):
@@ -37,6 +42,27 @@ def takes_dictionaries(model: Any) -> bool:
     if not isinstance(model, MixedRows):
         return False
     return model._encoder is not None or model.__dict__.get("_state") is None
+
+
+def encoder_of(model: Any) -> Any:
+    """The encoder of columns in a model, or None."""
+    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
+
+
+def wrong_cells(rows: Any, model: Any) -> list[tuple[int, str, Any]]:
+    """Cells of dictionaries that are none of their column's kind, and are taken as missing: row, column, value."""
+    encoder = encoder_of(model)
+    if encoder is None or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return []
+    found = []
+    for name, kind in encoder.kinds_.items():
+        if kind in ("number", "integer", "date"):
+            for i, row in enumerate(rows):
+                value = row.get(name) if isinstance(row, dict) else None
+                if value.__class__ not in _PLAIN and not is_missing(value):
+                    wrong = math.isnan(seconds(value)) if kind == "date" else number(value) is None
+                    found += [(i, name, value)] if wrong else []
+    return sorted(found, key=lambda cell: cell[0])
 
 
 def columns_of(model: Any) -> list[str] | None:
