@@ -310,6 +310,54 @@ def test_partitions_move_with_their_state(tmp_path, kafka):
     assert totals(tmp_path) == (1000, {f"moving/{k}": 250 for k in range(4)})
 
 
+@pytest.mark.slow
+def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
+    """Two processes share four partitions; twenty times one of them is killed and another one takes its place.
+
+    Every kill is a rebalance, and the return of a process is one more. In the end the learners of the four partitions
+    have learned each message once.
+    """
+    messages, kills = int(os.environ.get("KERNELSTREAM_MESSAGES", 1_000_000)), 20
+    address, producer = kafka
+    fill(producer, "million", messages // kills)
+    save(FeatureClassifier(RandomFourier(n_components=10), loss="logistic", random_state=0), tmp_path / "m.ks")
+    command = [sys.executable, "-m", "kernelstream.cli", "consume", f"kafka://{address}/million", "--model",
+               str(tmp_path / "m.ks"), "--target", "y", "--group", "g", "--store", str(tmp_path / "store"),
+               "--flush", "request", "--snapshot-rows", "20000", "--option", "log_level=0",
+               "--option", "session.timeout.ms=6000", "--option", "heartbeat.interval.ms=200"]  # fmt: skip
+
+    def begin():
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def logged():
+        return sum(path.stat().st_size for path in (tmp_path / "store").rglob("log-*.bin"))
+
+    rng, processes = np.random.default_rng(0), [begin(), begin()]
+    try:
+        for kill in range(kills):
+            size = logged()
+            if kill:
+                fill(producer, "million", messages // kills)
+            run_until(lambda size=size: logged() != size, 120)  # somebody learns
+            time.sleep(float(rng.uniform(0, 1.5)))
+            victim = int(rng.integers(2))
+            processes[victim].send_signal(signal.SIGKILL)
+            processes[victim].wait()
+            processes[victim] = begin()
+
+        def quiet():
+            size = logged()
+            time.sleep(10)
+            return logged() == size
+
+        run_until(quiet, 1800)
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+    assert totals(tmp_path / "store") == (messages, {f"million/{k}": messages // 4 for k in range(4)})
+
+
 # -------------------------------------------------------------------- Redis, a real one
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory):
