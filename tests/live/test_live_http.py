@@ -495,7 +495,7 @@ def test_the_demonstrations_stream_drifts():
     blocks = demo.rows()
     first = [next(blocks) for _ in range(2 * demo.CONCEPT // demo.BLOCK)]
     X, y = (np.concatenate(part) for part in zip(*first))
-    model = demo._learner("auto").fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
+    model = FeatureClassifier(random_state=0).fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
     wrong = model.predict(X.astype(float)) != y
     assert wrong[: demo.CONCEPT].mean() < 0.1 and wrong[demo.CONCEPT :].mean() > 2.5 * wrong[: demo.CONCEPT].mean()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -13,8 +14,13 @@ from .scores import weights_of
 from .writer import Writer
 
 
+RELEVANCE = 3.0  # seconds
+
+
 class Described(Writer):
     """A learner that can be asked how it does."""
+
+    _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
 
     def health(self) -> dict[str, Any]:
         """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls}."""
@@ -46,7 +52,7 @@ class Described(Writer):
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
-            "relevance": _plain(getattr(inner, "relevance_", None)),
+            "relevance": self._relevance(inner),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
@@ -55,12 +61,23 @@ class Described(Writer):
         rival, against = self.challenger, self.against
         if rival is not None and against is not None:
             about["challenger"] = {
-                "class": type(rival.model).__name__,
+                "class": type(getattr(rival.model, "model", rival.model)).__name__,
                 "scores": rival.scores.summary(),
                 "champion": against.summary(),
                 "failures": rival.failures,
             }
         return about
+
+    def _relevance(self, model: Any) -> Any:
+        """How much each column matters, where the model tells; asked for now and then, since it may take a while."""
+        at, found = self._asked
+        if time.monotonic() - at > RELEVANCE:
+            try:
+                found = _plain(getattr(model, "relevance_", None))
+            except Exception:  # of a model that has learned too little, say
+                found = None
+            self._asked = time.monotonic(), found
+        return found
 
 
 def _wrong(model: Any) -> dict[str, int] | None:
