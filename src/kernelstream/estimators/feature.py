@@ -86,7 +86,8 @@ class FeatureEstimator(StreamEstimator):
             shape = state["n_features"], np.dtype(state["dtype"])
             made, known = self.__dict__.pop("_narrower", (None, None))
             if made is not None and made == self._made_of(state):
-                return checked(self._map.build(map_entries(state), *shape, None, known))
+                fourier: Any = self._map
+                return checked(fourier.build(map_entries(state), *shape, None, known))
             if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
                 draws = self.__dict__.setdefault("_draws", Draws())
                 return checked(self._map.build(map_entries(state), *shape, draws))

@@ -13,7 +13,6 @@ from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
 
-
 RELEVANCE = 3.0  # seconds
 
 

@@ -15,7 +15,6 @@ from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..estimators._contract.mixed import MixedRows
 
-
 _PLAIN = (float, int, type(None))  # cells that are no words
 
 

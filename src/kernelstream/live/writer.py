@@ -186,9 +186,9 @@ class Writer(Snapshots):
             return
         self.problems.pop("readers", None)
         columns = columns_of(model) or self.columns
-        columns = None if columns is None else tuple(columns)
+        names = None if columns is None else tuple(columns)
         extras = tuple(name for name in EXTRAS if hasattr(model, name))
-        self._view = View(model, self.version, self.total, columns, self.champion.scores.task, extras)
+        self._view = View(model, self.version, self.total, names, self.champion.scores.task, extras)
         self._swapped, self._stale = time.monotonic(), False
         if not self._pace or started - self._pace[-1][0] > 0.1:
             self._pace.append((started, self.total))
