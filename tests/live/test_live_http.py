@@ -112,6 +112,27 @@ def test_intervals_are_pairs():
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
 
 
+def test_sets_are_lists_of_labels():
+    """A model that tells which labels a row may well have."""
+    from types import SimpleNamespace
+
+    from kernelstream.live.answers import View
+    from kernelstream.live.app import Predict, _predicted
+
+    class Unsure:
+        classes_ = np.array(["no", "yes"])
+
+        def predict(self, X):
+            return np.array(["no"] * len(X))
+
+        def predict_set(self, X):
+            return np.array([[True, False], [True, True], [False, False]])
+
+    learner = SimpleNamespace(view=View(Unsure(), 1, 0, None, "classification", ("predict_set",)))
+    answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
+    assert answer["sets"] == [["no"], ["no", "yes"], []]
+
+
 def test_learn(fresh):
     """One row, many, arrays, objects, ids: the model is the one that learned the same calls."""
     server, client = fresh({"flats": logistic()}, COLUMNS)
@@ -517,3 +538,18 @@ def test_words_among_numbers_are_told(fresh):
     with server.store.use("flats") as learner:
         learner.latest()
     assert client.get("/models/flats")[1]["wrong_cells"] == {"size": 1}
+
+
+def test_lists_beside_objects(fresh):
+    """A model of named columns takes a list as its cells in their order; one of another length is refused."""
+    server, client = fresh({"flats": make_stream(Columns(), logistic())})
+    rows = [{"town": "Rome" if i % 2 else "Oslo", "size": float(i)} for i in range(20)]
+    assert client.post("/models/flats/learn", {"rows": rows, "y": [i % 2 for i in range(20)]})[0] == 200
+    with server.store.use("flats") as learner:
+        learner.latest()
+    by_name = client.post("/models/flats/predict", {"rows": [{"town": "Rome", "size": 3.5}]})[1]
+    assert client.post("/models/flats/predict", {"rows": [["Rome", 3.5]]})[1] == by_name
+    status, answer = client.post("/models/flats/learn", {"rows": [[3.5]], "y": [1]})
+    assert status == 422 and answer["column"] == "size" and "has 1 columns, the model has 2" in answer["error"]
+    assert client.post("/models/flats/learn", {"rows": [["Oslo", 3.5]], "y": [1]})[1]["total"] == 21
+    assert client.get("/models/flats")[1]["columns"] == ["town", "size"]

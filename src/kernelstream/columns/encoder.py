@@ -190,6 +190,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         """Cells that were none of their column's kind, by column: how many, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
 
+    def _sources_of_width(self) -> np.ndarray:
+        """The column of the rows that each column of the result is of, (width,)."""
+        return np.array([at for at, _, _ in self._learned().layout], np.intp)
+
     @property
     def width_(self) -> int:
         """Columns of the result."""

@@ -576,6 +576,9 @@ def _predicted(learner: DurableLearner, asked: Predict) -> dict[str, Any]:
     if "predict_interval" in view.extras:
         bounds = view.model.predict_interval(X)  # low (n,), high (n,)
         answer["intervals"] = np.column_stack(bounds)
+    if "predict_set" in view.extras:
+        labels = np.asarray(view.model.classes_)
+        answer["sets"] = [labels[row].tolist() for row in np.asarray(view.model.predict_set(X), bool)]
     if asked.ids is not None:
         learner.remember(asked.ids, X)
     answer["version"] = view.version

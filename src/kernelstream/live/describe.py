@@ -51,7 +51,7 @@ class Described(Writer):
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
-            "relevance": self._relevance(inner),
+            "relevance": self._relevance(view.model),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,

@@ -89,7 +89,7 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
     if sp.issparse(rows):
         return rows
     if takes_dictionaries(model):
-        return rows
+        return _by_name(rows, model)
     width = getattr(model, "n_features_in_", None)
     if not isinstance(rows, np.ndarray):
         if not isinstance(rows, list):
@@ -108,6 +108,22 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
         row, at = map(int, np.argwhere(~np.isfinite(rows))[0])
         raise _bad_cell(rows[row, at], row, at, columns)
     return rows
+
+
+def _by_name(rows: Any, model: Any) -> Any:
+    """Rows for a model with an encoder: lists are taken as cells of its columns, in their order."""
+    encoder = encoder_of(model)
+    if not isinstance(rows, list) or encoder is None or not any(isinstance(row, (list, tuple)) for row in rows):
+        return rows
+    names = list(encoder.kinds_)
+    found = []
+    for i, row in enumerate(rows):
+        if isinstance(row, (list, tuple)):
+            if len(row) != len(names):
+                raise _wrong_width(i, len(row), len(names), names)
+            row = dict(zip(names, row, strict=True))
+        found.append(row)
+    return found
 
 
 def _from_lists(rows: list[Any], width: int | None, columns: Sequence[str] | None) -> np.ndarray:

@@ -19,7 +19,7 @@ from .log import Log
 from .rows import columns_of
 from .snapshots import Snapshots
 
-EXTRAS = ("predict_proba", "predict_interval")
+EXTRAS = ("predict_proba", "predict_interval", "predict_set")
 WAITING = 10_000  # calls that may wait for the writer
 TOGETHER = 256  # calls that share one fsync
 SHARE = 10  # copies for the readers take at most one part in so many of the writer's time
