@@ -319,8 +319,17 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
     """
     messages, kills = int(os.environ.get("KERNELSTREAM_MESSAGES", 1_000_000)), 20
     address, producer = kafka
-    fill(producer, "million", messages // kills)
-    save(FeatureClassifier(RandomFourier(n_components=10), loss="logistic", random_state=0), tmp_path / "m.ks")
+
+    def more():
+        for i in range(messages // kills):
+            u, v = i * 7 % 100 / 50 - 1, i * 13 % 100 / 50 - 1
+            producer.produce("million", b'{"u": %f, "v": %f, "y": %f}' % (u, v, u - v), partition=i % 4)
+            if i % 10_000 == 9_999:
+                producer.flush(60)
+        producer.flush(60)
+
+    more()
+    save(model(), tmp_path / "m.ks")
     command = [sys.executable, "-m", "kernelstream.cli", "consume", f"kafka://{address}/million", "--model",
                str(tmp_path / "m.ks"), "--target", "y", "--group", "g", "--store", str(tmp_path / "store"),
                "--flush", "request", "--snapshot-rows", "20000", "--option", "log_level=0",
@@ -337,7 +346,7 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
         for kill in range(kills):
             size = logged()
             if kill:
-                fill(producer, "million", messages // kills)
+                more()
             run_until(lambda size=size: logged() != size, 120)  # somebody learns
             time.sleep(float(rng.uniform(0, 1.5)))
             victim = int(rng.integers(2))
@@ -347,7 +356,7 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
 
         def quiet():
             size = logged()
-            time.sleep(10)
+            time.sleep(30)  # more than a process takes to start and to join
             return logged() == size
 
         run_until(quiet, 1800)
