@@ -28,7 +28,7 @@ from kernelstream.features import (
     TensorSketch,
 )
 from kernelstream.features.spectra import LowRank
-from kernelstream.solvers import CoordinateDescent, NewtonCG, Online
+from kernelstream.solvers import CoordinateDescent, NewtonCG
 from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
 
 BASES = {"FeatureMap"}  # public, but nothing to fit
@@ -48,9 +48,7 @@ LEARNERS: dict[str, Any] = {
     "BinningClassifier, given parameters": ks.BinningClassifier(
         n_components=16, solver=NewtonCG(1e-8), loss="logistic", gamma=0.3, lam=0.1
     ),
-    "BinningClassifier, online": ks.BinningClassifier(n_components=16, solver=Online(n_columns=4096)),
     "BinningRegressor": ks.BinningRegressor(n_components=16, solver=CoordinateDescent(1e-9, 5000), gamma=0.1, lam=0.02),
-    "BinningRegressor, online": ks.BinningRegressor(n_components=16, solver=Online(n_columns=4096)),
     "BudgetClassifier": ks.BudgetClassifier(budget=40),
     "BudgetClassifier, logistic": ks.BudgetClassifier(budget=40, strategy="remove_smallest", loss="logistic"),
     "BudgetOneClass": ks.BudgetOneClass(),
@@ -90,6 +88,8 @@ LEARNERS: dict[str, Any] = {
     "NewtonClassifier": ks.NewtonClassifier(FOURIER),
     "NystroemClassifier": ks.NystroemClassifier(budget=40),
     "NystroemRegressor": ks.NystroemRegressor(budget=40),
+    "OnlineBinningClassifier": ks.OnlineBinningClassifier(n_components=16, n_columns=4096),
+    "OnlineBinningRegressor": ks.OnlineBinningRegressor(n_components=16, n_columns=4096),
     "OnlineRidge": ks.OnlineRidge(WIDTH),
     "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
     "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),

@@ -26,6 +26,7 @@ from kernelstream import (
     FeatureRegressor,
     MultiKernelClassifier,
     NystroemClassifier,
+    OnlineBinningClassifier,
     OnlineRidge,
     losses,
     zoo,
@@ -33,7 +34,6 @@ from kernelstream import (
 from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
-from kernelstream.solvers import Online
 from kernelstream.state import undo as _undo
 from kernelstream.updates import OGD
 
@@ -165,7 +165,7 @@ small = RandomFourier(gamma=0.5, n_components=8)
     [
         FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
         NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
-        BinningClassifier(gamma=0.5, n_components=4, solver=Online(OGD(0.5, lam=0.1)), random_state=0),
+        OnlineBinningClassifier(gamma=0.5, n_components=4, update=OGD(0.5, lam=0.1), random_state=0),
         MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
                               updates="stochastic", capacity="shared", random_state=0),
         MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],

@@ -535,7 +535,7 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
 @functools.cache
 def _passes() -> dict[str, Any]:
     """The pass over the rows, by engine."""
-    native = columns_pass
+    native: Any = columns_pass
     if engines.has_native():
         from .. import _core
 

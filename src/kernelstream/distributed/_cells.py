@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import BinningEstimator, _ranges
+from ..estimators.binning.base import ranges
+from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import generator
@@ -43,7 +44,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: BinningEstimator) -> Summary | None:
+def summary(piece: Piece, est: BatchBinning) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:
@@ -85,7 +86,7 @@ class Targets:
         return self.table[codes], None if self.factor is None else self.factor[codes]
 
 
-def targets(est: BinningEstimator, found: Summary) -> tuple[Targets, np.ndarray]:
+def targets(est: BatchBinning, found: Summary) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
     state, loss = est._state, est._solver_loss()
     if not is_classifier(est):
@@ -117,7 +118,7 @@ class Block:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BinningEstimator, wanted: Targets) -> Block:
+def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> Block:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -174,7 +175,7 @@ class Pinned:
     n, columns : int
     """
 
-    est: BinningEstimator
+    est: BatchBinning
     blocks: list[Any]
     names: Any
     offset: np.ndarray
@@ -187,7 +188,7 @@ class Pinned:
             future.release()
 
 
-def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
+def pin(est: BatchBinning, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
@@ -231,12 +232,12 @@ def _starts(all_cells: Names) -> np.ndarray:
     return all_cells[1]
 
 
-def _settle(est: BinningEstimator, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._free:
-        state["width"] = _ranges(np.stack([found.low, found.high]))
-    elif est._map.needs_data:
+        state["width"] = ranges(np.stack([found.low, found.high]))
+    elif est._given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._free or est.lam is None:
         rows = AllRows(data, client)
@@ -246,7 +247,7 @@ def _settle(est: BinningEstimator, data: Data, client: Any, found: Summary, want
         state |= compute(client, work(est, X, y, wanted))
 
 
-def _searched(est: BinningEstimator, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+def _searched(est: BatchBinning, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
     state = dict(est._state)
     Y, weight = wanted(y)
     if est._free:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.batch import BatchBinning
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import Block, Names, Pinned, pin
@@ -27,7 +27,7 @@ ARITY = 8  # of the tree of sums
 LARGE = 1 << 20
 
 
-def fit_binning(est: BinningEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in

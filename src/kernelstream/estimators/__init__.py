@@ -7,6 +7,7 @@ from ..registry import moved
 
 if TYPE_CHECKING:
     from .binning.models import BinningClassifier, BinningRegressor
+    from .binning.online import OnlineBinningClassifier, OnlineBinningRegressor
     from .budget.models import BudgetClassifier, BudgetRegressor
     from .budget.one_class import BudgetOneClass
     from .cells.models import CellsClassifier, CellsRegressor
@@ -54,6 +55,8 @@ __all__ = [
     "NewtonClassifier",
     "NystroemClassifier",
     "NystroemRegressor",
+    "OnlineBinningClassifier",
+    "OnlineBinningRegressor",
     "OnlineRidge",
     "OnlineRidgeClassifier",
     "RRFClassifier",
@@ -92,6 +95,8 @@ _HOMES = {
     "NewtonClassifier": ".second_order.arow",
     "NystroemClassifier": ".nystroem",
     "NystroemRegressor": ".nystroem",
+    "OnlineBinningClassifier": ".binning.online",
+    "OnlineBinningRegressor": ".binning.online",
     "OnlineRidge": ".second_order.ridge",
     "OnlineRidgeClassifier": ".second_order.ridge",
     "RRFClassifier": ".learned",

@@ -240,7 +240,12 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 class FeatureClassifier(StreamClassifier, FeatureEstimator):
-    r"""Online classifier on explicit features, ``f(x) = w'z(x)``; one pass, bounded memory.
+    r"""Online classifier on explicit features; one pass, bounded memory.
+
+    .. math:: f(x) = w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
+
+    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
+    steps this is FOGD [2]_.
 
     Parameters
     ----------
@@ -251,16 +256,16 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
-        a row: it needs no step size and follows changes. With the torch engine
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
+        row: it needs no step size and follows changes. With the torch engine
         :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
@@ -269,6 +274,22 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Everything learned.
     classes_ : array
         Labels known so far, sorted.
+
+    See Also
+    --------
+    FeatureRegressor : The same for numbers.
+    KernelClassifier : A combination of unlike learners that needs no choice.
+    OnlineRidgeClassifier : Second-order steps, fewer rows needed, more time for each.
+
+    Notes
+    -----
+    Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
+    returns the scores held before each row: their mistakes are an honest estimate of the error.
+
+    References
+    ----------
+    .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------
@@ -307,12 +328,17 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
 
 
 class FeatureRegressor(StreamRegressor, FeatureEstimator):
-    r"""Online regression on explicit features, ``f(x) = ybar + w'z(x)``; one pass, bounded memory.
+    r"""Online regression on explicit features; one pass, bounded memory.
+
+    .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
+
+    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
+    steps this is FOGD [2]_.
 
     Parameters
     ----------
     features : FeatureMap or str, default="fourier"
-        The map z, see :class:`FeatureClassifier`.
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
@@ -322,15 +348,31 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         Learn the difference from the running mean ybar of the targets seen so far.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
     ----------
     state_ : dict
         Everything learned.
+
+    See Also
+    --------
+    FeatureClassifier : The same for labels.
+    KernelRegressor : A combination of unlike learners that needs no choice.
+    OnlineRidge : Second-order steps, fewer rows needed, more time for each.
+
+    Notes
+    -----
+    Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
+    returns the scores held before each row: their mistakes are an honest estimate of the error.
+
+    References
+    ----------
+    .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

@@ -209,9 +209,11 @@ class RRFEstimator(StreamEstimator):
 class RRFClassifier(StreamClassifier, RRFEstimator):
     r"""Online classifier that learns its kernel: a width for every input, together with the weights.
 
-    ``f(x) = D^-1/2 sum_j a_j cos(w_j'x) + b_j sin(w_j'x)``, ``w_j = sigma * e_j`` with ``e_j ~ N(0, I)`` drawn once:
-    features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma`` along their
-    gradients [1]_.
+    .. math:: f(x) = \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
+        w_j = \sigma \circ e_j,\; e_j \sim N(0, I)
+
+    with e drawn once: features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma``
+    along their gradients [1]_.
 
     Parameters
     ----------
@@ -224,16 +226,17 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="hinge"
-        As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
         ``predict_proba``.
     step : RRFStep or "auto", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the e_j.
 
     Attributes
@@ -244,6 +247,17 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         Everything learned.
     classes_ : array
         Labels known so far, sorted.
+
+    See Also
+    --------
+    RRFRegressor : The same for numbers.
+    FeatureClassifier : A kernel whose width is given.
+    kernelstream.estimators.RRFStep : Step sizes.
+
+    Notes
+    -----
+    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
+    from its start (docs/learned_kernels.md).
 
     References
     ----------
@@ -294,12 +308,24 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
 
 
 class RRFRegressor(StreamRegressor, RRFEstimator):
-    r"""Online regression that learns its kernel; see :class:`RRFClassifier` for the model and the shared parameters.
+    r"""Online regression that learns its kernel: a width for every input, together with the weights.
+
+    .. math:: f(x) = \bar y + \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
+        w_j = \sigma \circ e_j,\; e_j \sim N(0, I)
+
+    with e drawn once: features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma``
+    along their gradients [1]_.
 
     Parameters
     ----------
-    n_components, gamma, spectrum, standardize, engine, random_state
-        See :class:`RRFClassifier`.
+    n_components : int, default=100
+        Number D of frequencies; there are 2D weights per output.
+    gamma : float, "median" or "scale", default="median"
+        Where the kernel starts: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
+        and "scale" are estimated on the first rows.
+    spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
+        What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
+        of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     step : RRFStep or "auto", default="auto"
@@ -307,6 +333,12 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        "torch" learns mini-batches on a device (docs/gpu.md).
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the e_j.
 
     Attributes
     ----------
@@ -314,6 +346,22 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         The learned widths.
     state_ : dict
         Everything learned.
+
+    See Also
+    --------
+    RRFClassifier : The same for labels.
+    FeatureRegressor : A kernel whose width is given.
+    kernelstream.estimators.RRFStep : Step sizes.
+
+    Notes
+    -----
+    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
+    from its start (docs/learned_kernels.md).
+
+    References
+    ----------
+    .. [1] Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature reparameterization, IJCAI
+       2017.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from scipy import sparse
 from kernelstream import kernels
 from kernelstream._checks import is_number, whole
 from kernelstream.core import arrays
-from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, register, seeded
+from kernelstream.features._base import Entries, FeatureMap, Mapping, register, seeded
 from kernelstream.random import generator
 from kernelstream.state.schema import POSITIVE, Number, Schema
 
@@ -150,7 +150,7 @@ class TensorSketch(FeatureMap):
         if not (is_number(self.c) and 0 <= self.c < np.inf):
             raise ValueError(f"c must be a number >= 0, got {self.c!r}")
         gamma: Any = self.gamma
-        rule = isinstance(gamma, str) and gamma in BANDWIDTHS[:1]
+        rule = isinstance(gamma, str) and gamma == "scale"
         if not rule and not (is_number(gamma) and 0 < gamma <= np.finfo(float).max):
             raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
         self.kernel_object.validate(resolved=False)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._base import Loss, Plain, arrays, register
+from ._duals import Dual, hinge_dual, logistic_dual, squared_hinge_dual
 from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax
 
 __all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
@@ -40,6 +41,9 @@ class Hinge(Loss):
     def _gradient(self, y, f, xp):
         return xp.where(y * f <= 1.0 if self.closed else y * f < 1.0, -y, 0.0)
 
+    def dual(self) -> Dual:
+        return hinge_dual()
+
     def multiclass(self) -> Loss:
         """The Crammer-Singer hinge."""
         return CrammerSinger(self.closed)
@@ -51,6 +55,7 @@ class SquaredHinge(Loss):
 
     name = "squared_hinge"
     kind = "binary"
+    smoothness = 1.0
     plain = True
 
     def _value(self, y, f, xp):
@@ -59,6 +64,12 @@ class SquaredHinge(Loss):
 
     def _gradient(self, y, f, xp):
         return -y * xp.maximum(0.0, 1.0 - y * f)
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        return (y * np.asarray(f, np.float64) < 1.0).astype(np.float64)
+
+    def dual(self) -> Dual:
+        return squared_hinge_dual()
 
 
 @register
@@ -69,6 +80,7 @@ class Logistic(Loss):
     kind = "binary"
     plain = True
     bound = 1.0
+    smoothness = 0.25
 
     def _value(self, y, f, xp):
         margin = y * f
@@ -76,6 +88,13 @@ class Logistic(Loss):
 
     def _gradient(self, y, f, xp):
         return -y * _sigmoid(-y * f, xp)
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        p = np.abs(self.gradient(np.asarray(y, np.float64), np.asarray(f, np.float64)))
+        return p * (1.0 - p)
+
+    def dual(self) -> Dual:
+        return logistic_dual()
 
     def probability(self, f: Any) -> Any:
         """P(y = +1) for the scores ``f``.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ._base import Loss, register
+from ._duals import Dual, squared_dual, tube_dual
 
 __all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Quantile", "Squared"]
 
@@ -38,6 +43,17 @@ class Squared(Loss):
         r = f - y
         return xp.where(xp.abs(r) > self.epsilon, r, 0.0)
 
+    @property
+    def smoothness(self) -> float | None:  # type: ignore[override]
+        """The largest second derivative; with a dead zone the derivative jumps."""
+        return None if self.epsilon else 1.0
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        return np.ones_like(np.asarray(f, np.float64))
+
+    def dual(self) -> Dual | None:
+        return None if self.epsilon else squared_dual()
+
 
 @register
 class Absolute(Loss):
@@ -54,6 +70,9 @@ class Absolute(Loss):
 
     def _gradient(self, y, f, xp):
         return xp.sign(f - y)
+
+    def dual(self) -> Dual:
+        return tube_dual(0.0)
 
 
 @register
@@ -84,6 +103,9 @@ class EpsilonInsensitive(Loss):
     def _gradient(self, y, f, xp):
         r = f - y
         return xp.where(xp.abs(r) > self.epsilon, xp.sign(r), 0.0)
+
+    def dual(self) -> Dual:
+        return tube_dual(float(self.epsilon))
 
 
 @register

@@ -27,9 +27,18 @@ class MovedParameters:
     _named_parts: ClassVar[dict[str, dict[str, Callable[[], Any]]]] = {}
     _moved_parameters: ClassVar[dict[str, str]] = {}
 
+    @classmethod
+    def _successor(cls, given: dict[str, Any]) -> tuple[type, dict[str, Any]] | None:
+        """Class and parameters that an object of these parameters has become; None where it is what it was."""
+        return None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls._moved_parameters or "__init__" not in cls.__dict__:
+        if "__init__" not in cls.__dict__:
+            return
+        if "_successor" in cls.__dict__:
+            _follow_successor(cls)
+        if not cls._moved_parameters:
             return
         own: Any = cls.__init__
         defaults = default_parameters(cls)
@@ -45,6 +54,25 @@ class MovedParameters:
         cls.__init__ = __init__  # type: ignore[method-assign]
         for name, home in cls._moved_parameters.items():
             setattr(cls, name, property(functools.partial(_read, name=name, home=home), doc=f"Now in ``{home}``."))
+
+
+def _follow_successor(cls: type) -> None:
+    """Let the constructor make an object of the class that has taken over, and say so."""
+    own: Any = cls.__init__  # type: ignore[misc]
+    names = list(default_parameters(cls))
+
+    @functools.wraps(own)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        found = cls._successor(dict(zip(names, args, strict=False)) | given)  # type: ignore[attr-defined]
+        if found is None:
+            own(self, *args, **given)
+            return
+        kind, params = found
+        warnings.warn(f"{cls.__name__} with these parameters is now {kind.__name__}", FutureWarning, stacklevel=2)
+        self.__class__ = kind
+        self.__init__(**params)
+
+    cls.__init__ = __init__  # type: ignore[misc]
 
 
 def default_parameters(cls: type) -> dict[str, Any]:

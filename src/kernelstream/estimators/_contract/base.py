@@ -538,6 +538,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
+        found = self._successor(state)
+        if found is not None:  # of an earlier version
+            self.__class__ = found[0]
+            state = default_parameters(found[0]) | found[1]
         if not self._moved_parameters.keys().isdisjoint(state):  # of an earlier version
             state = without_moved(type(self), state, default_parameters(type(self)))
         super().__setstate__(state)

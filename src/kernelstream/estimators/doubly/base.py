@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
 from ..._checks import positive
-from ...features._base import BANDWIDTHS
 from ...kernels import Kernel
+from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import ORDERS, Descent
 from ...random import generator
@@ -81,19 +80,22 @@ class DoublyEstimator(StreamEstimator):
         most = self._schedule.max_blocks
         return self._usual_blocks if isinstance(most, str) else most
 
+    @property
+    def _auto_gamma(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "auto"
+
+    @property
+    def _given(self) -> KernelParameters:
+        return self._cached("given", lambda: KernelParameters(self.kernel, None if self._auto_gamma else self.gamma))
+
     def _kernel_given(self) -> Kernel:
         """The kernel of the parameters; its bandwidth may still be a rule."""
-        auto = isinstance(self.gamma, str) and self.gamma == "auto"
-        kernel = kernels.get(self.kernel, None if auto else self.gamma)
-        named = isinstance(self.kernel, str) and kernel.bandwidth is not None and "median" in kernel.rules
-        if named and (auto or self.gamma is None):
-            kernel = kernels.get(self.kernel, "median")
-        return kernel
+        return self._given.kernel_object
 
     def _chooses_bandwidth(self) -> bool:
         """Whether fractions of the median distance compete on held-out rows."""
         kernel = self._kernel_given()
-        auto = isinstance(self.gamma, str) and self.gamma == "auto" and isinstance(self.kernel, str)
+        auto = self._auto_gamma and isinstance(self.kernel, str)
         return auto and kernel.bandwidth is not None and "median" in kernel.rules
 
     @property
@@ -103,9 +105,8 @@ class DoublyEstimator(StreamEstimator):
         return self._kernel(self.state_)
 
     def _kernel(self, state: State) -> Kernel:
-        kernel = self._kernel_given()
         found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}
-        return clone(kernel).set_params(**found) if found else kernel
+        return self._given.resolved(found) if found else self._kernel_given()
 
     def _descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
@@ -145,15 +146,14 @@ class DoublyEstimator(StreamEstimator):
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
-        kernel = self._cached("kernel given", self._kernel_given)
-        if kernel.domain != "real" or type(kernel).check is not Kernel.check:
-            kernel.check(X)
+        if self._cached("restricted", lambda: self._given.restricted):
+            self._given.check(X)
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
         if self._chooses_bandwidth() or self._the_step().eta == "auto":
             return CHOICE_ROWS
-        return WARM_UP if self.center or _rules(self._kernel_given()) else 0
+        return WARM_UP if self.center or self._given.kernel_needs_data else 0
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
@@ -192,8 +192,7 @@ class DoublyEstimator(StreamEstimator):
 
     def _set_kernel(self, state: State, kernel: Kernel) -> None:
         """Enter the numbers that the kernel took from rows."""
-        values = kernel.get_params()
-        state |= {KERNEL + name: float(values[name]) for name in _rules(self._kernel_given())}
+        state |= {KERNEL + name: value for name, value in self._given.entries_of(kernel).items()}
 
     # ---------------------------------------------------------------- a stream of batches
     def _reset(self, state: State) -> None:
@@ -354,7 +353,7 @@ class DoublyEstimator(StreamEstimator):
     def _schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self._warm_up_rows()):
             return {}
-        kernel = prefixed(KERNEL, dict.fromkeys(_rules(self._kernel_given()), Number(POSITIVE)))
+        kernel = prefixed(KERNEL, self._given.kernel_schema())
         settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
         if not trained:
             return settled
@@ -386,8 +385,3 @@ class DoublyEstimator(StreamEstimator):
         tags.input_tags.positive_only = self._kernel_given().domain == "nonnegative"
         fields = {name: getattr(tags, name) for name in Tags.__dataclass_fields__}
         return BlockTags(**fields, rows_per_update=self._batch_size)
-
-
-def _rules(kernel: Kernel) -> list[str]:
-    """Names of the (nested) parameters of a kernel that are still rules."""
-    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]

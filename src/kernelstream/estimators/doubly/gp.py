@@ -43,7 +43,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     kernel : str or Kernel, default="gaussian"
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth, see :class:`DoublyStochasticClassifier`.
+        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
+        first rows and keeps what does best on held-out ones.
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
@@ -59,8 +60,10 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         whole. 0 leaves the variance out.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -70,6 +73,11 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         The kernel in use, its bandwidth a number.
     noise_ : float
         The variance of the noise in use.
+
+    See Also
+    --------
+    DoublyStochasticRegressor : The mean alone, for any loss.
+    OnlineRidge : Exact ridge regression on fixed features.
 
     Notes
     -----

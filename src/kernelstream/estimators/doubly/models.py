@@ -39,17 +39,17 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
         ``predict_proba``.
     lam : float or "auto", default="auto"
-        Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in
-        a stream.
+        Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in a
+        stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Where the seed comes from.
 
     Attributes
@@ -60,6 +60,13 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Labels known so far, sorted.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    DoublyStochasticRegressor : The same for numbers.
+    FeatureClassifier : A number of features chosen beforehand, row by row.
+    kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
+    kernelstream.estimators.DoublyStep : Step sizes.
 
     Notes
     -----
@@ -159,8 +166,10 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -168,6 +177,18 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Everything learned.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    DoublyStochasticClassifier : The same for labels.
+    DoublyStochasticGP : Regression with a standard deviation.
+    kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
+    kernelstream.estimators.DoublyStep : Step sizes.
+
+    Notes
+    -----
+    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until a batch of them is there,
+    so any split into calls gives the same model. ``predict`` answers from the complete batches.
 
     References
     ----------

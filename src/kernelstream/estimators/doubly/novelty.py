@@ -53,8 +53,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -64,6 +66,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         The threshold tau: ``decision_function = score_samples - offset_``.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    BudgetOneClass : Novelties by a support set of bounded size.
 
     Notes
     -----

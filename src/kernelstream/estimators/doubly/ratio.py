@@ -33,8 +33,10 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         Step sizes, averaging and preconditioning.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -44,6 +46,10 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         The label of p and that of q.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    DoublyStochasticClassifier : The same recursion for other losses.
 
     Notes
     -----

@@ -36,7 +36,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
 
     Parameters
     ----------
-    learners : list of estimators or None
+    learners : list of estimators or None, default=None
         Classifiers of this library, in any mixture, one for each kernel. None is FOGD with 100 frequencies for each of
         13 Gaussian kernels, sigma = 2^-6, …, 2^6.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
@@ -44,19 +44,20 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
         All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
         which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
-    capacity : {"fixed", "shared", "weights"}
+    capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
         vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
-    vote : {"sign", "score"}
+    vote : {"sign", "score"}, default="sign"
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of losses and discounts by class.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
         of the same numbers.
 
@@ -69,7 +70,21 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     learners_ : list
         The learners, fitted.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    MultiKernelRegressor : The same for numbers.
+    KernelClassifier : Unlike learners, combined by a recursion.
+    kernelstream.estimators.HedgeWeights : Discount and share.
+    kernelstream.estimators.StochasticUpdates : Who learns a row.
+
+    Notes
+    -----
+    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
+    pool of support vectors.
 
     References
     ----------
@@ -144,15 +159,48 @@ class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
 
     Parameters
     ----------
-    learners : list of estimators or None
+    learners : list of estimators or None, default=None
         Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
-    combination, updates, capacity, standardize, engine, random_state
-        See :class:`MultiKernelClassifier`; the factor is 0.61 by default.
+    combination : HedgeWeights, "hedge" or "uniform", default="hedge"
+        Weights that follow the squared errors, with a factor of 0.61 and more choices in an object; or equal ones.
+    updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
+        All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
+        which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
+    capacity : {"fixed", "shared", "weights"}, default="fixed"
+        Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
+        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
+        evenly, the rest goes by weight.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
+        of the same numbers.
 
     Attributes
     ----------
-    weights_, weights_history_, learners_, state_
-        See :class:`MultiKernelClassifier`.
+    weights_ : (m,) array
+        Weights of the learners now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    learners_ : list
+        The learners, fitted; they go on learning with the ensemble.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    MultiKernelClassifier : The same for labels.
+    KernelRegressor : Unlike learners, combined by a recursion.
+    kernelstream.estimators.HedgeWeights : Discount and share.
+    kernelstream.estimators.StochasticUpdates : Who learns a row.
+
+    Notes
+    -----
+    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
+    pool of support vectors.
 
     References
     ----------

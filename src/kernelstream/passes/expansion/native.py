@@ -229,7 +229,8 @@ class Rule:
     def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
         """Made once, used for many blocks."""
         found = twins(loss, update, strategy)
-        return cls(loss, update, strategy, None if found is None else _core.Spec(*found))
+        core = None if found is None else _core.Spec(found[0], found[1], found[2] if strategy is not None else None)
+        return cls(loss, update, strategy, core)
 
 
 def expansion_pass(
