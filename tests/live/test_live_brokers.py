@@ -336,7 +336,8 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
                "--option", "session.timeout.ms=6000", "--option", "heartbeat.interval.ms=200"]  # fmt: skip
 
     def begin():
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(tmp_path / f"reader-{time.monotonic():.3f}.log", "w") as said:
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
 
     def logged():
         return sum(path.stat().st_size for path in (tmp_path / "store").rglob("log-*.bin"))
@@ -364,6 +365,8 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
         for process in processes:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
+    said = [path.read_text() for path in sorted(tmp_path.glob("reader-*.log"))]
+    assert not any(said), said
     assert totals(tmp_path / "store") == (messages, {f"million/{k}": messages // 4 for k in range(4)})
 
 
