@@ -546,7 +546,7 @@ def _passes() -> dict[str, Any]:
 @functools.cache
 def _readers() -> dict[str, Any]:
     """The reader of dictionaries, by engine."""
-    native = read_row
+    native: Any = read_row
     if engines.has_native():
         from .. import _core
 
