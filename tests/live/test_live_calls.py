@@ -7,9 +7,11 @@ from live_cases import CALLS, crash, logistic, moons, same, taught
 from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
+    OnlineRidge,
     model_io,
 )
 from kernelstream.baselines import FixedFeatureRegressor
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, RowError, StoreError, UnknownId
 
@@ -194,6 +196,20 @@ def test_few_former_versions_are_kept(tmp_path):
             learner.promote()
         assert len(list(tmp_path.glob("version-*.ks"))) == 5
         assert [old["version"] for old in learner.retired] == [4, 5, 6, 7, 8]
+
+
+def test_a_challenger_of_numbers_beside_a_champion_of_words(tmp_path):
+    """It gets an encoder of its own; one that has learned rows of numbers cannot."""
+    rows = [{"town": "Rome" if i % 3 else "Oslo", "size": float(i % 7)} for i in range(60)]
+    y = np.array([float(row["town"] == "Rome") for row in rows])
+    with DurableLearner(tmp_path, make_stream(Columns(), OnlineRidge(random_state=0)), flush="request") as learner:
+        learner.learn(rows, y)
+        learner.challenge(OnlineRidge(random_state=1))
+        learner.learn(rows, y)
+        about = learner.describe()["challenger"]
+        assert about["failures"] == 0 and about["class"] == "OnlineRidge" and about["scores"]["rows"] == 60
+        with pytest.raises(ValueError, match="rows of numbers"):
+            learner.challenge(OnlineRidge().fit(np.zeros((3, 2)), np.zeros(3)))
 
 
 def test_a_challenger_that_fails_does_no_harm(tmp_path):

@@ -84,12 +84,20 @@ class FeatureEstimator(StreamEstimator):
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
             shape = state["n_features"], np.dtype(state["dtype"])
+            made, known = self.__dict__.pop("_narrower", (None, None))
+            if made is not None and made == self._made_of(state):
+                fourier: Any = self._map
+                return checked(fourier.build(map_entries(state), *shape, None, known))
             if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
                 draws = self.__dict__.setdefault("_draws", Draws())
                 return checked(self._map.build(map_entries(state), *shape, draws))
             return checked(self._map.build(map_entries(state), *shape))
 
         return self._cached("mapping", build)
+
+    def _made_of(self, state: State) -> Any:
+        """What the frequencies of independent columns depend on, but for the number of columns."""
+        return repr(self._map), repr(map_entries(state)), state["dtype"]
 
     def _check_rows(self, X: Rows) -> None:
         if self._choosy():
@@ -172,6 +180,9 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(
                 f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
+        mapping = self.__dict__.get("_cache", {}).get("mapping")
+        if type(self._map) is RandomFourier and not state["warm_rows"] and mapping is not None:
+            self._narrower = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
         entries = map_entries(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import fft, sparse
+from scipy import sparse
 
 from kernelstream import kernels
 from kernelstream._checks import is_number, whole
@@ -34,6 +34,8 @@ class TensorSketchMapping(Mapping):
         P = P.reshape(len(P), *self.b.shape) + self.b  # (m, degree, D)
         if len(self.b) == 1:
             return np.ascontiguousarray(P[:, 0])
+        from scipy import fft  # slow to import
+
         # A product of polynomials in x is a convolution of their sketches, i.e. a product of spectra.
         spectrum = np.prod(fft.rfft(P, axis=2), axis=1)
         return fft.irfft(spectrum, n=self.n_out, axis=1)

@@ -36,6 +36,8 @@ class View:
     version: int
     rows: int
     columns: tuple[str, ...] | None
+    task: str = "regression"  # or "classification", "novelty"
+    extras: tuple[str, ...] = ()  # methods besides predict that it answers
 
 
 @dataclass

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Kernel
+from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
+
+RELEVANCE = 3.0  # seconds
 
 
 class Described(Writer):
     """A learner that can be asked how it does."""
+
+    _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
 
     def health(self) -> dict[str, Any]:
         """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls}."""
@@ -30,7 +36,7 @@ class Described(Writer):
         """What the learner is and how it does, as numbers, strings, lists and dicts."""
         view, champion = self._view, self.champion
         inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
-        kinds = getattr(getattr(view.model, "columns_", None), "kinds_", None)
+        kinds = getattr(encoder_of(view.model), "kinds_", None)
         columns = kinds if view.columns is None else view.columns
         about: dict[str, Any] = {
             "class": type(inner).__name__,
@@ -41,10 +47,11 @@ class Described(Writer):
             "versions": list(self.retired),
             "columns": None if columns is None else list(columns),
             "kinds": kinds,
+            "wrong_cells": _wrong(view.model),
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
-            "relevance": _plain(getattr(inner, "relevance_", None)),
+            "relevance": self._relevance(view.model),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
@@ -53,12 +60,29 @@ class Described(Writer):
         rival, against = self.challenger, self.against
         if rival is not None and against is not None:
             about["challenger"] = {
-                "class": type(rival.model).__name__,
+                "class": type(getattr(rival.model, "model", rival.model)).__name__,
                 "scores": rival.scores.summary(),
                 "champion": against.summary(),
                 "failures": rival.failures,
             }
         return about
+
+    def _relevance(self, model: Any) -> Any:
+        """How much each column matters, where the model tells; asked for now and then, since it may take a while."""
+        at, found = self._asked
+        if time.monotonic() - at > RELEVANCE:
+            try:
+                found = _plain(getattr(model, "relevance_", None))
+            except Exception:  # of a model that has learned too little, say
+                found = None
+            self._asked = time.monotonic(), found
+        return found
+
+
+def _wrong(model: Any) -> dict[str, int] | None:
+    """Cells that were taken as missing, since they were none of their column's kind, by column."""
+    encoder = encoder_of(model)
+    return None if encoder is None else {name: count for name, (count, _) in encoder.wrong_.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 
 from .. import model_io
+from ..columns import Columns, make_stream
 from . import records
 from .answers import Learned, StoreError, UnknownId, View
 from .copies import seeded
 from .describe import Described
 from .log import Log
-from .rows import RowError, as_rows
+from .rows import RowError, as_rows, takes_dictionaries
 from .scores import task_of
 from .writer import Call
 
@@ -202,10 +203,17 @@ class DurableLearner(Described):
         self._send(Call(b"", lambda: self._snapshot(wait=True))).result()
 
     def challenge(self, model: Any) -> None:
-        """A challenger: it learns the same rows from now on, and is scored beside the champion. None ends it."""
+        """A challenger: it learns the same rows from now on, and is scored beside the champion. None ends it.
+
+        Where rows are objects with words and gaps, a model of numbers gets an encoder of its own.
+        """
         task = self.champion.scores.task
         if model is not None and (task_of(model) != task or not hasattr(model, "learn")):
             raise ValueError(f"{type(model).__name__} cannot challenge a model of {task} that learns row by row")
+        if model is not None and takes_dictionaries(self.champion.model) and not takes_dictionaries(model):
+            if getattr(model, "state_", None) is not None:
+                raise ValueError(f"this {type(model).__name__} has learned rows of numbers, and rows here are objects")
+            model = make_stream(Columns(), model)
         content = b"" if model is None else model_io.to_bytes(seeded(model))
         call = Call(records.pack(records.CHALLENGER, {}, (content,)), lambda: self._challenge(content))
         call.after = lambda: self._snapshot(wait=True)
@@ -281,7 +289,7 @@ class DurableLearner(Described):
         return np.zeros((n, width))
 
     def _target(self, y: Any, n: int) -> np.ndarray | None:
-        if task_of(self._view.model) == "novelty":
+        if self._view.task == "novelty":
             return None
         if y is None:
             raise RowError("learn needs y, one target for each row")

@@ -19,6 +19,7 @@ from .log import Log
 from .rows import columns_of
 from .snapshots import Snapshots
 
+EXTRAS = ("predict_proba", "predict_interval", "predict_set")
 WAITING = 10_000  # calls that may wait for the writer
 TOGETHER = 256  # calls that share one fsync
 SHARE = 10  # copies for the readers take at most one part in so many of the writer's time
@@ -185,7 +186,9 @@ class Writer(Snapshots):
             return
         self.problems.pop("readers", None)
         columns = columns_of(model) or self.columns
-        self._view = View(model, self.version, self.total, None if columns is None else tuple(columns))
+        names = None if columns is None else tuple(columns)
+        extras = tuple(name for name in EXTRAS if hasattr(model, name))
+        self._view = View(model, self.version, self.total, names, self.champion.scores.task, extras)
         self._swapped, self._stale = time.monotonic(), False
         if not self._pace or started - self._pace[-1][0] > 0.1:
             self._pace.append((started, self.total))

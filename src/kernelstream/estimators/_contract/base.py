@@ -275,8 +275,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             self._check_rows(X)
             return X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
-        X = canonical(X) if sp.issparse(X) else native(X)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=least)
+        if reset or not self._is_plain(X, dtype, least):
+            X = canonical(X) if sp.issparse(X) else native(X)
+            checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
+            X = validate_data(self, X, reset=reset, **checks)
         if sp.issparse(X):
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
@@ -287,6 +289,19 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
                 "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
             )
         return X
+
+    def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
+        """Whether rows are in that form already, so that nobody need look at them again."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == dtype
+            and X.ndim == 2
+            and X.shape[1] == self._state["n_features"]
+            and len(X) >= least
+            and X.flags.c_contiguous
+            and "feature_names_in_" not in self.__dict__
+            and bool(np.isfinite(X).all())
+        )
 
     def _start(self, X: Rows, declared: Any) -> None:
         """A fresh state for rows of the width and type of X."""
@@ -539,7 +554,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that are made anew
 
 
 def _copied(value: Any) -> Any:

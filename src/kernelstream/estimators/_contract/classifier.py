@@ -110,7 +110,16 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self._proba(X)
 
     def _proba(self, X: Any) -> np.ndarray:
+        return self._proba_of(self._scores(X))
+
+    @in_turn
+    def _labels_and_proba(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What ``predict`` and ``predict_proba`` answer, by the same scores."""
         scores = self._scores(X)
+        return self._labels(scores), self._proba_of(scores)
+
+    def _proba_of(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities that go with scores."""
         classes = self._state["classes"]
         if not len(classes):
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
