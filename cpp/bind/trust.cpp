@@ -47,12 +47,22 @@ void track(nb::dict state, In errors, In levels, In steps, Matrix<double> half) 
                  factors.data(), half.data());
 }
 
+void doubts(Matrix<const double> scores, In y, Vector<double> out) {
+    const std::size_t n = scores.shape(0), C = scores.shape(1);
+    require(y.size() == n && out.size() == n, "doubts: y and out must have one entry for each row");
+    for (std::size_t i = 0; i < n && C > 1; ++i)
+        require(y.data()[i] >= 0.0 && y.data()[i] < double(C), "doubts: y must hold numbers of classes");
+    for (std::size_t i = 0; i < n; ++i) out.data()[i] = trust_doubt(C, scores.data() + i * C, y.data()[i]);
+}
+
 }  // namespace
 
 void bind_trust(nb::module_& m) {
     m.def("calibrate", &calibrate, nb::arg("state"), nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
           nb::arg("keep"), nb::arg("out").noconvert(),
           "out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.");
+    m.def("doubts", &doubts, nb::arg("scores"), nb::arg("y"), nb::arg("out").noconvert(),
+          "out (n,) <- 1 - P(y) of scores (n, C): log-odds for C = 1, where y is -1 or 1, else logarithms of probabilities.");
     m.def("track", &track, nb::arg("state"), nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("half").noconvert(),
           "half (n, L) <- half-widths of intervals before each error, which is then learned.");
 }

@@ -14,6 +14,7 @@ constexpr double TRUST_PRIOR = 5.0;     // curvature at the start, and the least
 constexpr double TRUST_SHARE = 1e-4;    // part of all weight that is spread evenly after a row
 constexpr double TRUST_MEMORY = 1e4;    // rows over which the size of scores is averaged
 constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size that is no log-odds
+constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger score is never less probable
 
 inline double trust_clip(double x) { return std::min(std::max(x, -TRUST_WIDEST), TRUST_WIDEST); }
 
@@ -28,7 +29,28 @@ inline double trust_sigmoid(double x) {
 // Factor of scores that makes log-odds of them.
 inline double trust_unit(const double* size, bool own) {
     if (own) return 1.0;
-    return size[1] > 0.0 ? TRUST_RAW / std::sqrt(size[1]) : 0.0;
+    return size[1] > 0.0 ? TRUST_RAW / std::sqrt(size[1]) : TRUST_RAW;
+}
+
+// Coefficients of softplus(s), -softplus(-s) and tanh(s) whose sum rises with s.
+inline void trust_rise(double* t) {
+    t[0] = std::max(t[0], TRUST_FLAT);
+    t[1] = std::max(t[1], TRUST_FLAT);
+    t[2] = std::max(t[2], TRUST_FLAT - std::min(t[0], t[1]));
+}
+
+// What a forecast left to all labels but the truth, 1 - P(y): scores are log-odds for C = 1, where y is -1 or 1, else logarithms
+// of probabilities up to a constant.
+inline double trust_doubt(std::size_t C, const double* scores, double y) {
+    if (C == 1) return trust_sigmoid(-y * scores[0]);
+    const double most = *std::max_element(scores, scores + C);
+    double total = 0.0, others = 0.0;
+    for (std::size_t c = 0; c < C; ++c) {
+        const double e = std::exp(scores[c] - most);
+        total += e;
+        if (c != std::size_t(y)) others += e;
+    }
+    return others / total;
 }
 
 inline void trust_resize(double* size, double square) {
@@ -91,6 +113,7 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
                 v[a] /= L[a][a];
                 t[a] -= v[a];
             }
+            trust_rise(t);
         }
         if (!own) trust_resize(size, scores[i] * scores[i]);
     }
@@ -140,7 +163,7 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
                 const double g0 = w * wrong * s[c] + pull * (t[0] - 1.0), g1 = w * wrong + pull * t[1];
                 // half a Newton step: the blocks of the classes are half of the whole curvature at worst
                 const double half = 0.5 / (h[0] * h[2] - h[1] * h[1]);
-                t[0] -= half * (h[2] * g0 - h[1] * g1);
+                t[0] = std::max(t[0] - half * (h[2] * g0 - h[1] * g1), TRUST_FLAT);
                 t[1] -= half * (h[0] * g1 - h[1] * g0);
             }
         }

@@ -27,6 +27,7 @@ from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .first_rows import odd_cells
 from .hooks import Hooks, State
+from .link import DENSE, EVERY
 from .order import Order, check_order
 from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
@@ -156,7 +157,14 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         weight = self._set_aside(y, None) if self._sets_aside else None
         if self.standardize:
             X = self._standardized(self._state, X, weight)
-        return self._learn(self._state, X, y, weight)
+        scores = self._learn(self._state, X, y, weight)
+        rows = self._state.get("link_rows")
+        if rows is not None:
+            if rows < DENSE or -rows % EVERY < len(y):
+                self._follow(scores, y, weight)
+            else:  # no row that is followed
+                self._state["link_rows"] = rows + len(y)
+        return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
@@ -179,11 +187,15 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
             if listens(self):
                 context = self._init_callback_context(max_subtasks=order.n_parts)
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            for parts in order:
-                ended = learn_in_parts(self, context, parts, rows, target, weight)
-                self._end_warm_up()
-                if ended:
-                    break
+            try:
+                for parts in order:
+                    ended = learn_in_parts(self, context, parts, rows, target, weight)
+                    self._end_warm_up()
+                    if ended:
+                        break
+                    self._linkless = True
+            finally:
+                self.__dict__.pop("_linkless", None)
             self._warm_caches()
             if context is not None:
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -343,8 +355,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         """Standardise and learn rows; y is the public target."""
         state = self._state
         weight = self._row_weights(state, y, weight)
-        X = self._standardized(state, X, weight)
-        return self._learn(state, X, self._encode(state, y), weight)
+        X, y = self._standardized(state, X, weight), self._encode(state, y)
+        scores = self._learn(state, X, y, weight)
+        self._follow(scores, y, weight)
+        return scores
 
     def _standardized(self, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
         """Rows scaled by the running moments, which they update."""

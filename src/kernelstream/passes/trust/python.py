@@ -11,7 +11,7 @@ back to the identity,
 .. math:: H \leftarrow \lambda H + (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
           \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
 
-and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed share).
+(with slopes that stay positive: a larger score is never less probable) and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed share).
 Whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row
 for every row.
 
@@ -39,7 +39,8 @@ WIDEST = 30.0  # scores and log-odds are kept within
 PRIOR = 5.0  # curvature at the start, and the least there is
 SHARE = 1e-4  # part of all weight that is spread evenly after a row
 MEMORY = 1e4  # rows over which the size of scores is averaged
-RAW = 2.0  # log-odds of a score of usual size that is no log-odds
+RAW = 2.0  # log-odds of a score of usual size that is no log-odds; as long as none is known, of a score of 1
+FLAT = 0.01  # least slope of an answer: a larger score is never less probable
 
 TRACK_STEP = 0.005  # of the factor that corrects the coverage
 TRACK_MEMORY = 1000.0  # rows over which the size of errors is averaged
@@ -92,7 +93,7 @@ def _unit(size: np.ndarray, own: bool) -> float:
     """Factor of scores that makes log-odds of them."""
     if own:
         return 1.0
-    return RAW / math.sqrt(size[1]) if size[1] > 0 else 0.0
+    return RAW / math.sqrt(size[1]) if size[1] > 0 else RAW
 
 
 def _two(score, own, size, weights, theta):
@@ -137,6 +138,37 @@ def _learn(parts, label, importance, keep, weights, theta, curvature):
             H = H + np.tril(H, -1).T
             gradient = importance * wrong[e, c] * z + pull * (t - start)
             t -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient)
+            _rise(t)
+
+
+def _rise(t):
+    """Coefficients, in place, such that the answer rises with the score."""
+    t[0] = max(t[0], FLAT)
+    if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
+        t[1] = max(t[1], FLAT)
+        t[2] = max(t[2], FLAT - min(t[0], t[1]))
+
+
+def doubts(scores: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    """What forecasts left to all labels but the truth, 1 - P(y), (n,).
+
+    Parameters
+    ----------
+    scores : (n, C) array
+        Log-odds for C = 1, else logarithms of probabilities up to a constant.
+    y : (n,) array
+        -1 or 1 for C = 1, else numbers of classes.
+    out : (n,) array
+    """
+    if scores.shape[1] == 1:
+        margin = y * scores[:, 0]
+        e = np.exp(-np.abs(margin))
+        out[:] = np.where(margin >= 0, e, 1.0) / (1.0 + e)
+        return
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    total = e.sum(axis=1)
+    e[np.arange(len(y)), y.astype(np.intp)] = 0.0
+    out[:] = e.sum(axis=1) / total
 
 
 def track(
