@@ -20,6 +20,7 @@ from ... import engine as engines
 from ..._checks import is_whole
 from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
+from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
 from ...state.turns import TakesTurns, in_turn
@@ -27,7 +28,6 @@ from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .first_rows import odd_cells
 from .hooks import Hooks, State
-from .link import DENSE, EVERY
 from .order import Order, check_order
 from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
@@ -158,12 +158,14 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         if self.standardize:
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
-        rows = self._state.get("link_rows")
-        if rows is not None:
-            if rows < DENSE or -rows % EVERY < len(y):
-                self._follow(scores, y, weight)
-            else:  # no row that is followed
-                self._state["link_rows"] = rows + len(y)
+        ready = self._cache.get("follow")
+        if ready is not None and ready[0] is self._state.get("link"):  # the short way, for calls of one row
+            if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
+                ready[0][0] += 1.0  # a row that is passed over
+            else:
+                ready[1](ready[0], scores, y, weight, *ready[2:])
+        else:
+            self._follow(scores, y, weight)
         return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:

@@ -143,11 +143,15 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         )[0]
 
     def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if self._needs_link() and not self._linkless:
+        if not self._linkless and self._needs_link():
             link.follow(self, self._state, scores, y, weight)
+            found, ops = self._state.get("link"), self._ops
+            if found is not None and not ops.on_device:
+                n = len(self._state["classes"])
+                self._cache["follow"] = found, ops.follow, n, link.kept_of(n)
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if self._needs_link() and not self._linkless:
+        if not self._linkless and self._needs_link():
             link.from_a_part(self, X, y, weight)
 
     def _loss_now(self, state: State) -> Loss:

@@ -3,8 +3,8 @@ r"""Probabilities for losses that have none: a link from scores to probabilities
 A hinge or a squared loss gives scores that say which label is ahead, not how sure that is. ``learn`` returns the score
 that each row had before it was learned, so the model knows how often such a score was right: a
 :class:`~kernelstream.trust.Calibrator` (beta calibration of two classes, a slope and a shift for each of several)
-follows the first 64 rows, and every eighth row from then on, which makes it cheap. Its numbers are two entries of the
-state, ``link`` (48 numbers for two classes, 15 for each of several and six more) and ``link_rows``.
+follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 34 for two classes, 15
+for each of several and seven more.
 
 The answers keep to what the model predicts: they rise with the score, and the label that is predicted has the largest
 probability. Where the calibrated answer would favour another label, the two share what they have.
@@ -21,15 +21,18 @@ import numpy as np
 from sklearn.base import clone
 
 from ...core.overflow import SCORING
+from ...passes.trust.python import EVERY, link_parts
 from ...random import generator
 from ...rows import host
-from ...state.schema import Array, Count, Schema
+from ...state.schema import Array, Schema
 from ...trust.calibration import KEEP, Calibrator, probabilities
 
 State = dict[str, Any]
 
-DENSE = 64  # rows that are all followed
-EVERY = 8  # later, one of so many
+# What each answer keeps of its past with every row it learns: memories of 500 rows, 5000 and all; of two classes, where a
+# row costs most beside the learner, the first and the last.
+SEVERAL = KEEP**EVERY
+TWO = SEVERAL[[0, 2]]
 SLOPE = 1e-6  # log-odds of one unit of the score at which a label that is ahead must be the more probable one
 AHEAD = 1e-9  # by which the predicted label is ahead of one that is as probable
 PART = 2000  # rows from which a learner of all rows at once takes its link
@@ -38,49 +41,32 @@ FEWEST = 20  # rows for which that makes sense
 ORDER = 11  # stream of the seed that chooses them
 
 
-def length(n_classes: int) -> int:
-    """Numbers of a link."""
-    return sum(part.size for part in Calibrator._start(n_classes).values())
+def kept_of(n_classes: int) -> np.ndarray:
+    """What the answers keep of their past."""
+    return TWO if n_classes == 2 else SEVERAL
 
 
-def parts_of(link: np.ndarray, n_classes: int) -> dict[str, np.ndarray]:
-    """The calibrator's arrays, views of the one array that holds them all."""
-    found, start = {}, 0
-    for name, like in Calibrator._start(n_classes).items():
-        found[name] = link[start : start + like.size].reshape(like.shape)
-        start += like.size
-    return found
-
-
-def flat(parts: dict[str, np.ndarray]) -> np.ndarray:
-    """All arrays in one."""
-    return np.concatenate([part.ravel() for part in parts.values()])
+def start(n_classes: int) -> np.ndarray:
+    """A link that has learned nothing."""
+    return np.concatenate([[0.0], *(part.ravel() for part in Calibrator._start(n_classes, kept_of(n_classes)).values())])
 
 
 def schema(state: State) -> Schema:
     """The entries, where there are some: a model of a loss with probabilities has none, and old files neither."""
-    if "link" not in state and "link_rows" not in state:
-        return {}
-    return {"link": Array((length(max(len(state["classes"]), 2)),)), "link_rows": Count()}
+    n = len(state["classes"])
+    return {"link": Array(start(n).shape)} if "link" in state and n > 1 else {}
 
 
 def grow(state: State, kept: np.ndarray, n_classes: int) -> None:
     """Class i so far is ``kept[i]`` of ``n_classes`` from now on."""
     if "link" not in state or n_classes == len(kept):
         return
-    calibrator = Calibrator(len(kept), own=False)
-    calibrator.state = parts_of(state["link"], len(kept))
-    calibrator.grow(kept, n_classes)
-    state["link"] = flat(calibrator.state)
-
-
-def plain(scores: np.ndarray, n_classes: int) -> np.ndarray:
-    """Scores (n, outputs) as a calibrator takes them: (n,) for two classes, else (n, n_classes)."""
-    if scores.shape[1] == 1:
-        return np.ascontiguousarray(scores[:, 0], np.float64)
-    if n_classes == 2:
-        return np.asarray(scores[:, 1] - scores[:, 0], np.float64)
-    return np.ascontiguousarray(scores, np.float64)
+    if len(kept) < 2:
+        state["link"] = start(n_classes)
+        return
+    old = link_parts(state["link"], len(kept), len(kept_of(len(kept))))
+    new = Calibrator.grown(old, kept, n_classes, SEVERAL)
+    state["link"] = np.concatenate([state["link"][:1], *(part.ravel() for part in new.values())])
 
 
 def follow(est: Any, state: State, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -88,44 +74,24 @@ def follow(est: Any, state: State, scores: Any, y: np.ndarray, weight: np.ndarra
     n_classes = len(state["classes"])
     if n_classes < 2:
         return
-    if "link" not in state:
-        state |= {"link": flat(Calibrator._start(n_classes)), "link_rows": 0}
-    rows = state["link_rows"]
-    counted = None if weight is None else np.flatnonzero(weight > 0)
-    n = len(y) if counted is None else len(counted)
-    state["link_rows"] = rows + n
-    taken = picked(rows, n)
-    if not len(taken):
-        return
-    if counted is not None:
-        taken = counted[taken]
-    labels = y[taken]
-    if scores.shape[1] == 1:
-        labels = (labels > 0).astype(np.float64)
-    chosen = plain(np.asarray(host(scores))[taken], n_classes)
-    if not state["link"].flags.writeable:  # of a mapped file
-        state["link"] = state["link"].copy()
-    own = None if weight is None else np.ascontiguousarray(weight[taken])
-    parts = parts_of(state["link"], n_classes)
-    est._ops.calibrate(parts, chosen, labels, own, False, KEEP, np.empty_like(chosen))
-
-
-def picked(rows: int, n: int) -> np.ndarray:
-    """Which of n rows are followed, when there were ``rows`` before."""
-    if rows >= DENSE:
-        return np.arange(-rows % EVERY, n, EVERY)
-    first = min(DENSE - rows, n)
-    return np.concatenate([np.arange(first), np.arange(DENSE - rows, n, EVERY)])
+    link = state.get("link")
+    if link is None or not link.flags.writeable:  # of a mapped file
+        link = state["link"] = start(n_classes) if link is None else link.copy()
+    scores, y = np.ascontiguousarray(host(scores), np.float64), np.ascontiguousarray(y, np.float64)
+    est._ops.follow(link, scores, y, weight, n_classes, kept_of(n_classes))
 
 
 def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
     """Probabilities (n, n_classes) of scores (n, outputs)."""
     n_classes = len(state["classes"])
-    values = plain(np.asarray(scores), n_classes)
-    link = state.get("link")
-    parts = Calibrator._start(n_classes) if link is None else parts_of(np.array(link), n_classes)
+    scores = np.ascontiguousarray(scores, np.float64)
+    values = scores if n_classes > 2 else scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+    values = np.ascontiguousarray(values)
+    parts = link_parts(np.array(state.get("link", start(n_classes))), n_classes, len(kept_of(n_classes)))
+    if parts["size"][1] == 0.0:  # nothing was learned: a score of 1 is taken for usual
+        parts["size"][1] = 1.0
     out = np.empty_like(values)
-    est._ops.calibrate(parts, values, None, None, False, KEEP, out)
+    est._ops.calibrate(parts, values, None, None, False, kept_of(n_classes), out)
     if values.ndim == 1:
         ahead = values >= 0 if scores.shape[1] == 1 else values > 0
         least = SLOPE * np.tanh(values)

@@ -39,8 +39,9 @@ WIDEST = 30.0  # scores and log-odds are kept within
 PRIOR = 5.0  # curvature at the start, and the least there is
 SHARE = 1e-4  # part of all weight that is spread evenly after a row
 MEMORY = 1e4  # rows over which the size of scores is averaged
-RAW = 2.0  # log-odds of a score of usual size that is no log-odds; as long as none is known, of a score of 1
+RAW = 2.0  # log-odds of a score of usual size that is no log-odds
 FLAT = 0.01  # least slope of an answer: a larger score is never less probable
+EVERY = 2  # one row of so many teaches a link, and counts as all of them
 
 TRACK_STEP = 0.005  # of the factor that corrects the coverage
 TRACK_MEMORY = 1000.0  # rows over which the size of errors is averaged
@@ -93,7 +94,7 @@ def _unit(size: np.ndarray, own: bool) -> float:
     """Factor of scores that makes log-odds of them."""
     if own:
         return 1.0
-    return RAW / math.sqrt(size[1]) if size[1] > 0 else RAW
+    return RAW / math.sqrt(size[1]) if size[1] > 0 else 0.0
 
 
 def _two(score, own, size, weights, theta):
@@ -147,6 +148,45 @@ def _rise(t):
     if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
         t[1] = max(t[1], FLAT)
         t[2] = max(t[2], FLAT - min(t[0], t[1]))
+
+
+def link_parts(link: np.ndarray, classes: int, answers: int) -> dict[str, np.ndarray]:
+    """The state of :func:`calibrate` that follows the number of rows in one array, as views of it."""
+    tail = ((4,), (10,)) if classes == 2 else ((classes, 2), (classes, 3))
+    shapes = {"size": (2,), "weights": (answers + 1,), "theta": (answers, *tail[0]), "curvature": (answers, *tail[1])}
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    return {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(shapes.items(), np.split(link[1:], ends[:-1]), strict=True)
+    }
+
+
+def follow(
+    link: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None, classes: int, keep: np.ndarray
+) -> None:
+    """Learn the scores that rows had before they were learned, which are no log-odds: of every second row, for two.
+
+    Parameters
+    ----------
+    link : (k,) array
+        Rows seen, then see :func:`link_parts`. Changed in place.
+    scores : (n, outputs) array
+    y : (n,) array
+        -1 or 1 for one output, else numbers of classes.
+    weight : (n,) array or None
+    classes : int
+    keep : (E,) array
+    """
+    if scores.shape[1] == 1:
+        scores, y = scores[:, 0], (y > 0).astype(np.float64)
+    elif classes == 2:
+        scores = scores[:, 1] - scores[:, 0]
+    counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+    taken = counted[int(-link[0]) % EVERY :: EVERY]
+    link[0] += len(counted)
+    factor = np.full(len(taken), float(EVERY)) if weight is None else EVERY * weight[taken]
+    parts, scores = link_parts(link, classes, len(keep)), scores[taken]
+    calibrate(parts, scores, y[taken], factor, False, keep, np.empty_like(scores))
 
 
 def doubts(scores: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
