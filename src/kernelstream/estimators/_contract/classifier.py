@@ -150,6 +150,18 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 n = len(self._state["classes"])
                 self._cache["follow"] = found, ops.follow, n, link.kept_of(n)
 
+    def _by_link(self, held: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
+        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by the link as it was at some time."""
+        table = scores[:, None] if scores.ndim == 1 else scores
+        fits = held is not None and len(held) == len(link.start(len(self._state["classes"])))
+        state = {"classes": self._state["classes"]} | ({"link": held} if fits else {})
+        unknown = np.isneginf(table)
+        p = link.answers(self, state, np.where(unknown, np.where(unknown, 0.0, table).min(axis=1, keepdims=True), table))
+        if p.shape == unknown.shape and unknown.any():  # classes that had not come yet
+            p[unknown] = 0.0
+            p /= p.sum(axis=1, keepdims=True)
+        return p
+
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         if not self._linkless and self._needs_link():
             link.from_a_part(self, X, y, weight)
