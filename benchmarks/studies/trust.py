@@ -3,11 +3,12 @@
     python benchmarks/studies/trust.py                 # the tables, on the named data sets in $KERNELSTREAM_DATA
     python benchmarks/studies/trust.py --picture FILE  # the picture of docs/trust.md, on a simulated stream
 
-Calibration: hinge and logistic losses on Fourier features, in the order of the file; log-loss over all rows and
-expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes) after
-5,000 rows.
-Intervals: 90 % around online ridge regression; the least and the largest coverage of a window of 5,000 rows, and the
-largest mean half-width over the best constant half-width of its window.
+Calibration: hinge and logistic losses on Fourier features and the one learner, in the order of the file; log-loss over
+all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes)
+after 5,000 rows. The link of the hinge is asked before each block of 50 rows.
+Intervals: 90 % around online ridge regression and around the one learner; the least and the largest coverage of a
+window of 5,000 rows, and the largest mean half-width over the best constant half-width of its window. Sets: coverage of
+the 90 % sets of the one learner, and their mean size.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import FeatureClassifier, FeatureRegressor, OnlineRidge, datasets, drift, plots
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    OnlineRidge,
+    datasets,
+    drift,
+    plots,
+)
 from kernelstream.evaluate import prequential
 from kernelstream.monitor import Monitor
 from kernelstream.trust import Calibrated, Explained, WithIntervals
@@ -48,22 +58,49 @@ def as_probability(scores: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=1, keepdims=True)
 
 
+def by_link(model: Any, X: np.ndarray, y: np.ndarray, block: int = 50) -> np.ndarray:
+    """What predict_proba says of every block before it is learned."""
+    p = np.empty((len(y), len(np.unique(y))))
+    model.learn(X[:0], y[:0], classes=np.arange(p.shape[1]))
+    for start in range(0, len(y), block):
+        rows = slice(start, start + block)
+        p[rows] = model.predict_proba(X[rows])
+        model.learn(X[rows], y[rows])
+    return p
+
+
 def calibration(most: int) -> None:
-    print(
-        "| stream | loss | rows | log-loss raw | calibrated | error raw | calibrated |\n|---|---|---|---|---|---|---|"
-    )
+    print("| stream | learner | rows | log-loss raw | given | error raw | given |\n|---|---|---|---|---|---|---|")
     for name in LABELS:
         X, y = rows_of(name, most)
         classes, y = np.unique(y, return_inverse=True)
-        for loss in ("hinge", "logistic"):
-            make: Any = lambda loss=loss: FeatureClassifier(loss=loss, standardize=True, random_state=0)  # noqa: E731
-            raw = measured(as_probability(make().learn(X, y, classes=np.arange(len(classes)))), y)
-            own = measured(as_probability(Calibrated(make()).learn(X, y, classes=np.arange(len(classes)))), y)
-            before = ("–", "–") if loss == "hinge" else (f"{raw[0]:.4f}", f"{raw[1]:.4f}")
+        some = np.arange(len(classes))
+
+        def make(loss: str) -> Any:
+            return FeatureClassifier(loss=loss, standardize=True, random_state=0)
+
+        hinge = measured(by_link(make("hinge"), X, y), y)
+        raw = measured(as_probability(make("logistic").learn(X, y, classes=some)), y)
+        own = measured(as_probability(Calibrated(make("logistic")).learn(X, y, classes=some)), y)
+        one = measured(as_probability(KernelClassifier(random_state=0).learn(X, y, classes=some)), y)
+        for learner, before, after in (("hinge", None, hinge), ("logistic, Calibrated", raw, own), ("auto", None, one)):
+            first = ("–", "–") if before is None else (f"{before[0]:.4f}", f"{before[1]:.4f}")
             print(
-                f"| {name} | {loss} | {len(y):,} | {before[0]} | {own[0]:.4f} | {before[1]} | {own[1]:.4f} |",
+                f"| {name} | {learner} | {len(y):,} | {first[0]} | {after[0]:.4f} | {first[1]} | {after[1]:.4f} |",
                 flush=True,
             )
+
+
+def sets(most: int) -> None:
+    print("| stream | rows | least coverage | largest | labels in a set |\n|---|---|---|---|---|")
+    for name in LABELS:
+        X, y = rows_of(name, most)
+        classes, y = np.unique(y, return_inverse=True)
+        _, found = KernelClassifier(random_state=0).learn_set(X, y, classes=np.arange(len(classes)))
+        held = found[np.arange(len(y)), y]
+        windows = [held[max(a, 1) : a + WINDOW].mean() for a in range(0, len(y) - WINDOW + 1, WINDOW)]
+        size = found.sum(axis=1).mean()
+        print(f"| {name} | {len(y):,} | {min(windows):.3f} | {max(windows):.3f} | {size:.2f} |", flush=True)
 
 
 def drifting(kind: str, n: int = 25_000) -> tuple[np.ndarray, np.ndarray]:
@@ -75,18 +112,21 @@ def drifting(kind: str, n: int = 25_000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def intervals(most: int) -> None:
-    print("| stream | rows | least coverage | largest | widest |\n|---|---|---|---|---|")
+    print("| stream | learner | rows | least coverage | largest | widest |\n|---|---|---|---|---|---|")
     streams = {name: lambda name=name: rows_of(name, most) for name in TARGETS}
     streams |= {f"drift of the {kind}": lambda kind=kind: drifting(kind) for kind in ("noise", "function")}
     for name, make in streams.items():
         X, y = make()
-        f, low, high = WithIntervals(OnlineRidge(standardize=True, random_state=0)).learn_interval(X, y)
-        covered, width = [], []
-        for a in range(0, len(y) - WINDOW + 1, WINDOW):
-            k = slice(max(a, 1), a + WINDOW)
-            covered.append(np.mean((low[k] <= y[k]) & (y[k] <= high[k])))
-            width.append(np.mean(high[k] - low[k]) / 2 / np.quantile(np.abs(y - f)[k], 0.9))
-        print(f"| {name} | {len(y):,} | {min(covered):.3f} | {max(covered):.3f} | {max(width):.3f} |", flush=True)
+        ridge = WithIntervals(OnlineRidge(standardize=True, random_state=0))
+        for learner, model in (("ridge", ridge), ("auto", KernelRegressor(random_state=0))):
+            f, low, high = model.learn_interval(X, y)
+            covered, width = [], []
+            for a in range(0, len(y) - WINDOW + 1, WINDOW):
+                k = slice(max(a, 1), a + WINDOW)
+                covered.append(np.mean((low[k] <= y[k]) & (y[k] <= high[k])))
+                width.append(np.mean(high[k] - low[k]) / 2 / np.quantile(np.abs(y - f)[k], 0.9))
+            figures = f"{min(covered):.3f} | {max(covered):.3f} | {max(width):.3f}"
+            print(f"| {name} | {learner} | {len(y):,} | {figures} |", flush=True)
 
 
 def picture(path: str) -> None:
@@ -124,5 +164,7 @@ if __name__ == "__main__":
         picture(args.picture)
     else:
         calibration(args.rows)
+        print()
+        sets(args.rows)
         print()
         intervals(args.rows)

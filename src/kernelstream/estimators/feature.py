@@ -160,6 +160,12 @@ class FeatureEstimator(StreamEstimator):
             return None
         return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
+    def _fade(self, state: State, keep: float) -> bool:
+        if "G" not in state:
+            return False
+        state["G"] = state["G"] * state["G"].dtype.type(keep)
+        return True
+
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._pass(state).score(X)
 

@@ -64,6 +64,16 @@ class Hooks:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
+    def _fade(self, state: State, keep: float) -> bool:
+        """Let what was learned count as a part of itself, so that new rows move more; False where that means nothing."""
+        return False
+
+    def _restart(self, state: State) -> bool:
+        """Weights as of an untrained model."""
+        state["t"] = 0
+        self._reset(state)
+        return True
+
     def _row_learner(self, state: State) -> Any:
         """A compiled learner of single rows that goes on with the state's own arrays.
 

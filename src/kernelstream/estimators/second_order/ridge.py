@@ -104,6 +104,12 @@ class RidgeEstimator(SecondOrderEstimator):
         return w[0] if len(w) == 1 else w
 
     # ---------------------------------------------------------------- merging
+    def _fade(self, state: State, keep: float) -> bool:
+        second_order.flush(state, self.forgetting)
+        for name in ("gram", "b", "yy", "zsum", "mass"):
+            state[name] = state[name] * keep
+        return True
+
     def merge(self, other: RidgeEstimator) -> RidgeEstimator:
         """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
 

@@ -304,6 +304,23 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             else:
                 scores[rows, o] = found[:, 0]
 
+    def _fade(self, state: State, keep: float) -> bool:
+        for member in self._learners:
+            member._fade(member._state, keep)
+            member._forget()
+        for part in self._combinations(state):
+            for name in ("stack_A", "stack_b"):
+                if name in part:
+                    part[name] *= keep
+        return True
+
+    def _restart(self, state: State) -> bool:
+        for i, member in enumerate(self._learners):
+            member._restart(member._state)
+            member._forget()
+            state["restarts"][i] += 1
+        return True
+
     def _note_weights(self, state: State) -> None:
         place = state["t"] // state["history_stride"] - 1
         if place == HISTORY:  # full: every second one stays

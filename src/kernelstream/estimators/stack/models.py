@@ -132,6 +132,38 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         p = self._proba(X)
         return 1.0 - p <= self._half(0, coverage)
 
+    @in_turn
+    def learn_set(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns scores and 90 % sets of labels, as they were before each row.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        classes : array, optional
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        scores : (n,) or (n, n_classes) array
+            What ``learn`` returns.
+        sets : (n, n_classes) bool array
+            Columns follow ``classes_``; all labels, before there was a row to learn from.
+        """
+        scores, ends = self._with_ends(lambda: self.learn(X, y, classes, sample_weight))
+        if len(self.classes_) < 2:
+            return scores, np.ones((len(scores), len(self.classes_)), bool)
+        loss: Any = self._loss_now(self._state)
+        p = loss.probability(scores)
+        p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
+        half = np.full(len(p), np.inf)
+        if ends:
+            own = np.concatenate([high for _, _, high in ends])
+            half[len(half) - len(own) :] = own  # the first rows had nothing to go by
+        return scores, 1.0 - p <= half[:, None]
+
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
         if len(change) == change.before == 1:
@@ -252,12 +284,7 @@ class KernelRegressor(StackEstimator, ManyTargets):
         forecast, low, high : arrays like y
             ``low`` and ``high`` are infinite before there was a row to learn from.
         """
-        self._ends = []
-        try:
-            forecast = self.learn(X, y, sample_weight)
-            ends = self._ends
-        finally:
-            self.__dict__.pop("_ends", None)
+        forecast, ends = self._with_ends(lambda: self.learn(X, y, sample_weight))
         found = np.full((2, *forecast.shape), np.inf) * np.array([-1.0, 1.0]).reshape(2, *[1] * forecast.ndim)
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = np.concatenate([np.stack(part[1:]) for part in ends if part[0] == o] or [np.empty((2, 0))], axis=1)

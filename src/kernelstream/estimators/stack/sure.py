@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,14 @@ class Sure:
         if collected is not None:
             collected.append((o, *ends))
         return wrong
+
+    def _with_ends(self: Any, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
+        """What learning returns, and the ends of the 90 % intervals before each row: output, low, high of each stretch."""
+        self._ends = []
+        try:
+            return learn(), self._ends
+        finally:
+            self.__dict__.pop("_ends", None)
 
     def _half(self: Any, o: int, coverage: float) -> float:
         """Half-width of the intervals of an output, infinite before there was a forecast to learn from."""
