@@ -2,13 +2,16 @@
 
     python benchmarks/studies/trust.py                 # the tables, on the named data sets in $KERNELSTREAM_DATA
     python benchmarks/studies/trust.py --picture FILE  # the picture of docs/trust.md, on a simulated stream
+    python benchmarks/studies/trust.py --changes FILE  # that of docs/monitor.md, and its table
 
 Calibration: hinge and logistic losses on Fourier features and the one learner, in the order of the file; log-loss over
 all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes)
-after 5,000 rows. The link of the hinge is asked before each block of 50 rows.
+after 5,000 rows. The link of the hinge is asked before each row.
 Intervals: 90 % around online ridge regression and around the one learner; the least and the largest coverage of a
 window of 5,000 rows, and the largest mean half-width over the best constant half-width of its window. Sets: coverage of
 the 90 % sets of the one learner, and their mean size.
+Changes: share of mistakes on the demonstration stream, whose landscape changes five times in 24,000 rows, for what a
+learner may do about a change.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import argparse
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from kernelstream import (
     FeatureClassifier,
@@ -24,12 +28,13 @@ from kernelstream import (
     KernelClassifier,
     KernelRegressor,
     OnlineRidge,
+    OnlineRidgeClassifier,
     datasets,
     drift,
     plots,
 )
 from kernelstream.evaluate import prequential
-from kernelstream.monitor import Monitor
+from kernelstream.monitor import Monitor, forget, restart
 from kernelstream.trust import Calibrated, Explained, WithIntervals
 
 LABELS = ("electricity", "nomao", "adult", "airlines", "covtype")
@@ -58,8 +63,8 @@ def as_probability(scores: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=1, keepdims=True)
 
 
-def by_link(model: Any, X: np.ndarray, y: np.ndarray, block: int = 50) -> np.ndarray:
-    """What predict_proba says of every block before it is learned."""
+def by_link(model: Any, X: np.ndarray, y: np.ndarray, block: int = 1) -> np.ndarray:
+    """What predict_proba says of every row before it is learned."""
     p = np.empty((len(y), len(np.unique(y))))
     model.learn(X[:0], y[:0], classes=np.arange(p.shape[1]))
     for start in range(0, len(y), block):
@@ -129,15 +134,46 @@ def intervals(most: int) -> None:
             print(f"| {name} | {learner} | {len(y):,} | {figures} |", flush=True)
 
 
+def changing(seed: int) -> Any:
+    return drift.generate(24_000, block=250, random_state=seed, n_concepts=6)
+
+
+def changes(path: str, seeds: int = 3) -> None:
+    makers: dict[str, Any] = {
+        "FeatureClassifier": lambda: FeatureClassifier(random_state=0),
+        "OnlineRidgeClassifier": lambda: OnlineRidgeClassifier(random_state=0),
+        "KernelClassifier": lambda: KernelClassifier(random_state=0),
+    }
+    reactions = {"nothing": None, "forget()": forget(), "restart()": restart()}
+    made, axes = plots.figure(2, width=5.5)
+    print("| learner | " + " | ".join(reactions) + " |\n|---|" + "---|" * len(reactions))
+    for name, make in makers.items():
+        shares = []
+        for label, react in reactions.items():
+            runs = [
+                prequential(make(), changing(seed), classes=[-1, 1], monitor=Monitor(react=react), name=label)
+                for seed in range(seeds)
+            ]
+            shares.append(np.mean([next(iter(run.metrics.values())) for run in runs]))
+            if name == "OnlineRidgeClassifier" and label != "forget()":
+                ax = axes[0 if react is None else 1]
+                plots.curves(runs[0], ax=ax, windows=60)
+                ax.set_title(f"reaction: {label}")
+                ax.set_ylim(0, 0.7)
+                ax.locator_params(axis="x", nbins=5)
+        print(f"| {name} | " + " | ".join(f"{100 * share:.1f} %" for share in shares) + " |", flush=True)
+    plots.save(made, path)
+
+
 def picture(path: str) -> None:
     made, (a, b, c) = plots.figure(3, width=4.6)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 2))
     y = (rng.random(12_000) < 1 / (1 + np.exp(-2.5 * np.sin(1.5 * X[:, 0]) - X[:, 1]))).astype(int)
     hinge = FeatureClassifier(loss="hinge", random_state=0)
-    for label, model in (("hinge as if log-odds", hinge), ("hinge, calibrated", Calibrated(hinge))):
-        p = as_probability(model.learn(X, y, classes=[0, 1]))[2000:, 1]
-        plots.calibration(y[2000:], p, ax=a, label=label, least=30)
+    raw = as_probability(clone(hinge).learn(X, y, classes=[0, 1]))
+    for label, p in (("scores as if log-odds", raw), ("predict_proba", by_link(hinge, X, y))):
+        plots.calibration(y[2000:], p[2000:, 1], ax=a, label=label, least=30)
     blocks = drift.generate(40_000, block=1000, random_state=0)
     run = prequential(FeatureClassifier(random_state=0), blocks, classes=[-1, 1], monitor=Monitor(), name="hinge")
     plots.curves(run, ax=b, windows=80)
@@ -159,8 +195,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=25_000, help="of each data set, at most")
     parser.add_argument("--picture", metavar="FILE")
+    parser.add_argument("--changes", metavar="FILE")
     args = parser.parse_args()
-    if args.picture:
+    if args.changes:
+        changes(args.changes)
+    elif args.picture:
         picture(args.picture)
     else:
         calibration(args.rows)

@@ -1,4 +1,4 @@
-"""Probabilities of every classifier: of the loss where it has some, else learned from forecasts made before each row."""
+"""Probabilities of every classifier: of the loss, or learned from forecasts that were made before each row."""
 
 from __future__ import annotations
 

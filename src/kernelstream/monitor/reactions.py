@@ -13,8 +13,8 @@ Reaction = Callable[[Any, Any], None]
 def forget(keep: float = 0.1) -> Reaction:
     """A reaction for :class:`Monitor`: what was learned counts as a part of itself, so that new rows move more.
 
-    AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums of
-    least squares; of the one learner, those of its members and of their combination.
+    AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums
+    of least squares; of the one learner, those of its members and of their combination.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@ r"""What each column has added to an answer.
 .. math:: f(x) - f(b) = \sum_j c_j
 
 from a baseline b to a row x. With gradients by formula: integrated gradients along the straight way [1]_. Without:
-columns go over from b to x one after the other, in eight random orders and their reverses, and c_j is the mean change of
-the answer when column j does (Shapley values by sampling [2]_). The second adds up exactly whatever the function is, one
-with steps too.
+columns go over from b to x one after the other, in eight random orders and their reverses, and c_j is the mean change
+of the answer when column j does (Shapley values by sampling [2]_). The second adds up exactly whatever the function is,
+one with steps too.
 
 .. [1] Sundararajan, Taly, Yan: Axiomatic attribution for deep networks, ICML 2017.
 .. [2] Štrumbelj, Kononenko: Explaining prediction models and individual predictions with feature contributions, 2014.

@@ -156,7 +156,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         fits = held is not None and len(held) == len(link.start(len(self._state["classes"])))
         state = {"classes": self._state["classes"]} | ({"link": held} if fits else {})
         unknown = np.isneginf(table)
-        p = link.answers(self, state, np.where(unknown, np.where(unknown, 0.0, table).min(axis=1, keepdims=True), table))
+        p = link.answers(
+            self, state, np.where(unknown, np.where(unknown, 0.0, table).min(axis=1, keepdims=True), table)
+        )
         if p.shape == unknown.shape and unknown.any():  # classes that had not come yet
             p[unknown] = 0.0
             p /= p.sum(axis=1, keepdims=True)

@@ -65,7 +65,7 @@ class Hooks:
         raise NotImplementedError
 
     def _fade(self, state: State, keep: float) -> bool:
-        """Let what was learned count as a part of itself, so that new rows move more; False where that means nothing."""
+        """Let what was learned count as a part of itself, so that new rows move more; False where there is no way."""
         return False
 
     def _restart(self, state: State) -> bool:

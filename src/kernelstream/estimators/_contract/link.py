@@ -29,8 +29,8 @@ from ...trust.calibration import KEEP, Calibrator, probabilities
 
 State = dict[str, Any]
 
-# What each answer keeps of its past with every row it learns: memories of 500 rows, 5000 and all; of two classes, where a
-# row costs most beside the learner, the first and the last.
+# What each answer keeps of its past with every row it learns: memories of 500 rows, 5000 and all; of two classes, where
+# a row costs most beside the learner, the first and the last.
 SEVERAL = KEEP**EVERY
 TWO = SEVERAL[[0, 2]]
 SLOPE = 1e-6  # log-odds of one unit of the score at which a label that is ahead must be the more probable one
@@ -48,7 +48,9 @@ def kept_of(n_classes: int) -> np.ndarray:
 
 def start(n_classes: int) -> np.ndarray:
     """A link that has learned nothing."""
-    return np.concatenate([[0.0], *(part.ravel() for part in Calibrator._start(n_classes, kept_of(n_classes)).values())])
+    return np.concatenate(
+        [[0.0], *(part.ravel() for part in Calibrator._start(n_classes, kept_of(n_classes)).values())]
+    )
 
 
 def schema(state: State) -> Schema:

@@ -201,7 +201,7 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        "logistic" gives ``predict_proba``.
+        "logistic" has probabilities of its own.
     tol : float, default=1e-3
         Relative residual at which to stop.
     max_iter : int, default=100

@@ -168,7 +168,7 @@ class NewtonClassifier(ConfidenceClassifier):
     features : FeatureMap or str, default="fourier"
         The map z, see :class:`OnlineRidge`.
     loss : Loss or str, default="logistic"
-        A binary loss. "logistic" gives ``predict_proba``.
+        A binary loss. "logistic" has probabilities of its own.
     lam : float, default=0.1
     curvature : float, default=0.5
         gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.

@@ -106,7 +106,10 @@ class Reasons:
         if len(base) != 1:
             raise ValueError(f"baseline must be one row, got {len(base)}")
         seen, start = (self._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
-        said, at_base = self._answers_to(np.concatenate([seen, start])), self._answers_to(np.repeat(start, 2, axis=0))[0]
+        said, at_base = (
+            self._answers_to(np.concatenate([seen, start])),
+            self._answers_to(np.repeat(start, 2, axis=0))[0],
+        )
         said = said[:-1]
         which = said.argmax(axis=1) if said.shape[1] > 1 and not self._regression else np.zeros(len(rows), np.intp)
         groups, _ = self._sources()
@@ -119,7 +122,7 @@ class Reasons:
         return self._combined(self._state, rows)
 
     def _sources(self: Any) -> tuple[np.ndarray, int]:
-        """Of each column that members see the column of the rows it comes from, (d,), and how many of these there are."""
+        """Of each column that members see the column of the rows it comes from, (d,), and how many there are."""
         d = self._state["n_features"]
         if self._encoder is None:
             return np.arange(d), d

@@ -44,7 +44,7 @@ class Sure:
         return wrong
 
     def _with_ends(self: Any, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
-        """What learning returns, and the ends of the 90 % intervals before each row: output, low, high of each stretch."""
+        """What learning returns, and the 90 % intervals before each row: output, low, high of each stretch."""
         self._ends = []
         try:
             return learn(), self._ends

@@ -1,7 +1,8 @@
 """Has something changed? The one learner watches its own errors and rows.
 
-After every 128 rows the :class:`~kernelstream.monitor.Monitor` takes the errors, averaged over four rows each, and every
-fourth row as the members saw it. That is a quarter of its work for the same changes; what it finds are the ``changes_``.
+After every 128 rows the :class:`~kernelstream.monitor.Monitor` takes the errors, averaged over four rows each, and
+every fourth row as the members saw it. That is a quarter of its work for the same changes; what it finds are the
+``changes_``.
 """
 
 from __future__ import annotations
