@@ -56,7 +56,7 @@ def restart() -> Reaction:
     """
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._restart(learner._state), "begin anew")
+        _change(model, lambda learner: learner._anew(learner._state), "begin anew")
 
     return react
 

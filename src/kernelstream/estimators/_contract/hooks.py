@@ -68,7 +68,7 @@ class Hooks:
         """Let what was learned count as a part of itself, so that new rows move more; False where there is no way."""
         return False
 
-    def _restart(self, state: State) -> bool:
+    def _anew(self, state: State) -> bool:
         """Weights as of an untrained model."""
         state["t"] = 0
         self._reset(state)

@@ -163,11 +163,12 @@ def _classes(est: Any, state: State) -> Schema:
     est._check_class_weight()
     if outputs != est._outputs_of(len(classes)):
         raise ValueError(f"{outputs} outputs do not go with {len(classes)} classes")
-    return {
+    own: Schema = {
         "classes": Anything(),
         "class_counts": Array(classes.shape, low=0.0),
         "classes_fixed": Count(0, 1),
-    } | link.schema(state)
+    }
+    return own | link.schema(state)
 
 
 def _kept(state: State) -> Schema:

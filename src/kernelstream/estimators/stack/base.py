@@ -314,9 +314,9 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
                     part[name] *= keep
         return True
 
-    def _restart(self, state: State) -> bool:
+    def _anew(self, state: State) -> bool:
         for i, member in enumerate(self._learners):
-            member._restart(member._state)
+            member._anew(member._state)
             member._forget()
             state["restarts"][i] += 1
         return True

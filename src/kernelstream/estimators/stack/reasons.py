@@ -97,6 +97,7 @@ class Reasons:
         """
         state = self._fitted()
         rows = np.asarray(self._check_X(X, reset=False))
+        base: Any
         if baseline is None:
             base = np.asarray(state["x_mean"], rows.dtype)[None]
             base = base.view(Encoded)

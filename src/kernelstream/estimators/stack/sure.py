@@ -45,9 +45,10 @@ class Sure:
 
     def _with_ends(self: Any, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
         """What learning returns, and the 90 % intervals before each row: output, low, high of each stretch."""
-        self._ends = []
+        ends: list[tuple[int, Any, Any]] = []
+        self._ends = ends
         try:
-            return learn(), self._ends
+            return learn(), ends
         finally:
             self.__dict__.pop("_ends", None)
 

@@ -12,8 +12,8 @@ back to the identity,
           \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
 
 with slopes that stay positive (a larger score is never less probable), and are mixed, with the raw score among them, by
-the probability that each gave to the truth (Bayes with a fixed share). Whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row
-for every row.
+the probability that each gave to the truth (Bayes with a fixed share). Whatever comes, the sum of log-losses is at most
+that of the raw scores plus ``log(answers)`` plus the share of a row for every row.
 
 **Several classes.** :math:`q_c = a_c s_c + b_c` of centred scores, a 2 by 2 curvature for each class, half a step each
 (the whole curvature is at most twice its blocks).
