@@ -37,7 +37,7 @@ FAMILIES = [
     RRFClassifier(10, gamma=0.5, random_state=0),
     MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
     BinningClassifier(gamma=0.5, n_components=4, solver="online", random_state=0),
-    DoublyStochasticClassifier(batch_size=16, block_size=8, random_state=0),
+    DoublyStochasticClassifier(gamma=0.5, lam=0.01, batch_size=16, block_size=8, random_state=0),
 ]
 NAMES = [f"{type(est).__name__}-{i}" for i, est in enumerate(FAMILIES)]
 

@@ -124,7 +124,7 @@ def test_labels_and_a_class_that_comes_later(engine):
 
 def test_several_classes_are_log_probabilities():
     X, y = load_digits(return_X_y=True)
-    keep = y < 4
+    keep, X = y < 3, X[:, 1::3]
     model = KernelClassifier(random_state=0).fit(X[keep][:400], y[keep][:400])
     assert model.state_["batch_kinds"]
     np.testing.assert_allclose(logsumexp(model.decision_function(X[keep][400:]), axis=1), 0.0, atol=1e-12)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor
+from kernelstream.engine import has_native
 from kernelstream.estimators import DoublyStep
 from kernelstream.testing import check_streaming
 
@@ -60,16 +61,18 @@ def test_sparse_rows():
 
 
 @pytest.mark.parametrize(
-    "model, X, y",
+    "model, X, y, engines",
     [
-        (DoublyStochasticClassifier(batch_size=16, block_size=4, random_state=0), X2, y2),
-        (DoublyStochasticRegressor(gamma="median", batch_size=16, block_size=4, random_state=0), X2, yr),
+        (DoublyStochasticClassifier(batch_size=16, block_size=4, random_state=0), X2, y2, ("native",)),
+        pytest.param(DoublyStochasticClassifier(batch_size=16, random_state=0), X2, y2, None, marks=pytest.mark.slow),
+        (DoublyStochasticRegressor(gamma="median", batch_size=16, block_size=4, random_state=0), X2, yr, None),
     ],
-    ids=["classifier", "regressor"],
+    ids=["classifier", "classifier, wide blocks", "regressor"],
 )
-def test_automatic_choices(model, X, y):
+def test_automatic_choices(model, X, y, engines):
     """Within the first 1536 rows, where the choices are renewed at 1, 2, 4, … rows."""
-    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,))
+    engines = engines if has_native() else None
+    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,), engines=engines)
 
 
 def test_memory_is_bounded_by_max_blocks():

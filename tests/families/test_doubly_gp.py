@@ -38,7 +38,7 @@ def test_our_closed_form_is_scikit_learns():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["operator", "points"])
+@pytest.mark.parametrize("form", [pytest.param("operator", marks=pytest.mark.slow), "points"])
 def test_closed_form(form):
     """Inside the data, at their edge and far from them."""
     model = DoublyStochasticGP(gamma=2.0, noise=0.1, points=grid if form == "points" else None, random_state=0)
@@ -51,6 +51,7 @@ def test_closed_form(form):
     assert np.array_equal(mean, model.predict(grid))
 
 
+@pytest.mark.slow
 def test_prior_from_the_targets():
     model = DoublyStochasticGP(gamma=2.0, noise=10.0, normalize_y=True, random_state=0).fit(X, 10 * y + 50)
     mean, std = model.predict(grid, return_std=True)
@@ -102,7 +103,10 @@ def test_one_block_converges_to_the_ridge_solution():
     np.testing.assert_allclose(std, np.sqrt(np.clip(1 - explained, 0.2 / 400.2, 1)), atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel, size", [("laplacian", 64), ("matern", 128), ("arc_cosine", 32), ("linear", 32)])
+@pytest.mark.parametrize(
+    "kernel, size",
+    [("laplacian", 64), pytest.param("matern", 128, marks=pytest.mark.slow), ("arc_cosine", 32), ("linear", 32)],
+)
 def test_other_kernels(kernel, size):
     model = DoublyStochasticGP(kernel, noise=0.1, block_size=size, random_state=0).fit(X, y)
     K = model.kernel_.pairwise(X, X)

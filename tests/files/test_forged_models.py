@@ -57,8 +57,8 @@ def fuzz(trials, first=0):
 
 
 @linux
-def test_seven_hundred_forgeries():
-    fuzz(700)
+def test_four_hundred_forgeries():
+    fuzz(400)
 
 
 @linux
