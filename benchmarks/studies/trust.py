@@ -138,11 +138,11 @@ def changing(seed: int) -> Any:
     return drift.generate(24_000, block=250, random_state=seed, n_concepts=6)
 
 
-def changes(path: str, seeds: int = 3) -> None:
+def changes(path: str, seeds: int = 2) -> None:
     makers: dict[str, Any] = {
         "FeatureClassifier": lambda: FeatureClassifier(random_state=0),
         "OnlineRidgeClassifier": lambda: OnlineRidgeClassifier(random_state=0),
-        "KernelClassifier": lambda: KernelClassifier(random_state=0),
+        "KernelClassifier": lambda: KernelClassifier(size="small", random_state=0),
     }
     reactions = {"nothing": None, "forget()": forget(), "restart()": restart()}
     made, axes = plots.figure(2, width=5.5)
