@@ -85,6 +85,17 @@ def test_any_split_gives_the_same(engine, classes):
     assert not np.array_equal(whole.state_["link"], without)
 
 
+@pytest.mark.parametrize("make", [FeatureClassifier, KernelClassifier])
+def test_a_row_without_weight_may_have_a_strange_label(make):
+    X, y = blobs(120, 3)
+    with_it, without = (make(random_state=0) for _ in range(2))
+    for model in (with_it, without):
+        model.learn(X[:100], y[:100])
+    with_it.learn(X[100:], np.append(y[100:119], 99), sample_weight=np.append(np.ones(19), 0.0))
+    without.learn(X[100:119], y[100:119])
+    np.testing.assert_allclose(with_it.predict_proba(X), without.predict_proba(X), atol=1e-9)
+
+
 def test_engines_agree():
     for classes in (2, 4):
         X, y = blobs(200, classes)
