@@ -138,7 +138,7 @@ def _classes(graph: _Graph, est: Any, score: str) -> None:
         flat, index = score, graph.node("ArgMax", score, axis=1, keepdims=0)
     graph.result("label", graph.node("Gather", labels, index), graph.label_type(classes), ["n"])
     graph.result("score", graph.node("Identity", flat), graph.float, ["n"] if outputs == 1 else ["n", outputs])
-    if len(classes) < 2 or not hasattr(est, "predict_proba"):
+    if len(classes) < 2 or est._needs_link():
         return
     name = est._loss_for(len(classes)).name
     if name == "logistic":

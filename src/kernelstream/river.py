@@ -290,7 +290,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         return self._est.predict(self._row(x))[0].item()
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
-        """Probability of each label known so far; only for losses that define it."""
+        """Probability of each label known so far."""
         if not self._ready():
             if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
                 raise NotImplementedError

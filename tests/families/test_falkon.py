@@ -175,7 +175,7 @@ def test_model_files_recipes_and_refusals(tmp_path):
         loaded = kernelstream.load(tmp_path / "m.ks")
         np.testing.assert_array_equal(loaded.decision_function(A), model.decision_function(A))
         assert model.score(A, names) > 0.8 and not hasattr(model, "partial_fit") and not hasattr(model, "learn")
-        assert hasattr(model, "predict_proba") == (recipe == "falkon_logistic")
+        assert model._needs_link() == (recipe != "falkon_logistic")
     curve = zoo.make("falkon", "regression", n_centers=50, random_state=0).fit(X, TARGET)
     assert curve.score(X, TARGET) > 0.9
 

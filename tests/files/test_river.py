@@ -113,11 +113,12 @@ def test_bad_rows():
         with pytest.raises(ValueError, match=f"feature {reason}" if reason.startswith("'a'") else reason):
             model.learn_one({"a": value, "b": 1.0}, True)
     assert model.estimator.state_["t"] == before
-    with pytest.raises(NotImplementedError):
-        StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1})
+    assert StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1}) == {}  # no label is known yet
     hinge = StreamClassifier(FeatureClassifier(), seed=0)
     hinge.learn_many(DICTS, y)
     assert hinge.predict_one(DICTS[0]) in (0, 1)
+    p = hinge.predict_proba_one(DICTS[0])
+    assert max(p, key=p.get) == hinge.predict_one(DICTS[0]) and sum(p.values()) == pytest.approx(1)
     assert hinge.model.__dict__.keys() == FeatureClassifier().__dict__.keys()  # the parameter itself is not trained
 
 

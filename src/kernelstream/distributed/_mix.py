@@ -81,6 +81,11 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
     if "w_mean" in base:  # a mean over all rows so far
         total = summed([state["t"] * state["w_mean"] for state in states], t * base["w_mean"])
         out["w_mean"] = np.ascontiguousarray(total / max(out["t"], 1), dtype)
+    links = [state["link"] for state in states if "link" in state]
+    if len(links) == K and len({len(link) for link in links}) == 1:  # of scores to probabilities: all numbers are means
+        held = base["link"] if len(base.get("link", ())) == len(links[0]) else links[0]
+        out["link"] = average(links, held)
+        out["link"][0] = np.rint(sum(link[0] for link in links))
     if "class_counts" in base:
         out["class_counts"] = summed(of("class_counts"), base["class_counts"])
     if "center" in base:

@@ -39,7 +39,7 @@ from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
-from ..passes.trust.native import calibrate, track
+from ..passes.trust.native import calibrate, doubts, follow, track
 from ..passes.window.native import window_pass
 from ..second_order.diagonal_native import diagonal_pass
 from ..second_order.rows import RowRecursion

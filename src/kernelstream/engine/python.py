@@ -28,7 +28,7 @@ from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
-from ..passes.trust.python import calibrate, track
+from ..passes.trust.python import calibrate, doubts, follow, track
 from ..passes.window.python import window_pass
 from ..second_order.diagonal import diagonal_pass
 from ..second_order.rows import RowRecursion as least_squares

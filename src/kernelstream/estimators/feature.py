@@ -168,6 +168,12 @@ class FeatureEstimator(StreamEstimator):
             return None
         return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
+    def _fade(self, state: State, keep: float) -> bool:
+        if "G" not in state:
+            return False
+        state["G"] = state["G"] * state["G"].dtype.type(keep)
+        return True
+
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._pass(state).score(X)
 
@@ -254,7 +260,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="hinge"
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
-        multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
+        multi-class from the start. "logistic" and "softmax" have probabilities of their own.
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
         row: it needs no step size and follows changes. With the torch engine

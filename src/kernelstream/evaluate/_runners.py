@@ -68,12 +68,24 @@ class Runner:
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
+    link: np.ndarray | None = None  # how scores were made probabilities before a block, where that is learned
+
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        self._note_link()
         scores = self._timed(self.est.learn, X, y, **self._declaration())
         return self._read(scores, y)
 
+    def _note_link(self) -> None:
+        if self.probability and self._linked():
+            state = self.est.__dict__.get("_state") or {}
+            self.link = np.array(state["link"]) if "link" in state else None
+
+    def _linked(self) -> bool:
+        return hasattr(self.est, "_needs_link") and self.est._needs_link()
+
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
+        self._note_link()
         try:
             return self._read(self._timed(score, X), y)
         except (NotFittedError, AttributeError):
@@ -103,6 +115,8 @@ class StreamRunner(Runner):
         return predicted, self._truth(scores, y, classes) if self.probability else None
 
     def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        if self._linked():
+            return self._of_truth(self.est._by_link(self.link, scores), y, classes)
         spec = getattr(self.est, "loss", None)
         loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
         if scores.ndim == 2 and loss is not None:

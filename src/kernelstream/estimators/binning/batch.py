@@ -105,6 +105,7 @@ class BatchBinning(BinningEstimator, BatchEstimator):
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
+        self._link_from(X, y, weight)
         return np.empty(0)
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, old: State | None = None) -> None:

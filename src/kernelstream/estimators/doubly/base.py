@@ -235,6 +235,8 @@ class DoublyEstimator(StreamEstimator):
                 if full:
                     self._learn_waiting(False)
             start = stop
+        if wanted:
+            self._follow(scores, self._encode(state, y), weight)
         return scores
 
     def _wait(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
@@ -307,6 +309,7 @@ class DoublyEstimator(StreamEstimator):
                 rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
                 self._check_whole(target, weight)
                 self._fit(rows, target, weight, passes)
+                self._link_from(*counted(rows, target, weight))
                 self._warm_caches()
         return self
 

@@ -193,15 +193,16 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
-        divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
-        not shift invariant it means "median".
+        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
+        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
+        means "median".
     n_centers : int, default=2000
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        "logistic" gives ``predict_proba``.
+        "logistic" has probabilities of its own.
     tol : float, default=0.001
         Relative residual at which to stop.
     max_iter : int, default=100
@@ -307,8 +308,9 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
-        divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
-        not shift invariant it means "median".
+        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
+        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
+        means "median".
     n_centers : int, default=2000
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
     lam : float or None, default=None

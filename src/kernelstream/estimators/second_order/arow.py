@@ -190,7 +190,7 @@ class NewtonClassifier(ConfidenceClassifier):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="logistic"
-        A binary loss. "logistic" gives ``predict_proba``.
+        A binary loss. "logistic" has probabilities of its own.
     lam : float, default=0.1
         :math:`\lambda`, next to the *sum* of the losses: the larger, the smaller the first steps.
     curvature : float, default=0.5

@@ -104,6 +104,12 @@ class RidgeEstimator(SecondOrderEstimator):
         return w[0] if len(w) == 1 else w
 
     # ---------------------------------------------------------------- merging
+    def _fade(self, state: State, keep: float) -> bool:
+        second_order.flush(state, self.forgetting)
+        for name in ("gram", "b", "yy", "zsum", "mass"):
+            state[name] = state[name] * keep
+        return True
+
     def merge(self, other: RidgeEstimator) -> RidgeEstimator:
         """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
 
@@ -134,6 +140,11 @@ class RidgeEstimator(SecondOrderEstimator):
                 mine[name] = mine[name] + theirs[name]
         if "expert_bound" in mine:
             mine["expert_bound"] = np.maximum(mine["expert_bound"], theirs["expert_bound"])
+        if "link" in mine and len(theirs.get("link", ())) == len(mine["link"]):  # of scores to probabilities
+            share = theirs["t"] / max(mine["t"] + theirs["t"], 1)
+            rows = mine["link"][0] + theirs["link"][0]
+            mine["link"] = (1.0 - share) * mine["link"] + share * theirs["link"]
+            mine["link"][0] = rows
         mine["mass"] += theirs["mass"]
         mine["t"] += theirs["t"]
         self.state_ = mine
