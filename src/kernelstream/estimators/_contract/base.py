@@ -162,8 +162,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         if ready is not None and ready[0] is self._state.get("link"):  # the short way, for calls of one row
-            if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
-                ready[0][0] += 1.0  # a row that is passed over
+            link: Any = ready[0]
+            if len(y) == 1 and weight is None and link.item(0) % EVERY:
+                link[0] += 1.0  # a row that is passed over
             else:
                 ready[1](ready[0], scores, y, weight, *ready[2:])
         else:
