@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor
 from kernelstream.engine import has_native
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.testing import check_streaming
 
 X2, y2 = make_moons(90, noise=0.2, random_state=0)
@@ -27,7 +27,11 @@ FIXED = {
 @pytest.mark.parametrize("max_blocks", [None, 3])
 def test_binary(loss, max_blocks):
     check_streaming(
-        DoublyStochasticClassifier(loss=loss, max_blocks=max_blocks, **FIXED), X2, y2, bounded=False, exact_split=False
+        DoublyStochasticClassifier(loss=loss, schedule=DoublySchedule(max_blocks=max_blocks), **FIXED),
+        X2,
+        y2,
+        bounded=False,
+        exact_split=False,
     )
 
 
@@ -63,9 +67,27 @@ def test_sparse_rows():
 @pytest.mark.parametrize(
     "model, X, y, engines",
     [
-        (DoublyStochasticClassifier(batch_size=16, block_size=4, random_state=0), X2, y2, ("native",)),
-        pytest.param(DoublyStochasticClassifier(batch_size=16, random_state=0), X2, y2, None, marks=pytest.mark.slow),
-        (DoublyStochasticRegressor(gamma="median", batch_size=16, block_size=4, random_state=0), X2, yr, None),
+        (
+            DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0),
+            X2,
+            y2,
+            ("native",),
+        ),
+        pytest.param(
+            DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=16), random_state=0),
+            X2,
+            y2,
+            None,
+            marks=pytest.mark.slow,
+        ),
+        (
+            DoublyStochasticRegressor(
+                gamma="median", schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0
+            ),
+            X2,
+            yr,
+            None,
+        ),
     ],
     ids=["classifier", "classifier, wide blocks", "regressor"],
 )
@@ -76,10 +98,10 @@ def test_automatic_choices(model, X, y, engines):
 
 
 def test_memory_is_bounded_by_max_blocks():
-    model = DoublyStochasticClassifier(max_blocks=3, **FIXED).partial_fit(X2[:144], y2[:144])
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(max_blocks=3), **FIXED).partial_fit(X2[:144], y2[:144])
     size = model.state_["alpha"].nbytes
     assert model.partial_fit(X2[:144], y2[:144]).state_["alpha"].nbytes == size
 
 
 def test_tags_say_how_many_rows_an_update_takes():
-    assert DoublyStochasticClassifier(batch_size=77).__sklearn_tags__().rows_per_update == 77
+    assert DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=77)).__sklearn_tags__().rows_per_update == 77

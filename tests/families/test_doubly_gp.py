@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import kernelstream
 from kernelstream import DoublyStochasticGP, kernels
 from kernelstream.core import philox
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ def test_one_block_converges_to_the_ridge_solution():
     [("laplacian", 64), pytest.param("matern", 128, marks=pytest.mark.slow), ("arc_cosine", 32), ("linear", 32)],
 )
 def test_other_kernels(kernel, size):
-    model = DoublyStochasticGP(kernel, noise=0.1, block_size=size, random_state=0).fit(X, y)
+    model = DoublyStochasticGP(kernel, noise=0.1, schedule=DoublySchedule(block_size=size), random_state=0).fit(X, y)
     K = model.kernel_.pairwise(X, X)
     true = model.kernel_.diag(X) - np.einsum("ij,ji->i", K, np.linalg.solve(K + 0.1 * np.eye(400), K))
     mean, std = model.predict(X, return_std=True)
@@ -118,7 +118,7 @@ def test_other_kernels(kernel, size):
 
 
 def test_noise_is_found():
-    model = DoublyStochasticGP(block_size=64, variance_features=0, random_state=0).fit(X, y)
+    model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), variance_features=0, random_state=0).fit(X, y)
     assert 0.5 * 0.09 < model.noise_ < 2 * 0.09
 
 
@@ -155,7 +155,9 @@ def test_streaming(params):
 
 
 def test_streaming_automatic():
-    model = DoublyStochasticGP(batch_size=16, block_size=4, variance_features=4, random_state=0)
+    model = DoublyStochasticGP(
+        schedule=DoublySchedule(batch_size=16, block_size=4), variance_features=4, random_state=0
+    )
     check_streaming(model, X[:12], y[:12], bounded=False, exact_split=False, chunks=(7,))
 
 

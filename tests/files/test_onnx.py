@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, updates
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
 from kernelstream.onnx import to_onnx
 
@@ -100,6 +101,11 @@ def test_one_class_and_float_labels():
 def test_what_has_no_onnx_form():
     with pytest.raises(ValueError, match="has no ONNX form"):
         to_onnx(FeatureClassifier(TensorSketch(n_components=32), random_state=0).fit(X, y))
+    words = make_stream(Columns(), FeatureClassifier(loss="logistic", random_state=0))
+    words.partial_fit([{"town": "Rome" if i % 2 else "Oslo"} for i in range(200)], [i % 2 for i in range(200)])
+    with pytest.raises(ValueError, match="tables of words"):
+        to_onnx(words)
+    assert to_onnx(words.model_).graph.output[0].name == "label"  # as the error says
     with pytest.raises(ValueError, match="LogisticRegression has no ONNX form"):
         to_onnx(LogisticRegression())
     with pytest.raises(ValueError, match="warm-up"):

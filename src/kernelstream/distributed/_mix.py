@@ -14,6 +14,7 @@ itself; between the two a round may be longer.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,8 @@ def _joint_range(base: np.ndarray, parts: list[np.ndarray], summed: Any) -> np.n
 
 def _add_moments(out: np.ndarray, base: np.ndarray, parts: list[np.ndarray], summed: Any) -> None:
     """What AdaGrad remembers of all rows, in column 0: number, mean and squared deviations of y, mean k(x, x)."""
-    n, mean, spread, size = (lambda m, i=i: m[i, 0] for i in range(4))
+    numbers: list[Callable[[Any], Any]] = [lambda m, i=i: m[i, 0] for i in range(4)]  # type: ignore[misc]
+    n, mean, spread, size = numbers
     count = summed([n(part) for part in parts], n(base))
     if count:
         y = summed([n(p) * mean(p) for p in parts], n(base) * mean(base)) / count

@@ -32,7 +32,7 @@ def _build(
     strategy: Budget,
     loss: Loss,
     update: Update | str,
-    common: dict,
+    common: dict[str, Any],
 ) -> Any:
     if task == "regression":
         center = update == "auto" or isinstance(update, updates.Pegasos)
@@ -127,7 +127,9 @@ def norma_novelty(
 PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
 
 
-def _passive_aggressive(task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict) -> Any:
+def _passive_aggressive(
+    task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict[str, Any]
+) -> Any:
     return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), update, common)
 
 
@@ -176,8 +178,8 @@ JMLR2009 = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 
 
 
 def _on_mistakes(
-    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float, epsilon: float | None, common: dict,
-    ties: bool = False,
+    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float, epsilon: float | None,
+    common: dict[str, Any], ties: bool = False,
 ) -> Any:  # fmt: skip
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.Perceptron(eta, ties), common)
 
@@ -256,7 +258,14 @@ AISTATS2010 = "Wang, Vucetic: Online passive-aggressive algorithms on a budget, 
 
 
 def _budget_pa(
-    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, C: float, epsilon: float | None, common: dict
+    strategy: Budget,
+    task: str,
+    kernel: Any,
+    gamma: Any,
+    budget: int,
+    C: float,
+    epsilon: float | None,
+    common: dict[str, Any],
 ) -> Any:
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.PassiveAggressive(C), common)
 
@@ -345,7 +354,7 @@ def _bsgd(
     budget: int,
     lam: float | None,
     epsilon: float | None,
-    common: dict,
+    common: dict[str, Any],
 ) -> Any:
     return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), _pegasos(task, lam), common)
 

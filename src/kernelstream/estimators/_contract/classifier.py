@@ -115,7 +115,16 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return np.log(self._proba(X))
 
     def _proba(self, X: Any) -> np.ndarray:
+        return self._proba_of(self._scores(X))
+
+    @in_turn
+    def _labels_and_proba(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What ``predict`` and ``predict_proba`` answer, by the same scores."""
         scores = self._scores(X)
+        return self._labels(scores), self._proba_of(scores)
+
+    def _proba_of(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities that go with scores."""
         classes = self._state["classes"]
         if not len(classes):
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
@@ -178,7 +187,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return max(n_classes, 1) if several else 1
 
     # ---------------------------------------------------------------- checks
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = _labels_1d(y, "y")
         counted = y if weight is None else y[weight > 0]
         state = self.__dict__.get("_state")

@@ -158,7 +158,7 @@ def _classes(est: Any, state: State) -> Schema:
         return {}
     classes: Any = state.get("classes")
     labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "biufUS"
-    if not labels or not np.array_equal(np.unique(classes), classes):
+    if not labels or not (classes == classes).all() or not (classes[1:] > classes[:-1]).all():
         raise ValueError("state_['classes'] must be a sorted array of different labels")
     est._check_class_weight()
     if outputs != est._outputs_of(len(classes)):

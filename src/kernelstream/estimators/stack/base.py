@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ...core import threads
 from ...core.overflow import LEARNING
-from ...engine.python import HISTORY
+from ...passes.ensemble.python import HISTORY
 from ...passes.stack.python import LABEL_SHARE, NUMBER_SHARE, shares, start_stack
 from ...rows import Rows, dense
 from ...state.schema import Array, Count, Schema

@@ -35,20 +35,24 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
 
     Parameters
     ----------
-    members : "auto" or list of classifiers of this library
+    members : "auto" or list of classifiers of this library, default="auto"
+        "auto" is the eight of above; a list takes their place, each with its own parameters.
     size : {"small", "medium", "large"}, default="medium"
         Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
         large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
         ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
-    columns : "auto" or dict of name: kind
+    columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -63,11 +67,25 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     columns_ : Columns
         The encoder of mixed rows, if there is one.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
-    KernelRegressor : the same for numbers.
+    KernelRegressor : The same for numbers.
+    FeatureClassifier : One learner of a kind: less work for a row.
+
+    Notes
+    -----
+    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
+    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
+
+    References
+    ----------
+    .. [1] Wolpert: Stacked generalization, Neural Networks 5 (1992).
+    .. [2] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
+       (2007).
 
     Examples
     --------
@@ -90,7 +108,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         *,
         recent: bool = True,
         columns: dict[str, str] | str = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -190,24 +208,50 @@ class KernelRegressor(StackEstimator, ManyTargets):
 
     Parameters
     ----------
-    members : "auto" or list of regressors of this library
+    members : "auto" or list of regressors of this library, default="auto"
+        "auto" is eight regressors of the kinds named above; a list takes their place, each with its own parameters.
     size : {"small", "medium", "large"}, default="medium"
-        See :class:`KernelClassifier`.
+        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
+        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last targets may help to forecast the next one in a stream.
-    columns : "auto" or dict of name: kind
-        See :class:`KernelClassifier`.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    columns : "auto" or dict of name: kind, default="auto"
+        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
+        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
+        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    weights_, weights_history_, members_, learners_, state_
-        See :class:`KernelClassifier`; errors are roots of mean squared errors.
+    weights_ : (m,) array
+        Weights of the learners now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    members_ : list of dict
+        Each member's name, weight, error so far and lately, restarts after numbers out of range.
+    learners_ : list
+        The learners, fitted; they go on learning with the ensemble.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
-    KernelClassifier : the same for labels.
+    KernelClassifier : The same for labels.
+    FeatureRegressor : One learner of a kind: less work for a row.
+
+    Notes
+    -----
+    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
+    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
+
+    References
+    ----------
+    .. [1] Wolpert: Stacked generalization, Neural Networks 5 (1992).
+    .. [2] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
+       (2007).
 
     Examples
     --------

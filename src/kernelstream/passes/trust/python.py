@@ -32,6 +32,7 @@ exactly the change of c, over gamma n.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def _unit(size: np.ndarray, own: bool) -> float:
     return RAW / math.sqrt(size[1]) if size[1] > 0 else 0.0
 
 
-def _two(score, own, size, weights, theta):
+def _two(score: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
     """Log-odds of a row, and what each answer makes of it: inputs (1, 4) and probabilities (E + 1, 2)."""
     s = np.clip(score * _unit(size, own), -WIDEST, WIDEST)
     z = np.array([np.logaddexp(0.0, s), -np.logaddexp(0.0, -s), np.tanh(s), 1.0])
@@ -107,7 +108,7 @@ def _two(score, own, size, weights, theta):
     return math.log(yes) - math.log(no), (z[None], p)
 
 
-def _several(scores, own, size, weights, theta):
+def _several(scores: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
     """Logarithms of probabilities of a row, and of each answer: inputs (C, 2) and probabilities (E + 1, C)."""
     s = np.clip((scores - scores.mean()) * _unit(size, own), -WIDEST, WIDEST)
     q = np.concatenate([s[None], np.clip(theta[..., 0] * s + theta[..., 1], -WIDEST, WIDEST)])
@@ -116,7 +117,7 @@ def _several(scores, own, size, weights, theta):
     return np.log(weights @ p), (np.stack([s, np.ones_like(s)], axis=1), p)
 
 
-def _learn(parts, label, importance, keep, weights, theta, curvature):
+def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, theta: Any, curvature: Any) -> None:
     """Weigh the answers by what they gave to the label, then move each."""
     inputs, p = parts
     posterior = weights * p[:, label] ** importance
