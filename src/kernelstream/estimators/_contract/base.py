@@ -161,7 +161,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow", ())
-        if ready and ready[0] is self._state.get("link"):  # the short way, for calls of one row
+        held: Any = self._state.get("link")
+        if ready and ready[0] is held:  # the short way, for calls of one row
             if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
                 ready[0][0] += 1.0  # a row that is passed over
             else:
