@@ -337,7 +337,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         classes = state["classes"]
-        codes = np.searchsorted(classes, y).astype(np.float64)
+        # a row of weight 0 may have a label that nobody knows: any number will do
+        codes = np.minimum(np.searchsorted(classes, y), max(len(classes) - 1, 0)).astype(np.float64)
         if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
             return codes
         if len(classes) == 1:
