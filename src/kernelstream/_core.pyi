@@ -223,9 +223,9 @@ def cells_gains(arg0: NDArray[numpy.int32], arg1: NDArray[numpy.float64], arg2: 
 
 def columns_pass(arg0: dict[str, Any], arg1: dict[str, Any], arg2: float, arg3: bool, arg4: bool, arg5: NDArray[numpy.float64], /) -> None: ...
 
-def numbers_of_texts(arg0: list, arg1: NDArray[numpy.float64], /) -> bool: ...
+def numbers_of_texts(arg0: list[Any], arg1: NDArray[numpy.float64], /) -> bool: ...
 
-def columns_row(arg0: list, arg1: dict, arg2: NDArray[numpy.float64], arg3: NDArray[numpy.int32], /) -> tuple: ...
+def columns_row(arg0: list[Any], arg1: dict[str, Any], arg2: NDArray[numpy.float64], arg3: NDArray[numpy.int32], /) -> tuple[Any, ...]: ...
 
 @overload
 def csr_form(arg0: NDArray[numpy.int32], arg1: NDArray[numpy.int32], arg2: int, arg3: int, /) -> int: ...
@@ -366,7 +366,7 @@ def row_least_squares32(arg0: dict[str, Any], arg1: list[Any], arg2: NDArray[num
 class RowStack32:
     """All learners of a stack, and what combines them."""
 
-    def __init__(self, arg0: dict[str, Any], arg1: list[Any], arg2: bool, arg3: float, arg4: NDArray[numpy.float64] | None, arg5: NDArray[numpy.float64] | None, /) -> None: ...
+    def __init__(self, arg0: dict[str, Any], arg1: list[Any], arg2: bool, arg3: float, arg4: NDArray[numpy.float64], arg5: NDArray[numpy.float64], /) -> None: ...
 
     def learn(self, arg0: NDArray[numpy.float32], arg1: NDArray[numpy.float64], arg2: bool, arg3: NDArray[numpy.float64], /) -> int: ...
 
@@ -390,7 +390,7 @@ def row_least_squares64(arg0: dict[str, Any], arg1: list[Any], arg2: NDArray[num
 class RowStack64:
     """All learners of a stack, and what combines them."""
 
-    def __init__(self, arg0: dict[str, Any], arg1: list[Any], arg2: bool, arg3: float, arg4: NDArray[numpy.float64] | None, arg5: NDArray[numpy.float64] | None, /) -> None: ...
+    def __init__(self, arg0: dict[str, Any], arg1: list[Any], arg2: bool, arg3: float, arg4: NDArray[numpy.float64], arg5: NDArray[numpy.float64], /) -> None: ...
 
     def learn(self, arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], arg2: bool, arg3: NDArray[numpy.float64], /) -> int: ...
 
@@ -469,6 +469,16 @@ def stack_pass(arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: NDArray
 def calibrate(state: dict[str, Any], scores: NDArray[numpy.float64], y: NDArray[numpy.float64] | None, weight: NDArray[numpy.float64] | None, own: bool, keep: NDArray[numpy.float64], out: NDArray[numpy.float64]) -> None:
     """
     out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.
+    """
+
+def follow(link: NDArray[numpy.float64], scores: NDArray[numpy.float64], y: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None, classes: int, keep: NDArray[numpy.float64]) -> None:
+    """
+    The link learns from scores (n, outputs) and labels, -1 or 1 for one output, else numbers of classes.
+    """
+
+def doubts(scores: NDArray[numpy.float64], y: NDArray[numpy.float64], out: NDArray[numpy.float64]) -> None:
+    """
+    out (n,) <- 1 - P(y) of scores (n, C): log-odds for C = 1, where y is -1 or 1, else logarithms of probabilities.
     """
 
 def track(state: dict[str, Any], errors: NDArray[numpy.float64], levels: NDArray[numpy.float64], steps: NDArray[numpy.float64], half: NDArray[numpy.float64]) -> None:
