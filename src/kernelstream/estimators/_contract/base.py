@@ -161,11 +161,12 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
-        if ready is not None and ready[0] is self._state.get("link"):  # the short way, for calls of one row
-            if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
-                ready[0][0] += 1.0  # a row that is passed over
+        link: Any = None if ready is None else ready[0]
+        if ready is not None and link is self._state.get("link"):  # the short way, for calls of one row
+            if len(y) == 1 and weight is None and link.item(0) % EVERY:
+                link[0] += 1.0  # a row that is passed over
             else:
-                ready[1](ready[0], scores, y, weight, *ready[2:])
+                ready[1](link, scores, y, weight, *ready[2:])
         else:
             self._follow(scores, y, weight)
         return scores

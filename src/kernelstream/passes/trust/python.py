@@ -143,7 +143,7 @@ def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, the
             _rise(t)
 
 
-def _rise(t):
+def _rise(t: np.ndarray) -> None:
     """Coefficients, in place, such that the answer rises with the score."""
     t[0] = max(t[0], FLAT)
     if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
