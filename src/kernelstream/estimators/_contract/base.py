@@ -162,7 +162,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = None if ready is None else ready[0]
-        if ready is not None and link is self._state.get("link"):  # the short way, for calls of one row
+        known: Any = self._state.get("link")
+        if ready is not None and known is not None and link is known:  # the short way, for calls of one row
             if len(y) == 1 and weight is None and link.item(0) % EVERY:
                 link[0] += 1.0  # a row that is passed over
             else:
