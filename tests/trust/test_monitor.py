@@ -242,9 +242,11 @@ def test_reactions_change_what_was_learned():
     X = np.random.default_rng(0).normal(size=(400, 3))
     y = (X[:, 0] > 0).astype(int)
     ridge = OnlineRidgeClassifier("raw", random_state=0).partial_fit(X, y)
-    before = ridge.state_["mass"]
+    forget(0.5)(ridge, None)  # the last rows have joined the sums now
+    before, scores = ridge.state_["mass"], ridge.decision_function(X)
     forget(0.1)(ridge, None)
     assert ridge.state_["mass"] == pytest.approx(0.1 * before)
+    assert np.corrcoef(scores, ridge.decision_function(X))[0, 1] > 0.99  # it still says the same, with less weight
     restart()(ridge, None)
     assert not ridge.decision_function(X).any() and ridge.classes_.tolist() == [0, 1]
     one = KernelClassifier(size="small", random_state=0).partial_fit(X, y)
