@@ -160,13 +160,13 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         if self.standardize:
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
-        ready: Any = self._cache.get("follow", ())
-        held: Any = self._state.get("link")
-        if ready and ready[0] is held:  # the short way, for calls of one row
-            if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
-                ready[0][0] += 1.0  # a row that is passed over
+        ready: Any = self._cache.get("follow")
+        link: Any = self._state.get("link")
+        if ready is not None and ready[0] is link:  # the short way, for calls of one row
+            if len(y) == 1 and weight is None and link.item(0) % EVERY:
+                link[0] += 1.0  # a row that is passed over
             else:
-                ready[1](ready[0], scores, y, weight, *ready[2:])
+                ready[1](link, scores, y, weight, *ready[2:])
         else:
             self._follow(scores, y, weight)
         return scores

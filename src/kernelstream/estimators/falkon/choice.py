@@ -16,7 +16,7 @@ machine learning models, Science 383, 2024.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ from scipy.linalg import eigh
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows
-from ...solvers.falkon import CenterMatrix, falkon
-from ...solvers.kernel_blocks import Centers, Factor, KernelBlocks, least_addition
+from ...rows import Rows, host
+from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
+from ...solvers.kernel_blocks import Factor, least_addition
 from ..binning.fit import best_constant
 from ..doubly.choice import scaled
 
@@ -69,6 +69,26 @@ def widths(X: Rows) -> dict[str, np.ndarray]:
 def divided(X: Rows, width: np.ndarray) -> Rows:
     """Rows with every column divided by its width, in their own type."""
     return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """Functions ``sum_j alpha_j k(., s_j) + b``, one for each penalty."""
+
+    kernel: Kernel
+    S: Rows  # centres (m, d)
+    alpha: np.ndarray  # (m, penalties, C)
+    offset: np.ndarray  # (C,)
+    ops: Any
+
+    def one(self, k: int) -> Solutions:
+        """That of penalty k alone."""
+        return replace(self, alpha=np.ascontiguousarray(self.alpha[:, k : k + 1]))
+
+    def __call__(self, X: Rows) -> np.ndarray:
+        """Values at rows, (n, penalties, C)."""
+        values = kernel_blocks(self.kernel, X, self.S, self.ops).dot(self.alpha.reshape(len(self.alpha), -1))
+        return values.reshape(X.shape[0], *self.alpha.shape[1:]) + self.offset
 
 
 @dataclass
@@ -142,9 +162,8 @@ class Search:
     def _slopes(self, X: Rows, kernel: Kernel) -> np.ndarray:
         """Root of the mean square of the gradient of a function learned from few rows, along each column, (d,)."""
         train, test = next(self._cuts(FEW[0]))
-        values, coefficients, offset = self._solutions(X, kernel, train, min(FEW[1], self.n_centers))
-        errors = self._errors(values, coefficients, offset, X, test)
-        alpha = np.ascontiguousarray(coefficients[:, int(np.argmin(errors))])
+        found = self._solutions(X, kernel, train, min(FEW[1], self.n_centers))
+        found = found.one(int(np.argmin(self._errors(found, X, test))))
         d = X.shape[1]
         at = X[test[: max(1, min(SLOPE_ROWS, SLOPES // d))]]
         squares = np.empty(d)
@@ -152,7 +171,7 @@ class Search:
             sides = np.concatenate([at, at])
             sides[: len(at), j] += STEP
             sides[len(at) :, j] -= STEP
-            f = KernelBlocks(values, sides).dot(alpha)
+            f = found(sides)[:, 0]
             squares[j] = np.mean(np.sum((f[: len(at)] - f[len(at) :]) ** 2, axis=1))
         return np.sqrt(squares) / (2 * STEP)
 
@@ -169,7 +188,7 @@ class Search:
             offset = best_constant(Y, weight, self.loss)
             centers = np.arange(min(FEW[1], self.n_centers, len(train)))
             Z = CenterMatrix(kernel, self.X[train], centers, self.ops)
-            held = KernelBlocks(Centers(kernel, self.X[train[centers]], self.ops), self.X[test])
+            held = kernel_blocks(kernel, self.X[test], self.X[train[centers]], self.ops)
             start = None
             for k, lam in enumerate(LAMS):
                 start = falkon(Z, Y, self.loss, lam, self.ops, weight=weight, offset=offset, start=start, tol=1e-2).W
@@ -185,32 +204,31 @@ class Search:
 
     def _path(self, X: Rows, kernel: Kernel, train: np.ndarray, test: np.ndarray, m: int) -> np.ndarray:
         """Squared error on the test rows for every penalty."""
-        return self._errors(*self._solutions(X, kernel, train, m), X, test)
+        return self._errors(self._solutions(X, kernel, train, m), X, test)
 
-    def _solutions(self, X: Rows, kernel: Kernel, train: np.ndarray, m: int) -> tuple[Centers, np.ndarray, np.ndarray]:
-        """The centres, coefficients (m, penalties, C) for every penalty from one factorisation, and the constant.
+    def _solutions(self, X: Rows, kernel: Kernel, train: np.ndarray, m: int) -> Solutions:
+        """Those of all penalties, from one factorisation.
 
         With ``T'T = K_SS`` and ``T'^-1 K'A K T^-1 = U diag(s) U'`` the weights are ``U (s + lam)^-1 U' T'^-1 K'A y``.
         """
         Y, weight = self.Y[train], self._at(train)
         offset = np.average(Y, axis=0, weights=weight)
-        values = Centers(kernel, X[train[:m]], self.ops)
-        blocks = KernelBlocks(values, X[train])
+        S = X[train[:m]]
+        blocks = kernel_blocks(kernel, X[train], S, self.ops)
         a = np.ones(len(train)) if weight is None else weight
         m = blocks.shape[1]
-        G, B = blocks.moment(np.arange(len(train)), a), blocks.tdot(a[:, None] * (Y - offset))
-        K = values.gram()
+        G, B = host(blocks.moment(np.arange(len(train)), a)), blocks.tdot(a[:, None] * (Y - offset))
+        K = host(blocks.values.gram())
         factor = Factor(K, least_addition(K, X.dtype))
         G = factor.tsolve(factor.tsolve(G).T)
         s, U = eigh(0.5 * (G + G.T), check_finite=False)
         B = U.T @ factor.tsolve(B)
         W = np.stack([B / (np.maximum(s, 0.0) + lam)[:, None] for lam in LAMS], axis=1)
-        return values, factor.solve(U @ W.reshape(m, -1)).reshape(W.shape), offset
+        return Solutions(kernel, S, factor.solve(U @ W.reshape(m, -1)).reshape(W.shape), offset, self.ops)
 
-    def _errors(self, values: Centers, W: np.ndarray, offset: np.ndarray, X: Rows, test: np.ndarray) -> np.ndarray:
-        """Squared error of solutions W (m, penalties, C) on the test rows, (penalties,)."""
-        held = KernelBlocks(values, X[test]).dot(W.reshape(len(W), -1)).reshape(len(test), *W.shape[1:])
-        errors = np.square(held + offset - self.Y[test][:, None]).sum(axis=2)
+    def _errors(self, found: Solutions, X: Rows, test: np.ndarray) -> np.ndarray:
+        """Squared error on the test rows, (penalties,)."""
+        errors = np.square(found(X[test]) - self.Y[test][:, None]).sum(axis=2)
         return np.average(errors, axis=0, weights=self._at(test))
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

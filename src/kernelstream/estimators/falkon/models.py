@@ -28,6 +28,8 @@ from ..binning.fit import best_constant
 from ..feature import map_entries, renew_map_entries
 from .choice import Search, divided
 
+DEVICE_CELLS = 10_000_000  # numbers in all rows from which short trials are made on the device as well
+
 
 class FalkonEstimator(BatchEstimator, KernelEstimator):
     """What the classifier and the regressor share: everything but the target."""
@@ -69,7 +71,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
     # ---------------------------------------------------------------- hooks
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         loss, seed = self._solver_loss(), state["seed"]
-        common = (loss, seed, _processor(self._ops), self.n_centers)
+        common = (loss, seed, _for_trials(self._ops, X), self.n_centers)
         if self._free:
             width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             state["width"] = width
@@ -170,9 +172,9 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         return self.state_["history"]
 
 
-def _processor(ops: Any) -> Any:
-    """The engine that short trials run on: a device waits more than it works there."""
-    return getattr(ops, "host", ops)
+def _for_trials(ops: Any, X: Rows) -> Any:
+    """The engine that short trials run on: with few cells a device waits more than it works there."""
+    return getattr(ops, "host", ops) if X.shape[0] * X.shape[1] < DEVICE_CELLS else ops
 
 
 class FalkonClassifier(FalkonEstimator, StreamClassifier):
