@@ -232,3 +232,28 @@ def test_the_command_line_shows_the_changes(tmp_path, capsys):
     assert 4000 < mark["row"] <= 4500
     main(call)
     assert f"loss at row {mark['row']:,}" in capsys.readouterr().out
+
+
+def test_reactions_change_what_was_learned():
+    """After `forget` least squares count a tenth of the rows; after `restart` nothing is known but the labels."""
+    from kernelstream import KernelClassifier, OnlineRidgeClassifier
+    from kernelstream.monitor import forget, restart
+
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    ridge = OnlineRidgeClassifier("raw", random_state=0).partial_fit(X, y)
+    forget(0.5)(ridge, None)  # the last rows have joined the sums now
+    before, scores = ridge.state_["mass"], ridge.decision_function(X)
+    forget(0.1)(ridge, None)
+    assert ridge.state_["mass"] == pytest.approx(0.1 * before)
+    assert np.corrcoef(scores, ridge.decision_function(X))[0, 1] > 0.99  # it still says the same, with less weight
+    restart()(ridge, None)
+    assert not ridge.decision_function(X).any() and ridge.classes_.tolist() == [0, 1]
+    one = KernelClassifier(size="small", random_state=0).partial_fit(X, y)
+    restart()(one, None)
+    assert all(member["restarts"] == 1 for member in one.members_)
+    one.learn(X, y)
+    with pytest.raises(ValueError, match="keep"):
+        forget(2)
+    with pytest.raises(ValueError, match="no learner of this library"):
+        forget()(object(), None)
