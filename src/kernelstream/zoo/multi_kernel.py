@@ -52,6 +52,11 @@ def _part(budget: int, kernels: Any) -> int:
     return budget // number
 
 
+def _limit(task: str, C: float | None) -> float | None:
+    """C of the thesis for labels; in regression that of a single learner."""
+    return 0.1 if C is None and task != "regression" else C
+
+
 # ---------------------------------------------------------------------------------------------------- unbounded
 
 
@@ -74,15 +79,19 @@ def omkl_sd(task: str, kernels: Any = None, epsilon: float | None = None, **comm
 
 
 @recipe(THESIS)
-def omkl_ddpa(task: str, kernels: Any = None, C: float = 0.1, epsilon: float | None = None, **common: Any) -> Any:
+def omkl_ddpa(
+    task: str, kernels: Any = None, C: float | None = None, epsilon: float | None = None, **common: Any
+) -> Any:
     """PA-I learners with Hedge weights, all of them updated."""
-    return _ensemble(task, expansion.pa1, kernels, common, C=C, epsilon=epsilon)
+    return _ensemble(task, expansion.pa1, kernels, common, C=_limit(task, C), epsilon=epsilon)
 
 
 @recipe(THESIS)
-def omkl_sdpa(task: str, kernels: Any = None, C: float = 0.1, epsilon: float | None = None, **common: Any) -> Any:
+def omkl_sdpa(
+    task: str, kernels: Any = None, C: float | None = None, epsilon: float | None = None, **common: Any
+) -> Any:
     """PA-I learners with Hedge weights; a row changes a learner and its weight only if it is drawn."""
-    return _ensemble(task, expansion.pa1, kernels, {**DRAWN, **common}, C=C, epsilon=epsilon)
+    return _ensemble(task, expansion.pa1, kernels, {**DRAWN, **common}, C=_limit(task, C), epsilon=epsilon)
 
 
 # ----------------------------------------------------------------------------------------------------- budgets
@@ -121,7 +130,7 @@ def omkl_bogd_dd(
     task: str,
     kernels: Any = None,
     budget: int = 1600,
-    eta: float = 0.2,
+    eta: float | None = None,
     lam: float = 1e-6,
     epsilon: float | None = None,
     **common: Any,
@@ -135,7 +144,7 @@ def omkl_bogd_sd(
     task: str,
     kernels: Any = None,
     budget: int = 1600,
-    eta: float = 0.2,
+    eta: float | None = None,
     lam: float = 1e-6,
     epsilon: float | None = None,
     **common: Any,
@@ -146,18 +155,28 @@ def omkl_bogd_sd(
 
 @recipe(THESIS)
 def omkl_bpas_dd(
-    task: str, kernels: Any = None, budget: int = 1600, C: float = 0.1, epsilon: float | None = None, **common: Any
+    task: str,
+    kernels: Any = None,
+    budget: int = 1600,
+    C: float | None = None,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
     """Budget PA with Hedge weights, all learners updated, each with an equal part of the budget."""
-    return _budgeted(task, expansion.bpas, DD, kernels, budget, common, C=C, epsilon=epsilon)
+    return _budgeted(task, expansion.bpas, DD, kernels, budget, common, C=_limit(task, C), epsilon=epsilon)
 
 
 @recipe(THESIS)
 def omkl_bpas_sd(
-    task: str, kernels: Any = None, budget: int = 1600, C: float = 0.1, epsilon: float | None = None, **common: Any
+    task: str,
+    kernels: Any = None,
+    budget: int = 1600,
+    C: float | None = None,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
     """Budget PA with Hedge weights, updated if drawn, on one budget for all."""
-    return _budgeted(task, expansion.bpas, SD, kernels, budget, common, C=C, epsilon=epsilon)
+    return _budgeted(task, expansion.bpas, SD, kernels, budget, common, C=_limit(task, C), epsilon=epsilon)
 
 
 # ------------------------------------------------------------------------------------------- sparse, and features
@@ -168,7 +187,7 @@ def omkl_spa(
     task: str,
     kernels: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float | None = None,
     alpha: float = 1.0,
     beta: float = 3.0,
     epsilon: float | None = None,

@@ -13,6 +13,7 @@ from ...budgets import Budget
 from ...updates import Update
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
+from .._contract.deviations import InDeviations, check_center
 from .._contract.regressor import StreamRegressor
 from .base import BudgetEstimator
 
@@ -91,7 +92,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self._check_together(self._loss_for(2))
 
 
-class BudgetRegressor(StreamRegressor, BudgetEstimator):
+class BudgetRegressor(StreamRegressor, InDeviations, BudgetEstimator):
     r"""Online regression in the kernel expansion, ``f(x) = ybar + sum_j alpha_j k(s_j, x)``; see
     :class:`BudgetClassifier`.
 
@@ -100,8 +101,9 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
     kernel, gamma, budget, strategy, update, engine, random_state
         See :class:`BudgetClassifier`.
     loss : Loss or str, default="squared"
-    center : bool, default=True
-        Learn the difference from the running mean ybar of the targets.
+    center : bool or "standard", default=True
+        Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
+        among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
 
     Examples
     --------
@@ -124,7 +126,7 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
         loss: losses.Loss | str = "squared",
         update: Update | str = "auto",
         *,
-        center: bool = True,
+        center: bool | str = True,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -144,4 +146,5 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
             state["center"] = np.zeros(2)
 
     def _check_parameters(self) -> None:
+        check_center(self.center)
         self._check_together(losses.get(self.loss, task="regression"))
