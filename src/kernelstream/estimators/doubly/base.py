@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -55,6 +55,7 @@ class DoublyEstimator(StreamEstimator):
 
     _replaced = frozenset({"alpha", "mean"})
     _least_steps = LEAST_STEPS
+    _usual_step: ClassVar[dict[str, float]] = {}  # parameters of the step "auto"
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
@@ -62,7 +63,7 @@ class DoublyEstimator(StreamEstimator):
         if isinstance(self.step, DoublyStep):
             return self.step
         if isinstance(self.step, str) and self.step == "auto":
-            return DoublyStep()
+            return DoublyStep(**self._usual_step)
         raise ValueError(f"step must be 'auto' or a DoublyStep, got {self.step!r}")
 
     def _kernel_given(self) -> Kernel:

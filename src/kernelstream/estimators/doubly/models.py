@@ -2,7 +2,7 @@ r"""Doubly stochastic gradients for classification and regression: any kernel wi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in
         a stream.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning.
+        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
     batch_size : int, default=256
         Rows in a batch.
     block_size : int, default=256
@@ -90,6 +90,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     """
 
     on_device = True
+    # Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
+    _usual_step: ClassVar[dict[str, float]] = {"theta0": 300.0, "precondition": 0.1}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@ r"""Log density ratios by doubly stochastic gradients."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
+    _usual_step: ClassVar[dict[str, float]] = {}
 
     def __init__(
         self,
