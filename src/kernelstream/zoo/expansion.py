@@ -24,7 +24,7 @@ def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
     return gradient_loss(task, epsilon)
 
 
-# Steps of regression where none is given, in units of the target's deviation (docs/defaults.md).
+# Steps of regression where none is given, in units of the target's deviation (docs/default_update.md).
 STEP, LIMIT, TUBE_STEP = 0.2, 0.3, 0.3
 
 
@@ -55,9 +55,9 @@ def _build(
 
 
 def _pegasos(task: str, lam: float | None) -> Update:
-    """Pegasos; its regulariser is 1e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
+    """Pegasos; its regulariser is 3e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
     if lam is None:
-        lam = 5e-3 if task == "regression" else 1e-4
+        lam = 5e-3 if task == "regression" else 3e-4
     return updates.Pegasos(lam)
 
 
@@ -121,9 +121,9 @@ def norma(
 ) -> Any:
     """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside.
 
-    ``eta`` is 0.1; in regression without it 0.3, in units of the target's deviation, as is ``epsilon``.
+    ``eta`` is 0.3, in regression without it in units of the target's deviation, as is ``epsilon``.
     """
-    eta, common = _own_units(task, eta, 0.1, TUBE_STEP, common)
+    eta, common = _own_units(task, eta, TUBE_STEP, TUBE_STEP, common)
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.NORMA(eta, lam, nu), common)
 
@@ -208,7 +208,7 @@ def pegasos(
 ) -> Any:
     """Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).
 
-    ``lam`` is 1e-4, in regression 5e-3.
+    ``lam`` is 3e-4, in regression 5e-3.
     """
     loss = gradient_loss(task, epsilon)
     return _build(task, kernel, gamma, None, budgets.Stop(), loss, _pegasos(task, lam), common)
