@@ -14,6 +14,7 @@ import sys
 import numpy as np
 
 from kernelstream import RRFRegressor, plots
+from kernelstream.estimators import RRFStep
 from kernelstream.evaluate import prequential
 from kernelstream.features.spectra import LowRank
 
@@ -41,7 +42,7 @@ def alignment(model: RRFRegressor, directions: np.ndarray) -> float:
 def main() -> None:
     X, y, directions = rotated_additive(0)
     learners = {
-        "fixed kernel": RRFRegressor(eta_g=0.0, random_state=0),
+        "fixed kernel": RRFRegressor(step=RRFStep(eta_g=0.0), random_state=0),
         "a width per input": RRFRegressor(random_state=0),
         "a map to 4 dimensions": RRFRegressor(spectrum=LowRank(4), random_state=0),
         "a map to 8 dimensions": RRFRegressor(spectrum=LowRank(8), random_state=0),

@@ -37,7 +37,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.engine import TorchEngine
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import RandomFourier
 from kernelstream.solvers import ConjugateGradient
 
@@ -350,9 +350,12 @@ class Bench:
         X, Xt = (pca.transform(A).astype(np.float32) for A in (X, Xt))
         size, steps = (64, 4) if self.small else (1024, 512)
         est = DoublyStochasticClassifier(
-            loss="softmax", step=DoublyStep(theta0=300.0, precondition=0.01), batch_size=size, block_size=size,
-            passes=steps * size / len(X), engine=TorchEngine(self.device), random_state=0,
-        )  # fmt: skip
+            loss="softmax",
+            step=DoublyStep(theta0=300.0, precondition=0.01),
+            schedule=DoublySchedule(size, size, passes=steps * size / len(X)),
+            engine=TorchEngine(self.device),
+            random_state=0,
+        )
         start = time.perf_counter()
         est.fit(X, y)
         spent = time.perf_counter() - start
@@ -408,7 +411,7 @@ class Bench:
         n, d, D = (1500, 16, 64) if small else (40000, 784, 4096)
         X, y = task(n, d)
         learned(
-            lambda engine: RRFClassifier(D, 1 / (2 * d), batch_size=BLOCK, random_state=0, engine=engine),
+            lambda engine: RRFClassifier(D, 1 / (2 * d), step=RRFStep(batch_size=BLOCK), random_state=0, engine=engine),
             X, y, n // 16, f"RRF, {2 * D} features, batches of {BLOCK}, d = {d}",
         )  # fmt: skip
         n, d, R = (1500, 16, 16) if small else (100000, 50, 256)

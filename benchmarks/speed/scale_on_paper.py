@@ -31,6 +31,7 @@ from kernelstream import (
     OnlineRidge,
     streams,
 )
+from kernelstream.estimators import DoublySchedule
 from kernelstream.evaluate import model_bytes
 from kernelstream.features import RandomFourier
 
@@ -110,7 +111,7 @@ def measure() -> tuple[list[Way], float, float]:
     grids.fit(X[:10_000], y[:10_000])
     rounds = int(grids.n_iter_) + 3
     binning = (time.process_time() - started) / 10_000 / rounds
-    doubly = DoublyStochasticRegressor(gamma=0.05, max_blocks=8, passes=1, random_state=0)
+    doubly = DoublyStochasticRegressor(gamma=0.05, schedule=DoublySchedule(max_blocks=8, passes=1), random_state=0)
     doubly.fit(X[:10_000], y[:10_000])  # its features are as many as they may be
     stochastic = rate(lambda: doubly.partial_fit(X[:5120], y[:5120]), 5120)
     cells = 8 * grids.coef_.size

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelstream import FeatureClassifier, MultiKernelClassifier
+from kernelstream.estimators import HedgeWeights
 from kernelstream.features import RandomFourier
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -41,7 +42,7 @@ def learners() -> list[FeatureClassifier]:
 def main(rows: int) -> str:
     ensembles = {
         "plain": MultiKernelClassifier(learners(), random_state=0),
-        "fixed share 1e-4": MultiKernelClassifier(learners(), share=1e-4, random_state=0),
+        "fixed share 1e-4": MultiKernelClassifier(learners(), combination=HedgeWeights(share=1e-4), random_state=0),
     }
     alone = [learner.set_params(random_state=0) for learner in learners()]
     mistakes, wrong = np.zeros(len(alone), np.int64), dict.fromkeys(ensembles, 0)

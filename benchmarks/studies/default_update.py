@@ -3,7 +3,7 @@
     python benchmarks/studies/default_update.py [--questions] [--rows 15000] [--sets german,mg] [--write FILE]
 
 Needs the data folder (KERNELSTREAM_DATA). ``--questions`` adds the experiments behind the constants in
-``kernelstream/updates.py``: step scales, the learners that start in the kernel expansion, the bandwidth.
+``kernelstream/updates/``: step scales, the learners that start in the kernel expansion, the bandwidth.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import FeatureClassifier, MultiKernelClassifier, plots, updates
+from kernelstream.estimators import HedgeWeights
 from kernelstream.estimators.ensemble.models import WIDTHS, gaussian_maps
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -47,7 +48,7 @@ def learners() -> list[FeatureClassifier]:
 
 def follow(X: np.ndarray, y: np.ndarray, share: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
     """The learner, its mistakes (n,), and its weights after every STEP rows, (n/STEP, m)."""
-    est = MultiKernelClassifier(learners(), discount=DISCOUNT, share=share, random_state=seed)
+    est = MultiKernelClassifier(learners(), combination=HedgeWeights(discount=DISCOUNT, share=share), random_state=seed)
     wrong, weights = [], []
     for start in range(0, len(y), STEP):
         rows = slice(start, start + STEP)

@@ -1,5 +1,6 @@
 // Binding of the pass that encodes rows of words and numbers.
 #include "base/states.hpp"
+#include "files/text.hpp"
 #include "passes/columns.hpp"
 
 using namespace ks;
@@ -49,9 +50,84 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
     for (std::size_t i = 0; i < n; ++i) pass.row(i);
 }
 
+// Cells of one dictionary: numbers (1, M), NaN where missing, and codes of categories (1, K). The plan has a tuple for each column:
+// name, kind, table of codes or None, place among the numbers, place among the categories, -1 for none. Returns how many
+// of the row's keys are columns, and the places in the plan of the cells that need a closer look.
+nb::tuple bound_columns_row(nb::list plan, nb::dict row, Matrix<double> numbers, Matrix<std::int32_t> codes) {
+    enum Kind : long { category, number, integer, date, text };
+    static PyObject* const gap = PyUnicode_InternFromString("");  // the name of the missing cell
+    constexpr double largest = 1e100;                              // columns/kinds.py
+    nb::list odd;
+    std::size_t hits = 0;
+    const auto size = nb::len(plan);
+    for (std::size_t i = 0; i < size; ++i) {
+        PyObject* const column = PyList_GET_ITEM(plan.ptr(), Py_ssize_t(i));
+        require(PyTuple_Check(column) && PyTuple_GET_SIZE(column) == 5, "a plan of columns has tuples of five");
+        PyObject* const value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(column, 0));
+        if (!value && PyErr_Occurred()) throw nb::python_error();
+        hits += value != nullptr;
+        const long kind = PyLong_AsLong(PyTuple_GET_ITEM(column, 1));
+        PyObject* const table = PyTuple_GET_ITEM(column, 2);
+        const long at = PyLong_AsLong(PyTuple_GET_ITEM(column, 3)), coded = PyLong_AsLong(PyTuple_GET_ITEM(column, 4));
+        if (kind == text) continue;
+        bool known = kind == category || kind == number || kind == integer;
+        PyObject* key = nullptr;  // by which the table has the cell
+        const bool missing = !value || value == Py_None;
+        if (missing || (kind == category && PyUnicode_CheckExact(value))) key = missing ? gap : value;
+        if (known && at >= 0) {
+            double x = std::nan("");
+            if (!missing && (PyFloat_Check(value) || PyLong_CheckExact(value))) {
+                x = PyFloat_Check(value) ? PyFloat_AsDouble(value) : PyLong_AsDouble(value);
+                if (x == -1.0 && PyErr_Occurred()) PyErr_Clear(), known = false;
+                key = std::isnan(x) ? gap : value;
+                known = known && !(std::abs(x) > largest);
+            } else
+                known = known && missing;
+            if (known) {
+                require(std::size_t(at) < numbers.size(), "a number beyond the row");
+                numbers.data()[at] = x;
+            }
+        }
+        if (known && coded >= 0) {
+            std::int32_t code = -1;
+            if (table != Py_None) {
+                PyObject* const found = key ? PyDict_GetItemWithError(table, key) : nullptr;
+                if (!found && PyErr_Occurred()) throw nb::python_error();
+                known = found != nullptr;
+                if (known) code = std::int32_t(PyLong_AsLong(found));
+            }
+            require(std::size_t(coded) < codes.size(), "a category beyond the row");
+            codes.data()[coded] = code;
+        }
+        if (!known) odd.append(i);
+    }
+    if (PyErr_Occurred()) throw nb::python_error();
+    return nb::make_tuple(hits, odd);
+}
+
+// Texts as numbers, empty ones as NaN; false, and the rest of the array as it was, where one is neither.
+bool bound_numbers_of_texts(nb::list texts, Vector<double> out) {
+    const std::size_t n = nb::len(texts);
+    require(out.shape(0) == n, "one number for each text");
+    for (std::size_t i = 0; i < n; ++i) {
+        PyObject* const cell = PyList_GET_ITEM(texts.ptr(), Py_ssize_t(i));
+        if (!PyUnicode_CheckExact(cell) || !PyUnicode_IS_COMPACT_ASCII(cell)) return false;
+        const char* p = static_cast<const char*>(PyUnicode_DATA(cell));  // ends with a zero, where the parser stops
+        const char* const end = p + PyUnicode_GET_LENGTH(cell);
+        if (p == end) {
+            out.data()[i] = std::nan("");
+            continue;
+        }
+        if (text::number(p, out.data()[i]) != text::Number::ok || p != end) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 void bind_columns(nb::module_& m) {
     const auto value = nb::arg();
     m.def("columns_pass", &bound_columns_pass, value, value, value, value, value, nb::arg().noconvert());
+    m.def("numbers_of_texts", &bound_numbers_of_texts, value, nb::arg().noconvert());
+    m.def("columns_row", &bound_columns_row, value, value, nb::arg().noconvert(), nb::arg().noconvert());
 }

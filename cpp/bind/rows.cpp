@@ -336,7 +336,7 @@ class Whole {
                                                            number("o0_interval_quantiles", L * E),
                                                            number("o0_interval_weights", L * E), number("o0_interval_factors", L),
                                                            std::vector<double>(L)});
-        stack_.seen = number("target_range", 5);
+        if (stack_.numbers) stack_.seen = number("target_range", 5);
     }
 
     bool same() const {
@@ -355,14 +355,13 @@ class Whole {
     }
 
   public:
-    Whole(nb::dict state, nb::list members, bool regression, double squash, Maybe<Vector<const double>> levels,
-          Maybe<Vector<const double>> steps)
+    Whole(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
+          Vector<const double> steps)
         : state_(state), t_(state, "t"), stride_(state, "history_stride"), recent_on_(state, "recent_on"), x_count_(nb::str("x_count")) {
         stack_.d = nb::cast<std::size_t>(state["n_features"]);
         stack_.C = nb::cast<std::size_t>(state["n_outputs"]);
         stack_.squash = squash;
         require(!regression || stack_.C == 1, "row by row, numbers have one output");
-        require(regression == bool(levels) && regression == bool(steps), "numbers, and only numbers, have intervals");
         for (nb::handle item : members) {
             Bound<T>* member = nb::cast<Bound<T>*>(item);
             require(member->d == stack_.d && member->C == stack_.C, "the learners differ in their rows or outputs");
@@ -378,8 +377,17 @@ class Whole {
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));
         stack_.history = numbers<float>("history", history.size());
+        const auto kept = entry<Matrix<const T>>(state, "reason_X");
+        require(kept.shape(0) > 0 && kept.shape(1) == d, "the rows kept do not fit the columns");
+        stack_.n_kept = std::int64_t(kept.shape(0));
+        stack_.kept = numbers<T>("reason_X", kept.size());
+        const auto watched = entry<Matrix<const T>>(state, "watch_X");
+        require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
+        stack_.n_watched = std::int64_t(watched.shape(0)) * WATCHED_EVERY;
+        stack_.watched_rows = numbers<T>("watch_X", watched.size());
+        stack_.watched = numbers<double>("watch_errors", std::size_t(stack_.n_watched));
         take_combination(regression);
-        if (regression) take_tracker(*levels, *steps);
+        take_tracker(levels, steps);
         stack_.prepare();
     }
 
@@ -424,8 +432,8 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
     m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
     nb::class_<Whole<T>>(m, whole, "All learners of a stack, and what combines them.")
-        .def(nb::init<nb::dict, nb::list, bool, double, Maybe<Vector<const double>>, Maybe<Vector<const double>>>(), value(), value(),
-             value(), value(), maybe(), maybe())
+        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Vector<const double>>(), value(), value(), value(),
+             value(), plain(), plain())
         .def("learn", &Whole<T>::learn, plain(), plain(), value(), plain())
         .def("score", &Whole<T>::score, plain(), value(), plain());
 }

@@ -19,7 +19,7 @@ void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In
     require(!importance || importance->size() == n, "calibrate: weight must have one entry for each row");
     require(size.size() == 2 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
             "calibrate: the state does not fit the scores");
-    require(out.size() == scores.size(), "calibrate: out must be like scores");
+    require(out.size() == scores.size() && E < TRUST_MOST, "calibrate: out must be like scores");
     if (y && C)
         for (std::size_t i = 0; i < n; ++i)
             require(y->data()[i] >= 0.0 && y->data()[i] < double(C), "calibrate: y must hold numbers of classes");
@@ -47,12 +47,35 @@ void track(nb::dict state, In errors, In levels, In steps, Matrix<double> half) 
                  factors.data(), half.data());
 }
 
+void follow(Vector<double> link, Matrix<const double> scores, In y, Maybe<In> importance, std::size_t classes, In keep) {
+    const std::size_t n = scores.shape(0), outputs = scores.shape(1), E = keep.size();
+    require(y.size() == n && (!importance || importance->size() == n), "follow: one label and one weight for each row");
+    require(classes >= 2 && (outputs == classes || (outputs == 1 && classes == 2)), "follow: the scores do not fit the classes");
+    require(link.size() == link_length(E, classes) && E < TRUST_MOST, "follow: the link does not fit the classes");
+    for (std::size_t i = 0; i < n && outputs > 1; ++i)  // a row that does not count may have a label that nobody knows
+        require((importance && importance->data()[i] == 0.0) || (y.data()[i] >= 0.0 && y.data()[i] < double(classes)),
+                "follow: y must hold numbers of classes");
+    follow_link(n, E, outputs, classes, scores.data(), y.data(), data_or_null(importance), keep.data(), link.data());
+}
+
+void doubts(Matrix<const double> scores, In y, Vector<double> out) {
+    const std::size_t n = scores.shape(0), C = scores.shape(1);
+    require(y.size() == n && out.size() == n, "doubts: y and out must have one entry for each row");
+    for (std::size_t i = 0; i < n && C > 1; ++i)
+        require(y.data()[i] >= 0.0 && y.data()[i] < double(C), "doubts: y must hold numbers of classes");
+    for (std::size_t i = 0; i < n; ++i) out.data()[i] = trust_doubt(C, scores.data() + i * C, y.data()[i]);
+}
+
 }  // namespace
 
 void bind_trust(nb::module_& m) {
     m.def("calibrate", &calibrate, nb::arg("state"), nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
           nb::arg("keep"), nb::arg("out").noconvert(),
           "out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.");
+    m.def("follow", &follow, nb::arg("link").noconvert(), nb::arg("scores"), nb::arg("y"), nb::arg("weight").none(), nb::arg("classes"),
+          nb::arg("keep"), "The link learns from scores (n, outputs) and labels, -1 or 1 for one output, else numbers of classes.");
+    m.def("doubts", &doubts, nb::arg("scores"), nb::arg("y"), nb::arg("out").noconvert(),
+          "out (n,) <- 1 - P(y) of scores (n, C): log-odds for C = 1, where y is -1 or 1, else logarithms of probabilities.");
     m.def("track", &track, nb::arg("state"), nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("half").noconvert(),
           "half (n, L) <- half-widths of intervals before each error, which is then learned.");
 }

@@ -1,4 +1,4 @@
-// First-order updates: the twins of kernelstream/updates.py, found by name.
+// First-order updates: the twins of kernelstream/updates/, found by name.
 //
 // step() writes decay[c] and tau[c] for each of the C outputs; the function becomes decay f + tau k(x, .).
 // Diagonal updates write their step size to decay[0] and the gradient to tau.

@@ -22,6 +22,8 @@ struct Tracker {
     void learn(double error) { track_errors(1, L, E, &error, levels, steps, size, quantiles, weights, factors, half.data()); }
 };
 
+constexpr std::int64_t KEPT_EVERY = 16, WATCHED_EVERY = 4;
+
 template <class T>
 struct Stack {
     struct Changing {
@@ -35,10 +37,15 @@ struct Stack {
     std::vector<Learner<T>*> learners;
     std::unique_ptr<stack::Labels> labels;    // one of the two
     std::unique_ptr<stack::Numbers> numbers;
-    std::unique_ptr<Tracker> tracker;         // of numbers
+    std::unique_ptr<Tracker> tracker;         // of errors, or of what was given to wrong labels
     double* seen = nullptr;                   // of numbers: (5) the range of the targets
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
+    T* kept;                                  // (n_kept, d): rows of late, as the learners saw them
+    std::int64_t n_kept;
+    double* watched;                          // (n_watched): the errors of the last rows, and
+    T* watched_rows;                          // (n_watched / 4, d): every fourth of them
+    std::int64_t n_watched;
 
     void prepare() {
         for (double* column : {columns.mean, columns.m2, columns.low, columns.high, columns.doubt}) changing.push_back({column, d});
@@ -53,11 +60,14 @@ struct Stack {
         journal_.clear();
         const double before = count;
         for (std::size_t i = 0; i < n; ++i) {
-            if (!learn_one(X + i * d, y[i], recent, scores + i * C)) {
+            double error;
+            if (!learn_one(X + i * d, y[i], recent, scores + i * C, error)) {
                 journal_.restore();
                 count = before;
                 return false;
             }
+            keep_row(t);
+            watch(t, error);
             if (++t % stride == 0) note_weights(history + std::size_t(t / stride - 1) * learners.size());
         }
         return true;
@@ -93,6 +103,25 @@ struct Stack {
         return {x_.data(), wide_.data(), y};
     }
 
+    // One row of sixteen takes the place of the oldest, once the first ones have filled all places.
+    void keep_row(std::int64_t t) {
+        if (t >= n_kept && t % KEPT_EVERY) return;
+        T* to = kept + std::size_t(t < n_kept ? t : t / KEPT_EVERY % n_kept) * d;
+        journal_.keep(to, d);
+        std::copy_n(x_.data(), d, to);
+    }
+
+    // Errors and rows that a monitor will look at when they are n_watched.
+    void watch(std::int64_t t, double error) {
+        const std::int64_t at = t % n_watched;
+        journal_.keep(watched + at, 1);
+        watched[at] = error;
+        if (at % WATCHED_EVERY) return;
+        T* to = watched_rows + std::size_t(at / WATCHED_EVERY) * d;
+        journal_.keep(to, d);
+        std::copy_n(x_.data(), d, to);
+    }
+
     void note_weights(float* to) {
         const std::size_t N = learners.size();
         journal_.keep(to, N);
@@ -112,7 +141,7 @@ struct Stack {
         }
     }
 
-    bool learn_one(const T* x, double y, bool recent, double* scores) {
+    bool learn_one(const T* x, double y, bool recent, double* scores, double& error) {
         for (const Changing& array : changing) journal_.keep(array.at, array.size);
         if (seen) {
             double weight;
@@ -125,7 +154,8 @@ struct Stack {
             if (!learners[i]->learn(row, F_.data() + i * C, journal_)) return false;
         combine(&y, recent, scores);
         if (!all_finite(C, scores)) return false;
-        if (tracker) tracker->learn(std::abs(y - scores[0]));
+        error = labels ? trust_doubt(C, scores, y) : std::abs(y - scores[0]);
+        tracker->learn(error);
         return true;
     }
 };

@@ -14,6 +14,8 @@ constexpr double TRUST_PRIOR = 5.0;     // curvature at the start, and the least
 constexpr double TRUST_SHARE = 1e-4;    // part of all weight that is spread evenly after a row
 constexpr double TRUST_MEMORY = 1e4;    // rows over which the size of scores is averaged
 constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size that is no log-odds
+constexpr std::size_t TRUST_MOST = 16;  // answers, at most
+constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger score is never less probable
 
 inline double trust_clip(double x) { return std::min(std::max(x, -TRUST_WIDEST), TRUST_WIDEST); }
 
@@ -31,6 +33,27 @@ inline double trust_unit(const double* size, bool own) {
     return size[1] > 0.0 ? TRUST_RAW / std::sqrt(size[1]) : 0.0;
 }
 
+// Coefficients of softplus(s), -softplus(-s) and tanh(s) whose sum rises with s.
+inline void trust_rise(double* t) {
+    t[0] = std::max(t[0], TRUST_FLAT);
+    t[1] = std::max(t[1], TRUST_FLAT);
+    t[2] = std::max(t[2], TRUST_FLAT - std::min(t[0], t[1]));
+}
+
+// What a forecast left to all labels but the truth, 1 - P(y): scores are log-odds for C = 1, where y is -1 or 1, else logarithms
+// of probabilities up to a constant.
+inline double trust_doubt(std::size_t C, const double* scores, double y) {
+    if (C == 1) return trust_sigmoid(-y * scores[0]);
+    const double most = *std::max_element(scores, scores + C);
+    double total = 0.0, others = 0.0;
+    for (std::size_t c = 0; c < C; ++c) {
+        const double e = std::exp(scores[c] - most);
+        total += e;
+        if (c != std::size_t(y)) others += e;
+    }
+    return others / total;
+}
+
 inline void trust_resize(double* size, double square) {
     size[0] += 1.0;
     size[1] += (square - size[1]) / std::min(size[0], TRUST_MEMORY);
@@ -39,58 +62,68 @@ inline void trust_resize(double* size, double square) {
 // Weights of the answers after a row: by the probability each gave to the truth, then the fixed share.
 inline void trust_weigh(double* weights, const double* truth, std::size_t n, double importance) {
     double total = 0.0;
-    for (std::size_t e = 0; e < n; ++e) total += weights[e] *= std::pow(truth[e], importance);
+    for (std::size_t e = 0; e < n; ++e) {
+        const double t = truth[e];
+        total += weights[e] *= importance == 1.0 ? t : importance == 2.0 ? t * t : std::pow(t, importance);
+    }
     for (std::size_t e = 0; e < n; ++e) {
         const double part = total > 0.0 ? weights[e] / total : 1.0 / double(n);
         weights[e] = (1.0 - TRUST_SHARE) * part + TRUST_SHARE / double(n);
     }
 }
 
-// Two classes. size (2), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1.
+// Two classes. size (2), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
+// answers where out is null.
 inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, const double* y, const double* importance,
                           bool own, bool learn, const double* keep, double* size, double* weights, double* theta,
                           double* curvature, double* out) {
-    std::vector<double> p(E + 1), truth(E + 1);
+    double p[TRUST_MOST], truth[TRUST_MOST];
     for (std::size_t i = 0; i < n; ++i) {
         const double s = trust_clip(scores[i] * trust_unit(size, own));
-        const double z[4] = {trust_softplus(s), -trust_softplus(-s), std::tanh(s), 1.0};
+        const double small = std::exp(-std::abs(s)), log = std::log1p(small), square = small * small;
+        const double bend = (1.0 - square) / (1.0 + square);  // tanh |s|
+        const double z[4] = {std::max(s, 0.0) + log, std::min(s, 0.0) - log, s < 0.0 ? -bend : bend, 1.0};
         double yes = 0.0, no = 0.0;
         for (std::size_t e = 0; e <= E; ++e) {
             const double* t = theta + 4 * (e - 1);
             const double q = e == 0 ? s : trust_clip(t[0] * z[0] + t[1] * z[1] + t[2] * z[2] + t[3] * z[3]);
-            p[e] = trust_sigmoid(q);
-            const double other = trust_sigmoid(-q);
+            const double tail = e == 0 ? small : std::exp(-std::abs(q)), large = 1.0 / (1.0 + tail), rest = tail * large;
+            p[e] = q >= 0.0 ? large : rest;
+            const double other = q >= 0.0 ? rest : large;
             yes += weights[e] * p[e];
             no += weights[e] * other;
             truth[e] = learn && y[i] > 0.5 ? p[e] : other;
         }
-        out[i] = std::log(yes) - std::log(no);
+        if (out) out[i] = std::log(yes) - std::log(no);
         const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
         if (w == 0.0) continue;
-        trust_weigh(weights, truth.data(), E + 1, w);
+        trust_weigh(weights, truth, E + 1, w);
         for (std::size_t e = 0; e < E; ++e) {
             double* t = theta + 4 * e;
             double* h = curvature + 10 * e;
             const double wrong = p[e + 1] - y[i], c = w * wrong * wrong, pull = (1.0 - keep[e]) * TRUST_PRIOR;
             const double start[4] = {1.0, 1.0, 0.0, 0.0};
-            double L[4][4], v[4];  // H = L L', then L u = g and L' v = u, in place
+            double L[4][4], part[4], v[4];  // H = L D L' with 1/D in `part`, then L u = g and D L' v = u, in place
             for (int a = 0; a < 4; ++a) {
                 v[a] = w * wrong * z[a] + pull * (t[a] - start[a]);
                 for (int b = 0; b <= a; ++b) {
                     double& entry = h[a * (a + 1) / 2 + b];
                     entry = keep[e] * entry + c * z[a] * z[b] + (a == b ? pull : 0.0);
-                    L[a][b] = entry;
-                    for (int k = 0; k < b; ++k) L[a][b] -= L[a][k] * L[b][k];
-                    L[a][b] = a == b ? std::sqrt(L[a][b]) : L[a][b] / L[b][b];
+                    double rest = entry;  // L[a][b] D[b] until the row is done
+                    for (int k = 0; k < b; ++k) rest -= (a == b ? L[a][k] * L[a][k] * part[k] : L[a][k] * L[b][k]);
+                    L[a][b] = rest;
                 }
+                // here L[a][k] is L D; rows above hold L itself
+                part[a] = 1.0 / L[a][a];
+                for (int b = 0; b < a; ++b) L[a][b] *= part[b];
                 for (int b = 0; b < a; ++b) v[a] -= L[a][b] * v[b];
-                v[a] /= L[a][a];
             }
             for (int a = 3; a >= 0; --a) {
+                v[a] *= part[a];
                 for (int b = a + 1; b < 4; ++b) v[a] -= L[b][a] * v[b];
-                v[a] /= L[a][a];
                 t[a] -= v[a];
             }
+            trust_rise(t);
         }
         if (!own) trust_resize(size, scores[i] * scores[i]);
     }
@@ -100,7 +133,8 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
 inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const double* scores, const double* y,
                               const double* importance, bool own, bool learn, const double* keep, double* size,
                               double* weights, double* theta, double* curvature, double* out) {
-    std::vector<double> s(C), p((E + 1) * C), truth(E + 1);
+    std::vector<double> room((E + 3) * C);
+    double truth[TRUST_MOST], *const s = room.data(), *const unasked = s + C, *const p = unasked + C;
     for (std::size_t i = 0; i < n; ++i) {
         const double* row = scores + i * C;
         double mean = 0.0, square = 0.0;
@@ -109,10 +143,10 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
         for (std::size_t c = 0; c < C; ++c) square += (row[c] - mean) * (row[c] - mean);
         const double unit = trust_unit(size, own);
         for (std::size_t c = 0; c < C; ++c) s[c] = trust_clip((row[c] - mean) * unit);
-        double* mixed = out + i * C;
+        double* mixed = out ? out + i * C : unasked;
         std::fill(mixed, mixed + C, 0.0);
         for (std::size_t e = 0; e <= E; ++e) {
-            double* pe = p.data() + e * C;
+            double* pe = p + e * C;
             double most = -std::numeric_limits<double>::infinity(), total = 0.0;
             for (std::size_t c = 0; c < C; ++c) {
                 const double* t = theta + 2 * ((e - 1) * C + c);
@@ -122,12 +156,12 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
             for (std::size_t c = 0; c < C; ++c) total += pe[c] = std::exp(pe[c] - most);
             for (std::size_t c = 0; c < C; ++c) mixed[c] += weights[e] * (pe[c] /= total);
         }
-        for (std::size_t c = 0; c < C; ++c) mixed[c] = std::log(mixed[c]);
+        for (std::size_t c = 0; c < C && out; ++c) mixed[c] = std::log(mixed[c]);
         const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
         if (w == 0.0) continue;
         const std::size_t label = std::size_t(y[i]);
         for (std::size_t e = 0; e <= E; ++e) truth[e] = p[e * C + label];
-        trust_weigh(weights, truth.data(), E + 1, w);
+        trust_weigh(weights, truth, E + 1, w);
         for (std::size_t e = 0; e < E; ++e) {
             const double pull = (1.0 - keep[e]) * TRUST_PRIOR;
             for (std::size_t c = 0; c < C; ++c) {
@@ -140,11 +174,35 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
                 const double g0 = w * wrong * s[c] + pull * (t[0] - 1.0), g1 = w * wrong + pull * t[1];
                 // half a Newton step: the blocks of the classes are half of the whole curvature at worst
                 const double half = 0.5 / (h[0] * h[2] - h[1] * h[1]);
-                t[0] -= half * (h[2] * g0 - h[1] * g1);
+                t[0] = std::max(t[0] - half * (h[2] * g0 - h[1] * g1), TRUST_FLAT);
                 t[1] -= half * (h[0] * g1 - h[1] * g0);
             }
         }
         if (!own) trust_resize(size, square / double(C));
+    }
+}
+
+constexpr int LINK_EVERY = 2;  // one row of so many is learned, and counts as all of them
+
+// Numbers of a link: rows seen, then size, weights, theta and curvature of a calibration of C classes, one after the other.
+inline std::size_t link_length(std::size_t E, std::size_t C) { return 4 + E + (C == 2 ? 14 * E : 5 * C * E); }
+
+// Learn the scores (n, outputs) that rows had before they were learned; y is -1 or 1 for one output, else the number of the class.
+inline void follow_link(std::size_t n, std::size_t E, std::size_t outputs, std::size_t C, const double* scores, const double* y,
+                        const double* importance, const double* keep, double* link) {
+    double *size = link + 1, *weights = size + 2, *theta = weights + E + 1, *curvature = theta + (C == 2 ? 4 * E : 2 * C * E);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (importance && importance[i] == 0.0) continue;
+        const bool passed = static_cast<long long>(link[0]) % LINK_EVERY != 0;
+        link[0] += 1.0;
+        if (passed) continue;
+        const double factor = LINK_EVERY * (importance ? importance[i] : 1.0), *row = scores + i * outputs;
+        if (C > 2) {
+            calibrate_several(1, E, C, row, y + i, &factor, false, true, keep, size, weights, theta, curvature, nullptr);
+            continue;
+        }
+        const double s = outputs == 1 ? row[0] : row[1] - row[0], label = outputs == 1 ? double(y[i] > 0.0) : y[i];
+        calibrate_two(1, E, &s, &label, &factor, false, true, keep, size, weights, theta, curvature, nullptr);
     }
 }
 

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelstream import MultiKernelClassifier, plots
+from kernelstream.estimators import HedgeWeights
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, (8000, 2))
@@ -17,7 +18,7 @@ wide = X[:, 0] + X[:, 1] > 0
 narrow = np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1]) > 0
 y = np.where(np.arange(8000) < 4000, wide, narrow).astype(int)
 
-model = MultiKernelClassifier(share=1e-3, random_state=0)
+model = MultiKernelClassifier(combination=HedgeWeights(share=1e-3), random_state=0)
 wrong = (model.learn(X, y).ravel() > 0) != y
 print(f"mistakes: {wrong[:4000].mean():.1%}, then {wrong[4000:].mean():.1%}")
 

@@ -32,6 +32,8 @@ _NAMES = {
     "NewtonClassifier": "estimators",
     "NystroemClassifier": "estimators",
     "NystroemRegressor": "estimators",
+    "OnlineBinningClassifier": "estimators",
+    "OnlineBinningRegressor": "estimators",
     "OnlineRidge": "estimators",
     "OnlineRidgeClassifier": "estimators",
     "RRFClassifier": "estimators",

@@ -21,7 +21,7 @@ _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 _NUMBERED = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/(\d+)\Z")
 
 
-def write_atomic(path: str | os.PathLike, content: bytes) -> None:
+def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file in one step.
 
     A new file gets the permissions that the umask leaves, an existing one keeps its own. A symbolic link stays, and
@@ -37,7 +37,7 @@ def write_atomic(path: str | os.PathLike, content: bytes) -> None:
         sweep(os.path.dirname(target))
 
 
-def descriptor(path: str | os.PathLike) -> int | None:
+def descriptor(path: str | os.PathLike[str]) -> int | None:
     """Number of the open file that a name such as ``/dev/stdout`` or ``/dev/fd/3`` stands for, else None."""
     name = os.path.normpath(os.fspath(path))
     folder, _, last = name.rpartition("/")
@@ -49,7 +49,7 @@ def descriptor(path: str | os.PathLike) -> int | None:
     return int(numbered[1])
 
 
-def is_special(path: str | os.PathLike) -> bool:
+def is_special(path: str | os.PathLike[str]) -> bool:
     """Whether a path is something to write to, rather than to replace: a pipe, a device, an open file."""
     if descriptor(path) is not None:
         return True
@@ -121,7 +121,7 @@ def _replace(path: str, content: bytes) -> None:
             os.close(number)
 
 
-def _abandoned(entry: os.DirEntry) -> bool:
+def _abandoned(entry: os.DirEntry[str]) -> bool:
     """Whether a file is one of ours that nobody is going to finish."""
     ours, former = _OURS.fullmatch(entry.name), _FORMER.fullmatch(entry.name)
     if not (ours or former):

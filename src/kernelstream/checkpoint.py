@@ -23,7 +23,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from ._checks import whole
 from ._files import sweep
-from .evaluate._students import Learner
+from .evaluate._runners import StreamRunner
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat
 
@@ -44,7 +44,7 @@ class Checkpoints:
         How many to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike, keep: int = KEEP):
+    def __init__(self, folder: str | os.PathLike[str], keep: int = KEEP):
         self.folder, self.keep = Path(folder), whole("keep", keep)
         self._unreadable: set[Path] = set()
 
@@ -149,7 +149,7 @@ class Run:
 def train(
     est: Any,
     stream: Any,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
     every: int = EVERY,
     keep: int = KEEP,
@@ -221,7 +221,7 @@ def train(
                 f"{folder} holds checkpoints of an earlier run: go on from them (resume), or remove them first"
             )
         sweep(kept.folder)
-    student = Learner(est, task, None, probability=False)
+    runner = StreamRunner(est, task, None, probability=False)
     saved = run.rows
 
     def checkpoint() -> None:
@@ -231,7 +231,7 @@ def train(
 
     started = time.perf_counter()
     for X, y in _blocks(stream, run, labels, stop, progress):
-        total += _learned(est, student, X, y, task)
+        total += _learned(est, runner, X, y, task)
         run.value = total / stream.rows
         if stream.rows // every > saved // every:
             checkpoint()
@@ -286,7 +286,7 @@ def _padded(X: Any, width: int) -> Any:
     return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
-def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> float:
+def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -> float:
     """Learn a block; returns the sum of the errors made on it beforehand, or the number of novelties."""
     width = getattr(est, "n_features_in_", None)
     try:
@@ -294,7 +294,7 @@ def _learned(est: Any, student: Learner, X: Any, y: np.ndarray, task: str) -> fl
             est.widen(X.shape[1])
         if task == "novelty":
             return float(np.count_nonzero(est.learn(X) < 0))
-        answer = student.answer_then_learn(X, y)[0]
+        answer = runner.answer_then_learn(X, y)[0]
     except MemoryError as error:
         raise ValueError(
             f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "

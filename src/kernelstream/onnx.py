@@ -23,7 +23,7 @@ OPSET = 17
 KINDS = (FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor)
 
 
-def to_onnx(est: Any, path: str | os.PathLike | None = None) -> Any:
+def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """Export a trained learner on Fourier features, or on Nyström features of the Gaussian kernel.
 
     Parameters
@@ -52,6 +52,11 @@ def to_onnx(est: Any, path: str | os.PathLike | None = None) -> Any:
         import onnx
     except ImportError:
         raise ImportError("to_onnx needs onnx: pip install 'kernelstream[onnx]'") from None
+    if getattr(est, "columns_", None) is not None:
+        raise ValueError(
+            f"this {type(est).__name__} has no ONNX form: it has tables of words and dates in front of its model. "
+            "Export the model behind the encoder (model_ of make_stream), and give it what columns_.transform makes"
+        )
     if type(est) not in KINDS:
         known = ", ".join(kind.__name__ for kind in KINDS)
         raise ValueError(f"{type(est).__name__} has no ONNX form; {known} have one")
@@ -133,7 +138,7 @@ def _classes(graph: _Graph, est: Any, score: str) -> None:
         flat, index = score, graph.node("ArgMax", score, axis=1, keepdims=0)
     graph.result("label", graph.node("Gather", labels, index), graph.label_type(classes), ["n"])
     graph.result("score", graph.node("Identity", flat), graph.float, ["n"] if outputs == 1 else ["n", outputs])
-    if len(classes) < 2 or not hasattr(est, "predict_proba"):
+    if len(classes) < 2 or est._needs_link():
         return
     name = est._loss_for(len(classes)).name
     if name == "logistic":

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
+from ._checks import is_whole
 from .estimators import FeatureClassifier, FeatureRegressor
+from .estimators._contract.hooks import Hooks
 
 try:
     from river import base
@@ -27,6 +31,9 @@ except ImportError:
     raise ImportError("kernelstream.river needs River: pip install 'kernelstream[river]'") from None
 
 Row = dict[Any, Any]
+
+
+WIDE = 200  # features from which on rows with few of them are kept sparse
 
 
 class _Adapter:
@@ -37,10 +44,22 @@ class _Adapter:
 
     model: Any
     seed: int | None
+    room: int
 
     def _begin(self) -> None:
+        if not is_whole(self.room) or self.room < 0:
+            raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
+        if not self.room and self.model is not None and type(self.model)._widen is Hooks._widen:
+            name = type(self.model).__name__
+            warnings.warn(
+                f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
+                "columns free for as many",
+                UserWarning,
+                stacklevel=3,
+            )
         self._names: list[Any] = []
         self._columns: dict[Any, int] = {}
+        self._width = 0
         self._take: Any = None
         self._est: Any = None
 
@@ -65,29 +84,48 @@ class _Adapter:
         return self._est
 
     # ---------------------------------------------------------------- columns
-    def _add(self, new: Iterable[Any]) -> None:
-        """Give features that have none a column; the model is widened by the caller's rows."""
-        names = sorted({name for name in new if name not in self._columns}, key=lambda name: (str(type(name)), name))
-        width = len(self._names) + len(names)
-        if self._ready() and width > self._est.n_features_in_:
-            self._est.widen(width)
-        # new objects: a row that is refused leaves the old ones
-        self._columns = {**self._columns, **{name: len(self._names) + i for i, name in enumerate(names)}}
-        self._names = [*self._names, *names]
-        self._take = itemgetter(*self._names) if len(self._names) > 1 else None
+    def _add(self, rows: Iterable[Iterable[Any]]) -> None:
+        """Give the features of rows that have none a column, row after row, and the model the width for them."""
+        for row in rows:
+            new = [name for name in row if name not in self._columns]
+            for name in sorted(new, key=lambda name: (str(type(name)), name)):
+                self._columns[name] = len(self._names)
+                self._names.append(name)
+        self._take = None
+        wanted = len(self._names)
+        if not self._ready():
+            self._width = max(wanted, 1) + self.room
+        elif wanted > self._width:
+            if type(self._est)._widen is Hooks._widen:
+                name = type(self._est).__name__
+                raise ValueError(
+                    f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: "
+                    f"a larger room than {self.room} keeps more free"
+                )
+            self._est.widen(self._ahead(wanted))
+            self._width = self._est.n_features_in_
+
+    def _ahead(self, wanted: int) -> int:
+        """A width for so many features and some to come, where columns of zeros change nothing about a model."""
+        state = self._est.__dict__.get("_state") or {}
+        settled = "w" in state and not state["warm_rows"]  # no bandwidth is going to be estimated
+        return max(wanted, self._width + self._width // 2) if settled else wanted
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Rows that are refused inside leave no trace: no column, no width of the model, no model."""
-        before, est = dict(self.__dict__), dict(self._est.__dict__) if self._est is not None else {}
+        known, width, held = len(self._names), self._width, self._est
+        est = dict(held.__dict__) if held is not None else {}
         try:
             yield
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if self._est is not None:
-                self._est.__dict__.clear()
-                self._est.__dict__.update(est)
+            for name in self._names[known:]:
+                del self._columns[name]
+            del self._names[known:]
+            self._take, self._width, self._est = None, width, held
+            if held is not None:
+                held.__dict__.clear()
+                held.__dict__.update(est)
             raise
 
     def _row(self, x: Row) -> np.ndarray:
@@ -97,8 +135,10 @@ class _Adapter:
 
     def _known_row(self, x: Row) -> np.ndarray | None:
         """A row that has just the known features, all of them finite numbers, as an array (1, d); else None."""
-        take = self._take
-        if take is not None and len(x) == len(self._names):
+        if len(x) == len(self._names) == self._width > 1:
+            take = self._take
+            if take is None:
+                take = self._take = itemgetter(*self._names)
             try:
                 values = take(x)
                 if math.isfinite(sum(values)):  # quicker than an array operation
@@ -107,28 +147,38 @@ class _Adapter:
                 pass  # a closer look: other features, or a value that is no number
         return None
 
-    def _rows(self, rows: Sequence[Row], grow: bool) -> np.ndarray:
-        """Rows as an array (n, d). Unless it may ``grow``, features without a column are left out."""
-        width, take = len(self._names), self._take
-        if take is not None and all(len(x) == width for x in rows):
-            try:
-                out = np.array([take(x) for x in rows], np.float64)
-                if math.isfinite(out.sum()):
-                    return out
-            except (KeyError, TypeError, ValueError, OverflowError):
-                pass  # a closer look: other features, or a value that is no number
+    def _rows(self, rows: Sequence[Row], grow: bool) -> Any:
+        """Rows as an array (n, d), CSR where that is much smaller; unless it may ``grow``, others are left out."""
         if grow:
-            new = {name for x in rows if not x.keys() <= self._columns.keys() for name in x}
+            new = [x for x in rows if not x.keys() <= self._columns.keys()]
             if new or not self._names:
                 self._add(new)
-                width = len(self._names)
-        out = np.zeros((len(rows), max(width, 1)))
+        if len(self._names) > WIDE and self._takes_sparse() and 4 * sum(map(len, rows)) < len(rows) * self._width:
+            return self._sparse(rows)
+        out = np.zeros((len(rows), max(self._width, 1)))
         for i, x in enumerate(rows):
             for name, value in x.items():
                 column = self._columns.get(name)
                 if column is not None:
                     out[i, column] = _number(name, value)
         return out
+
+    def _takes_sparse(self) -> bool:
+        return self._est is not None and self._est.__sklearn_tags__().input_tags.sparse
+
+    def _sparse(self, rows: Sequence[Row]) -> sp.csr_array:
+        indices: list[int] = []
+        data: list[float] = []
+        ends = [0]
+        for x in rows:
+            cells = sorted(
+                (self._columns[name], _number(name, value)) for name, value in x.items() if name in self._columns
+            )
+            indices += [column for column, value in cells if value]
+            data += [value for _, value in cells if value]
+            ends.append(len(data))
+        shape = len(rows), self._width
+        return sp.csr_array((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), shape=shape)
 
     def _frame(self, X: Any, grow: bool) -> np.ndarray:
         """Rows of a data frame, or of a list of dicts, as an array."""
@@ -138,8 +188,8 @@ class _Adapter:
 
         frame = narwhals.from_native(X, eager_only=True)
         if grow and any(name not in self._columns for name in frame.columns):
-            self._add(frame.columns)
-        out = np.zeros((len(frame), max(len(self._names), 1)))
+            self._add([frame.columns])
+        out = np.zeros((len(frame), max(self._width, 1)))
         for name in frame.columns:
             column = self._columns.get(name)
             if column is not None:
@@ -170,10 +220,12 @@ class _Adapter:
             return
         with self._all_or_nothing():
             est, row = self._started(), self._rows((x,), grow=True)
-            if w == 1.0:
+            if w != 1.0:
+                est.learn(row, np.array([y]), sample_weight=np.array([w]))
+            elif isinstance(row, np.ndarray):
                 est.learn_row(row, y)
             else:
-                est.learn(row, np.array([y]), sample_weight=np.array([w]))
+                est.learn(row, np.array([y]))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.
@@ -201,10 +253,12 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
     Parameters
     ----------
     model
-        An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss. Features
-        that appear later need a model that can be widened, as that one.
+        An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss.
     seed
         Random seed of the model; by default the model's own.
+    room
+        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
+        random binning, learned kernels and Falkon.
 
     Examples
     --------
@@ -216,9 +270,10 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
     'near'
     """
 
-    def __init__(self, model: Any = None, seed: int | None = None):
+    def __init__(self, model: Any = None, seed: int | None = None, room: int = 0):
         self.model = model
         self.seed = seed
+        self.room = room
         self._begin()
 
     def _default(self) -> Any:
@@ -235,7 +290,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         return self._est.predict(self._row(x))[0].item()
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
-        """Probability of each label known so far; only for losses that define it."""
+        """Probability of each label known so far."""
         if not self._ready():
             if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
                 raise NotImplementedError
@@ -270,6 +325,9 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
         An estimator of kernelstream, which is copied; by default a `FeatureRegressor`.
     seed
         Random seed of the model; by default the model's own.
+    room
+        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
+        random binning, learned kernels and Falkon.
 
     Examples
     --------
@@ -281,9 +339,10 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
     True
     """
 
-    def __init__(self, model: Any = None, seed: int | None = None):
+    def __init__(self, model: Any = None, seed: int | None = None, room: int = 0):
         self.model = model
         self.seed = seed
+        self.room = room
         self._begin()
 
     def _default(self) -> Any:

@@ -16,7 +16,7 @@ import kernelstream as ks
 from kernelstream import baselines
 from kernelstream.baselines.solvers import SDCA
 from kernelstream.columns import Columns, StreamPipeline
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import (
     Nystroem,
     Preconditioned,
@@ -28,14 +28,14 @@ from kernelstream.features import (
     TensorSketch,
 )
 from kernelstream.features.spectra import LowRank
-from kernelstream.solvers import CoordinateDescent, NewtonCG, Online
+from kernelstream.solvers import CoordinateDescent, NewtonCG
 from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
 
 BASES = {"FeatureMap"}  # public, but nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
-DOUBLY = {"gamma": "median", "step": DoublyStep(eta=4.0), "batch_size": 16, "block_size": 16, "passes": 20}
+DOUBLY = {"gamma": "median", "step": DoublyStep(eta=4.0), "schedule": DoublySchedule(16, 16, passes=20)}
 TIGHT = SDCA(tol=1e-30, max_iter=400)  # as far as it goes
 FOURIER = RandomFourier(n_components=50)
 SEEDED = {"features": FOURIER, "random_state": 0}  # scikit-learn's checks set the seed of an estimator, not of a part
@@ -48,9 +48,7 @@ LEARNERS: dict[str, Any] = {
     "BinningClassifier, given parameters": ks.BinningClassifier(
         n_components=16, solver=NewtonCG(1e-8), loss="logistic", gamma=0.3, lam=0.1
     ),
-    "BinningClassifier, online": ks.BinningClassifier(n_components=16, solver=Online(n_columns=4096)),
     "BinningRegressor": ks.BinningRegressor(n_components=16, solver=CoordinateDescent(1e-9, 5000), gamma=0.1, lam=0.02),
-    "BinningRegressor, online": ks.BinningRegressor(n_components=16, solver=Online(n_columns=4096)),
     "BudgetClassifier": ks.BudgetClassifier(budget=40),
     "BudgetClassifier, logistic": ks.BudgetClassifier(budget=40, strategy="remove_smallest", loss="logistic"),
     "BudgetOneClass": ks.BudgetOneClass(),
@@ -61,7 +59,9 @@ LEARNERS: dict[str, Any] = {
     "DensityRatioEstimator": ks.DensityRatioEstimator(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "DoublyStochasticClassifier": ks.DoublyStochasticClassifier(lam=1e-3, **DOUBLY),
     "DoublyStochasticGP": ks.DoublyStochasticGP(noise=0.1, variance_features=16, **DOUBLY),
-    "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(block_size=32, passes=30),  # finds all of it by itself
+    "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(
+        schedule=DoublySchedule(block_size=32, passes=30)
+    ),  # finds all of it by itself
     "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
     "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
     "FalkonClassifier, logistic": ks.FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
@@ -88,13 +88,17 @@ LEARNERS: dict[str, Any] = {
     "NewtonClassifier": ks.NewtonClassifier(FOURIER),
     "NystroemClassifier": ks.NystroemClassifier(budget=40),
     "NystroemRegressor": ks.NystroemRegressor(budget=40),
+    "OnlineBinningClassifier": ks.OnlineBinningClassifier(n_components=16, n_columns=4096),
+    "OnlineBinningRegressor": ks.OnlineBinningRegressor(n_components=16, n_columns=4096),
     "OnlineRidge": ks.OnlineRidge(WIDTH),
     "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
     "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),
     "ProsNKons": baselines.ProsNKons(gamma=0.1, C=100.0, budget=8),
     "ProsNKonsClassifier": baselines.ProsNKonsClassifier(gamma=0.02, budget=8),
     "RRFClassifier": ks.RRFClassifier(),
-    "RRFClassifier, low rank": ks.RRFClassifier(spectrum=LowRank(2), loss="logistic", batch_size=3, standardize=True),
+    "RRFClassifier, low rank": ks.RRFClassifier(
+        spectrum=LowRank(2), loss="logistic", step=RRFStep(batch_size=3), standardize=True
+    ),
     "RRFRegressor": ks.RRFRegressor(),
     "WindowClassifier": ks.WindowClassifier(random_state=0),
     "WindowRegressor": ks.WindowRegressor(random_state=0),

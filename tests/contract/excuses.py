@@ -48,7 +48,7 @@ SCIKIT_LEARN: dict[str, dict[str, str]] = {
     for name in (*LEARNERS, *WRAPPERS)
     if name not in EXACT | AS_THEY_COME
 }
-SCIKIT_LEARN["BinningClassifier, online"]["check_class_weight_classifiers"] = ALONE
+SCIKIT_LEARN["OnlineBinningClassifier"]["check_class_weight_classifiers"] = ALONE
 SCIKIT_LEARN["Calibrated"]["check_classifiers_train"] = OWN
 SCIKIT_LEARN["WindowRegressor"]["check_regressors_train"] = NEIGHBOURS
 

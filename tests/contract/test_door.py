@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from kernelstream import (
-    BinningClassifier,
     BudgetClassifier,
     DoublyStochasticClassifier,
     FeatureClassifier,
     FeatureRegressor,
     MultiKernelClassifier,
+    OnlineBinningClassifier,
     OnlineRidge,
     RRFClassifier,
     evaluate,
@@ -20,6 +20,7 @@ from kernelstream import (
 )
 from kernelstream import rows as doors
 from kernelstream.baselines import KernelSDCAClassifier
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian
 
@@ -36,8 +37,8 @@ FAMILIES = [
     OnlineRidge(small, random_state=0),
     RRFClassifier(10, gamma=0.5, random_state=0),
     MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
-    BinningClassifier(gamma=0.5, n_components=4, solver="online", random_state=0),
-    DoublyStochasticClassifier(batch_size=16, block_size=8, random_state=0),
+    OnlineBinningClassifier(gamma=0.5, n_components=4, random_state=0),
+    DoublyStochasticClassifier(gamma=0.5, lam=0.01, schedule=DoublySchedule(16, 8), random_state=0),
 ]
 NAMES = [f"{type(est).__name__}-{i}" for i, est in enumerate(FAMILIES)]
 

@@ -24,12 +24,13 @@ from kernelstream import (
     MultiKernelClassifier,
     NewtonClassifier,
     NystroemClassifier,
+    OnlineBinningClassifier,
     OnlineRidge,
     OnlineRidgeClassifier,
     RRFClassifier,
 )
 from kernelstream.baselines import FixedFeatureClassifier, KernelSDCAClassifier
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
@@ -51,7 +52,7 @@ STREAMING = [
     MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=40)) for g in (0.5, 2.0)]),
     AROWClassifier(small, diagonal=True, random_state=0),
     NewtonClassifier(small, random_state=0),
-    BinningClassifier(n_components=32, solver="online", random_state=0),
+    OnlineBinningClassifier(n_components=32, random_state=0),
 ]
 
 
@@ -192,7 +193,9 @@ def test_the_median_rule_looks_at_rows_from_all_over():
 
 def test_doubly_stochastic_gradients_have_passes_of_their_own():
     step = DoublyStep(eta=2.0)
-    est = DoublyStochasticClassifier(gamma=1.0, step=step, batch_size=50, block_size=16, passes=2, random_state=0)
+    est = DoublyStochasticClassifier(
+        gamma=1.0, step=step, schedule=DoublySchedule(batch_size=50, block_size=16, passes=2), random_state=0
+    )
     assert clone(est).fit(X, y).state_["t"] == 16
     assert clone(est).fit(X, y, passes=5).state_["t"] == 40
     taught = clone(est)

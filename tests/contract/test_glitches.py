@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from kernelstream import (
-    BinningRegressor,
     BudgetRegressor,
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
     MultiKernelRegressor,
     NystroemRegressor,
+    OnlineBinningRegressor,
     OnlineRidge,
     RRFRegressor,
     engine,
@@ -22,6 +22,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.core import ranges as _ranges
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 
@@ -143,9 +144,11 @@ REGRESSORS = [
     BudgetRegressor(budget=30, random_state=0),
     OnlineRidge(RandomFourier(n_components=20), random_state=0),
     OnlineRidge("raw", lam="auto", forecaster="awv", standardize=True),
-    BinningRegressor(solver="online", n_components=16, random_state=0),
+    OnlineBinningRegressor(n_components=16, random_state=0),
     MultiKernelRegressor(random_state=0),
-    DoublyStochasticRegressor(gamma=1.0, step="auto", batch_size=8, block_size=16, random_state=0),
+    DoublyStochasticRegressor(
+        gamma=1.0, step="auto", schedule=DoublySchedule(batch_size=8, block_size=16), random_state=0
+    ),
 ]
 
 
@@ -249,7 +252,7 @@ def test_said_once():
         FeatureRegressor(RandomFourier(n_components=20), standardize=True, random_state=0),
         NystroemRegressor(budget=20, rank=8, random_state=0),
         OnlineRidge(RandomFourier(n_components=10), standardize=True, random_state=0),
-        BinningRegressor(solver="online", n_components=8, random_state=0),
+        OnlineBinningRegressor(n_components=8, random_state=0),
     ],
     ids=lambda est: type(est).__name__,
 )
@@ -319,7 +322,7 @@ def test_a_wild_cell_costs_nothing(at):
         RRFRegressor(random_state=0),
         OnlineRidge("raw", standardize=True),
         OnlineRidge(standardize=True, random_state=0),
-        BinningRegressor(solver="online", n_components=32, random_state=0),
+        OnlineBinningRegressor(n_components=32, random_state=0),
         MultiKernelRegressor(standardize=True, random_state=0),
     ]
     for est in learners:

@@ -26,14 +26,14 @@ from kernelstream import (
     FeatureRegressor,
     MultiKernelClassifier,
     NystroemClassifier,
+    OnlineBinningClassifier,
     OnlineRidge,
     losses,
     zoo,
 )
 from kernelstream.baselines import KernelAWV
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
-from kernelstream.solvers import Online
 from kernelstream.state import undo as _undo
 from kernelstream.updates import OGD
 
@@ -165,11 +165,11 @@ small = RandomFourier(gamma=0.5, n_components=8)
     [
         FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
         NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
-        BinningClassifier(gamma=0.5, n_components=4, solver=Online(OGD(0.5, lam=0.1)), random_state=0),
+        OnlineBinningClassifier(gamma=0.5, n_components=4, update=OGD(0.5, lam=0.1), random_state=0),
         MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
                               updates="stochastic", capacity="shared", random_state=0),
         MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],
-                              share=0.01, random_state=0),
+                              combination=HedgeWeights(share=0.01), random_state=0),
     ],
     ids=lambda est: type(est).__name__,
 )  # fmt: skip
@@ -225,7 +225,12 @@ def test_an_error_in_a_loss_of_ones_own():
 def test_divergence():
     """Steps far too large: the error names them, and the model is what it was."""
     model = DoublyStochasticRegressor(
-        gamma=0.5, lam=0.0, step=DoublyStep(eta=1e200), batch_size=10, block_size=8, center=False, random_state=0
+        gamma=0.5,
+        lam=0.0,
+        step=DoublyStep(eta=1e200),
+        schedule=DoublySchedule(batch_size=10, block_size=8),
+        center=False,
+        random_state=0,
     )
     model.learn(X[:5], TARGETS["regression"][:5])
     before = copy.deepcopy(model.state_)

@@ -29,7 +29,7 @@ from kernelstream import (
     distributed,
     evaluate,
 )
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import Nystroem, RandomBinning, RandomFourier, TaylorFeatures
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent
 from kernelstream.updates import OGD, AdaGrad, NormAdaGrad
@@ -112,7 +112,9 @@ def test_frames(client):
     [
         OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=0),
         BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
-        DoublyStochasticRegressor(gamma=0.3, step=DoublyStep(eta=2.0), block_size=32, passes=1.0, random_state=5),
+        DoublyStochasticRegressor(
+            gamma=0.3, step=DoublyStep(eta=2.0), schedule=DoublySchedule(block_size=32, passes=1.0), random_state=5
+        ),
     ],
     ids=["ridge", "binning", "doubly"],
 )

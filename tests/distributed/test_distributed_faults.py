@@ -18,7 +18,7 @@ from two_workers import DX, DY, N, X, Y, close
 
 from kernelstream import BinningRegressor, DoublyStochasticRegressor, FeatureRegressor, OnlineRidge, distributed
 from kernelstream.distributed import binning, coordinate_descent, doubly, mixing
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomBinning, RandomFourier
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent
 
@@ -120,7 +120,9 @@ ROUNDS = {
     ),
     "doubly stochastic": (
         doubly,
-        DoublyStochasticRegressor(gamma=0.3, step=DoublyStep(eta=2.0), block_size=32, passes=1.0, random_state=5),
+        DoublyStochasticRegressor(
+            gamma=0.3, step=DoublyStep(eta=2.0), schedule=DoublySchedule(block_size=32, passes=1.0), random_state=5
+        ),
         as_on_one_machine,
     ),
     "mixing": (mixing, FeatureRegressor(RandomFourier(n_components=20), random_state=3), as_without_faults),

@@ -141,7 +141,8 @@ def test_probabilities():
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert ((p[:, 1] >= 0.5) == (model.predict(X) == 1)).all()
-    assert not hasattr(AROWClassifier(), "predict_proba")
+    sure = AROWClassifier(map_).fit(X, labels)  # margins, not probabilities: they are learned on the way
+    np.testing.assert_array_equal(sure.predict_proba(X)[:, 1] > 0.5, sure.predict(X) == 1)
 
 
 @pytest.mark.parametrize(

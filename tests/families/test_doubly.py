@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_moons
 import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, kernels, losses, settings
 from kernelstream.core import philox, threads
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import generator
@@ -296,17 +296,19 @@ def test_learn_returns_the_scores_before_each_batch():
 # -------------------------------------------------------------------- automatic choices
 def test_defaults_do_well():
     X, y = make_moons(1500, noise=0.2, random_state=3)
-    model = DoublyStochasticClassifier(random_state=0, passes=10).fit(X[:1000], y[:1000])
+    model = DoublyStochasticClassifier(random_state=0, schedule=DoublySchedule(passes=10)).fit(X[:1000], y[:1000])
     assert model.score(X[1000:], y[1000:]) > 0.95
     target = np.sin(3 * X[:, 0]) + 100
-    regressor = DoublyStochasticRegressor(random_state=0, passes=20).fit(X[:1000], target[:1000])
+    regressor = DoublyStochasticRegressor(random_state=0, schedule=DoublySchedule(passes=20)).fit(
+        X[:1000], target[:1000]
+    )
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
 
 def test_order_of_the_rows_does_not_matter_to_fit():
     X, y = make_moons(600, noise=0.2, random_state=3)
     order = np.argsort(y, kind="stable")  # one class after the other
-    model = DoublyStochasticClassifier(random_state=0, passes=10).fit(X[order], y[order])
+    model = DoublyStochasticClassifier(random_state=0, schedule=DoublySchedule(passes=10)).fit(X[order], y[order])
     assert model.score(X, y) > 0.95
 
 
@@ -316,7 +318,7 @@ def test_bandwidth_follows_the_data():
     gammas = []
     for speed in (2, 25):
         y = np.sin(speed * X[:, 0])
-        model = DoublyStochasticRegressor(random_state=0, passes=20).fit(X[:1000], y[:1000])
+        model = DoublyStochasticRegressor(random_state=0, schedule=DoublySchedule(passes=20)).fit(X[:1000], y[:1000])
         assert model.score(X[1000:], y[1000:]) > 0.95
         gammas.append(model.kernel_.gamma)
     assert gammas[1] >= 4 * gammas[0]
@@ -327,7 +329,9 @@ def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     for scale in (1.0, 1000.0):
         y = scale * np.sin(X[:, 0])
-        model = DoublyStochasticRegressor(loss=loss, random_state=0, passes=40).fit(X[:400], y[:400])
+        model = DoublyStochasticRegressor(loss=loss, random_state=0, schedule=DoublySchedule(passes=40)).fit(
+            X[:400], y[:400]
+        )
         assert model.score(X[400:], y[400:]) > 0.8
 
 
@@ -342,8 +346,10 @@ def test_balanced_classes():
     rng = np.random.default_rng(0)
     y = (rng.random(800) < 0.05).astype(int)
     X = rng.standard_normal((800, 2)) + y[:, None]
-    plain = DoublyStochasticClassifier(random_state=0, passes=20).fit(X, y)
-    balanced = DoublyStochasticClassifier(random_state=0, passes=20, class_weight="balanced").fit(X, y)
+    plain = DoublyStochasticClassifier(random_state=0, schedule=DoublySchedule(passes=20)).fit(X, y)
+    balanced = DoublyStochasticClassifier(
+        random_state=0, schedule=DoublySchedule(passes=20), class_weight="balanced"
+    ).fit(X, y)
     assert balanced.predict(X[y == 1]).mean() > plain.predict(X[y == 1]).mean() + 0.2
 
 

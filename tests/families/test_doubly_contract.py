@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor
-from kernelstream.estimators import DoublyStep
+from kernelstream.engine import has_native
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.testing import check_streaming
 
 X2, y2 = make_moons(90, noise=0.2, random_state=0)
@@ -26,7 +27,11 @@ FIXED = {
 @pytest.mark.parametrize("max_blocks", [None, 3])
 def test_binary(loss, max_blocks):
     check_streaming(
-        DoublyStochasticClassifier(loss=loss, max_blocks=max_blocks, **FIXED), X2, y2, bounded=False, exact_split=False
+        DoublyStochasticClassifier(loss=loss, schedule=DoublySchedule(max_blocks=max_blocks), **FIXED),
+        X2,
+        y2,
+        bounded=False,
+        exact_split=False,
     )
 
 
@@ -60,23 +65,43 @@ def test_sparse_rows():
 
 
 @pytest.mark.parametrize(
-    "model, X, y",
+    "model, X, y, engines",
     [
-        (DoublyStochasticClassifier(batch_size=16, block_size=4, random_state=0), X2, y2),
-        (DoublyStochasticRegressor(gamma="median", batch_size=16, block_size=4, random_state=0), X2, yr),
+        (
+            DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0),
+            X2,
+            y2,
+            ("native",),
+        ),
+        pytest.param(
+            DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=16), random_state=0),
+            X2,
+            y2,
+            None,
+            marks=pytest.mark.slow,
+        ),
+        (
+            DoublyStochasticRegressor(
+                gamma="median", schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0
+            ),
+            X2,
+            yr,
+            None,
+        ),
     ],
-    ids=["classifier", "regressor"],
+    ids=["classifier", "classifier, wide blocks", "regressor"],
 )
-def test_automatic_choices(model, X, y):
+def test_automatic_choices(model, X, y, engines):
     """Within the first 1536 rows, where the choices are renewed at 1, 2, 4, … rows."""
-    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,))
+    engines = engines if has_native() else None
+    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,), engines=engines)
 
 
 def test_memory_is_bounded_by_max_blocks():
-    model = DoublyStochasticClassifier(max_blocks=3, **FIXED).partial_fit(X2[:144], y2[:144])
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(max_blocks=3), **FIXED).partial_fit(X2[:144], y2[:144])
     size = model.state_["alpha"].nbytes
     assert model.partial_fit(X2[:144], y2[:144]).state_["alpha"].nbytes == size
 
 
 def test_tags_say_how_many_rows_an_update_takes():
-    assert DoublyStochasticClassifier(batch_size=77).__sklearn_tags__().rows_per_update == 77
+    assert DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=77)).__sklearn_tags__().rows_per_update == 77

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import kernelstream
 from kernelstream import DoublyStochasticGP, kernels
 from kernelstream.core import philox
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def test_our_closed_form_is_scikit_learns():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["operator", "points"])
+@pytest.mark.parametrize("form", [pytest.param("operator", marks=pytest.mark.slow), "points"])
 def test_closed_form(form):
     """Inside the data, at their edge and far from them."""
     model = DoublyStochasticGP(gamma=2.0, noise=0.1, points=grid if form == "points" else None, random_state=0)
@@ -51,6 +51,7 @@ def test_closed_form(form):
     assert np.array_equal(mean, model.predict(grid))
 
 
+@pytest.mark.slow
 def test_prior_from_the_targets():
     model = DoublyStochasticGP(gamma=2.0, noise=10.0, normalize_y=True, random_state=0).fit(X, 10 * y + 50)
     mean, std = model.predict(grid, return_std=True)
@@ -102,9 +103,12 @@ def test_one_block_converges_to_the_ridge_solution():
     np.testing.assert_allclose(std, np.sqrt(np.clip(1 - explained, 0.2 / 400.2, 1)), atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel, size", [("laplacian", 64), ("matern", 128), ("arc_cosine", 32), ("linear", 32)])
+@pytest.mark.parametrize(
+    "kernel, size",
+    [("laplacian", 64), pytest.param("matern", 128, marks=pytest.mark.slow), ("arc_cosine", 32), ("linear", 32)],
+)
 def test_other_kernels(kernel, size):
-    model = DoublyStochasticGP(kernel, noise=0.1, block_size=size, random_state=0).fit(X, y)
+    model = DoublyStochasticGP(kernel, noise=0.1, schedule=DoublySchedule(block_size=size), random_state=0).fit(X, y)
     K = model.kernel_.pairwise(X, X)
     true = model.kernel_.diag(X) - np.einsum("ij,ji->i", K, np.linalg.solve(K + 0.1 * np.eye(400), K))
     mean, std = model.predict(X, return_std=True)
@@ -114,7 +118,7 @@ def test_other_kernels(kernel, size):
 
 
 def test_noise_is_found():
-    model = DoublyStochasticGP(block_size=64, variance_features=0, random_state=0).fit(X, y)
+    model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), variance_features=0, random_state=0).fit(X, y)
     assert 0.5 * 0.09 < model.noise_ < 2 * 0.09
 
 
@@ -151,7 +155,9 @@ def test_streaming(params):
 
 
 def test_streaming_automatic():
-    model = DoublyStochasticGP(batch_size=16, block_size=4, variance_features=4, random_state=0)
+    model = DoublyStochasticGP(
+        schedule=DoublySchedule(batch_size=16, block_size=4), variance_features=4, random_state=0
+    )
     check_streaming(model, X[:12], y[:12], bounded=False, exact_split=False, chunks=(7,))
 
 

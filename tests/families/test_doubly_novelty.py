@@ -10,7 +10,7 @@ from sklearn.svm import OneClassSVM
 import kernelstream
 from kernelstream import DensityRatioEstimator, DoublyStochasticOneClass, zoo
 from kernelstream.core import philox
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.passes.doubly.novelty import RatioLoss
 from kernelstream.testing import check_streaming
 
@@ -70,7 +70,9 @@ def test_novelty_is_the_one_class_svm(nu):
 
 def test_share_of_novelties():
     for nu in (0.02, 0.3):
-        model = DoublyStochasticOneClass(nu=nu, random_state=0, passes=20, block_size=64).fit(X)
+        model = DoublyStochasticOneClass(nu=nu, random_state=0, schedule=DoublySchedule(passes=20, block_size=64)).fit(
+            X
+        )
         assert np.mean(model.predict(X) < 0) == pytest.approx(nu, abs=0.003)
 
 
@@ -78,14 +80,16 @@ def test_bandwidth_of_a_ring():
     """The middle of a ring is novel, which the median distance is too wide to see."""
     angle = rng.uniform(0, 2 * np.pi, 600)
     ring = np.c_[np.cos(angle), np.sin(angle)] + 0.05 * rng.normal(size=(600, 2))
-    model = DoublyStochasticOneClass(random_state=0, block_size=64).fit(ring)
+    model = DoublyStochasticOneClass(random_state=0, schedule=DoublySchedule(block_size=64)).fit(ring)
     assert model.predict([[0.0, 0.0]])[0] == -1 and np.mean(model.predict(ring) > 0) > 0.85
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "arc_cosine", "chi2"])
 def test_novelty_with_other_kernels(kernel):
     rows = np.abs(X)
-    model = DoublyStochasticOneClass(kernel, random_state=0, block_size=32, passes=20).fit(rows)
+    model = DoublyStochasticOneClass(kernel, random_state=0, schedule=DoublySchedule(block_size=32, passes=20)).fit(
+        rows
+    )
     assert np.mean(model.predict(rows) < 0) == pytest.approx(0.1, abs=0.01)
 
 
@@ -102,7 +106,7 @@ def test_novelty_streaming(params):
 
 
 def test_novelty_streaming_automatic():
-    model = DoublyStochasticOneClass(batch_size=16, block_size=4, random_state=0)
+    model = DoublyStochasticOneClass(schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0)
     check_streaming(model, X[:12], np.zeros(12), bounded=False, exact_split=False, chunks=(7,))
 
 
@@ -110,7 +114,7 @@ def test_sparse_rows():
     wide = np.pad(X, ((0, 0), (0, 3)))
     a, b = (DoublyStochasticOneClass(**FIXED).partial_fit(rows) for rows in (wide, sp.csr_array(wide)))
     np.testing.assert_allclose(a.decision_function(wide), b.decision_function(sp.csr_array(wide)), atol=1e-10)
-    DoublyStochasticOneClass(block_size=8, passes=3).fit(sp.csr_array(wide)).predict(wide)
+    DoublyStochasticOneClass(schedule=DoublySchedule(block_size=8, passes=3)).fit(sp.csr_array(wide)).predict(wide)
 
 
 # -------------------------------------------------------------------- density ratio
@@ -149,7 +153,9 @@ def test_known_ratios():
     """Gaussians, twice as many rows of one as of the other; the mean of the ratio over p is 1."""
     gen = np.random.default_rng(1)
     rows = np.concatenate([gen.normal(size=(2000, 2)), 0.8 * gen.normal(size=(1000, 2)) + [0.5, 0]])
-    model = DensityRatioEstimator(random_state=0, block_size=128).fit(rows, np.repeat(["p", "q"], [2000, 1000]))
+    model = DensityRatioEstimator(random_state=0, schedule=DoublySchedule(block_size=128)).fit(
+        rows, np.repeat(["p", "q"], [2000, 1000])
+    )
     test = gen.normal(size=(1000, 2))
     true = (test**2).sum(1) / 2 - ((test - [0.5, 0]) ** 2).sum(1) / (2 * 0.64) - 2 * np.log(0.8)
     inside = (test**2).sum(1) < 4
@@ -161,7 +167,9 @@ def test_known_ratios():
 def test_ratio_with_preconditioned_steps():
     """Its loss may be negative."""
     step = DoublyStep(precondition=0.1)
-    model = DensityRatioEstimator(step=step, random_state=0, block_size=64, passes=40).fit(3 * both, label)
+    model = DensityRatioEstimator(step=step, random_state=0, schedule=DoublySchedule(block_size=64, passes=40)).fit(
+        3 * both, label
+    )
     assert model.score(3 * both, label) > 0.6
 
 
@@ -177,7 +185,9 @@ def test_third_sample():
 def test_nothing_overflows():
     """Samples that do not overlap: the ratio is infinite, the estimate large."""
     far = np.concatenate([X[:100] - 50, X[:100] + 50])
-    model = DensityRatioEstimator(random_state=0, block_size=32).fit(far, np.repeat([0, 1], 100))
+    model = DensityRatioEstimator(random_state=0, schedule=DoublySchedule(block_size=32)).fit(
+        far, np.repeat([0, 1], 100)
+    )
     assert np.isfinite(model.ratio(far)).all() and model.score(far, np.repeat([0, 1], 100)) == 1
     assert np.isfinite(RatioLoss().gradient(-1.0, 1e4)) and np.isfinite(RatioLoss().value(-1.0, 1e4))
 

@@ -175,7 +175,7 @@ def test_model_files_recipes_and_refusals(tmp_path):
         loaded = kernelstream.load(tmp_path / "m.ks")
         np.testing.assert_array_equal(loaded.decision_function(A), model.decision_function(A))
         assert model.score(A, names) > 0.8 and not hasattr(model, "partial_fit") and not hasattr(model, "learn")
-        assert hasattr(model, "predict_proba") == (recipe == "falkon_logistic")
+        assert model._needs_link() == (recipe != "falkon_logistic")
     curve = zoo.make("falkon", "regression", n_centers=50, random_state=0).fit(X, TARGET)
     assert curve.score(X, TARGET) > 0.9
 
@@ -221,3 +221,15 @@ def test_solver_alone_begins_where_it_is_told():
     found = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-10)
     again = falkon(Z, TARGET[:, None], loss, 0.05, ops, tol=1e-9, start=found.W)
     assert found.converged and found.n_iter > 3 and again.n_iter == 0
+
+
+def test_widths_follow_the_gradients():
+    """Two columns of eight matter: nearly as good as if one had been told which."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 8))
+    y = np.sin(2 * X[:, 3]) + 0.5 * X[:, 5]
+    told = FalkonRegressor(n_centers=200, random_state=0).fit(X[:1000, [3, 5]], y[:1000])
+    found = FalkonRegressor(n_centers=200, random_state=0).fit(X[:1000], y[:1000])
+    width = found.width_ / found.width_[3]
+    assert width[5] > 1.5 and np.delete(width, [3, 5]).min() > 3 * width[5]
+    assert found.score(X[1000:], y[1000:]) > told.score(X[1000:][:, [3, 5]], y[1000:]) - 0.01

@@ -10,6 +10,7 @@ from kernelstream import (
     MultiKernelClassifier,
     MultiKernelRegressor,
 )
+from kernelstream.estimators import HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 
@@ -33,6 +34,6 @@ def test_streaming_of_stochastic_updates(capacity):
 
 
 def test_streaming():
-    check_streaming(MultiKernelClassifier(fourier(), share=0.01, random_state=0), X4, y4)
+    check_streaming(MultiKernelClassifier(fourier(), combination=HedgeWeights(share=0.01), random_state=0), X4, y4)
     check_streaming(MultiKernelClassifier(budgeted(strategy="replace"), random_state=0), X4, y4)
     check_streaming(MultiKernelRegressor(budgeted(BudgetRegressor), random_state=0), X2, X2[:, 0] * X2[:, 1])

@@ -15,6 +15,7 @@ from kernelstream import (
 from kernelstream import engine as engines
 from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
+from kernelstream.estimators import HedgeWeights
 from kernelstream.estimators.ensemble.choice import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
@@ -59,7 +60,9 @@ def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
 def test_equals_the_naive_program(engine, share, delta):
     X, y = np.tile(X2, (3, 1)), np.tile(2 * y2 - 1, 3)
     how = {} if delta is None else {"updates": "stochastic", "smoothing": delta}
-    est = MultiKernelClassifier(fogd(), share=share, discount=0.9, **how, engine=engine, random_state=0)
+    est = MultiKernelClassifier(
+        fogd(), combination=HedgeWeights(share=share, discount=0.9), **how, engine=engine, random_state=0
+    )
     scores = est.learn(X, y)
     expected, theta = naive(X, y, WIDTHS, 0.5, 0.9, share, delta)
     np.testing.assert_allclose(scores, expected, atol=1e-9)
@@ -77,7 +80,7 @@ def test_learners_are_those_that_learn_alone(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_multiclass_votes(engine):
     """Each learner votes for its best class; its mistakes are those of its own predictions."""
-    est = MultiKernelClassifier(fogd(), discount=0.8, engine=engine, random_state=0)
+    est = MultiKernelClassifier(fogd(), combination=HedgeWeights(discount=0.8), engine=engine, random_state=0)
     got = est.learn(X4, y4, classes=np.unique(y4))
     alone = [m.set_params(random_state=0, engine=engine).learn(X4, y4, classes=np.unique(y4)) for m in fogd()]
     theta = np.full(3, 1 / 3)
@@ -96,7 +99,7 @@ def test_multiclass_votes(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_regression_hedge(engine):
-    est = MultiKernelRegressor(regressors(), discount=0.7, engine=engine, random_state=0)
+    est = MultiKernelRegressor(regressors(), combination=HedgeWeights(discount=0.7), engine=engine, random_state=0)
     got = est.learn(X2, yr)
     F = np.array([m.set_params(random_state=0, engine=engine).learn(X2, yr) for m in regressors()])
     theta, low, high = np.full(3, 1 / 3), None, None

@@ -15,6 +15,7 @@ from kernelstream import (
     plots,
     zoo,
 )
+from kernelstream.estimators import RRFStep
 from kernelstream.features import RandomFourier, spectra
 from kernelstream.features.spectra import GUARD, Diagonal, LowRank, Mixture
 from kernelstream.testing import check_streaming
@@ -126,13 +127,13 @@ def test_formula(engine, spectrum, loss):
 def test_fixed_kernel_is_adagrad_on_fourier_features(engine):
     features = RandomFourier(gamma=0.7, n_components=20, sampling="orthogonal")
     fixed = FeatureClassifier(features, update="adagrad", engine=engine, random_state=3)
-    learned = RRFClassifier(20, gamma=0.7, eta_g=0.0, engine=engine, random_state=3)
+    learned = RRFClassifier(20, gamma=0.7, step=RRFStep(eta_g=0.0), engine=engine, random_state=3)
     np.testing.assert_allclose(
         learned.learn(X4, y4, [0, 1, 2, 3]), fixed.learn(X4, y4, [0, 1, 2, 3]), rtol=1e-8, atol=1e-10
     )
     np.testing.assert_allclose(learned.decision_function(X4), fixed.decision_function(X4), rtol=1e-8, atol=1e-10)
     fixed = FeatureRegressor(features, update="adagrad", engine=engine, random_state=3)
-    learned = RRFRegressor(20, gamma=0.7, eta_g=0.0, engine=engine, random_state=3)
+    learned = RRFRegressor(20, gamma=0.7, step=RRFStep(eta_g=0.0), engine=engine, random_state=3)
     np.testing.assert_allclose(learned.learn(X2, yr), fixed.learn(X2, yr), rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(learned.relevance_, np.sqrt(2 * 0.7))
 
@@ -169,7 +170,9 @@ def test_scores_before_the_update_are_predictions():
 def test_guard_holds_and_is_reached(engine, spectrum):
     rng = np.random.default_rng(0)
     X, y = 100 * rng.standard_normal((300, 3)), rng.integers(0, 2, 300)
-    model = RRFClassifier(10, gamma=1.0, spectrum=spectrum, eta=10.0, eta_g=50.0, engine=engine, random_state=0)
+    model = RRFClassifier(
+        10, gamma=1.0, spectrum=spectrum, step=RRFStep(eta=10.0, eta_g=50.0), engine=engine, random_state=0
+    )
     furthest = 0.0
     for i in range(0, 300, 10):
         assert np.isfinite(model.learn(X[i : i + 10], y[i : i + 10])).all()
@@ -263,11 +266,19 @@ def test_paper_figures():
     "estimator,X,y",
     [
         (RRFClassifier(13, random_state=0), X2, y2),
-        (RRFClassifier(13, spectrum=Mixture(3), batch_size=4, loss="logistic", random_state=0), X2, y2),
+        (RRFClassifier(13, spectrum=Mixture(3), step=RRFStep(batch_size=4), loss="logistic", random_state=0), X2, y2),
         (RRFClassifier(13, spectrum=LowRank(2), loss="softmax", random_state=0), X4, y4),
-        (RRFClassifier(13, batch_size=7, standardize=True, class_weight="balanced", random_state=0), X4, y4),
+        (
+            RRFClassifier(13, step=RRFStep(batch_size=7), standardize=True, class_weight="balanced", random_state=0),
+            X4,
+            y4,
+        ),
         (RRFRegressor(13, random_state=0), X2, yr),
-        (RRFRegressor(13, gamma=0.4, loss="absolute", batch_size=64, center=False, random_state=0), X2, yr),
+        (
+            RRFRegressor(13, gamma=0.4, loss="absolute", step=RRFStep(batch_size=64), center=False, random_state=0),
+            X2,
+            yr,
+        ),
         (RRFClassifier(13, random_state=0), sp.csr_array(np.where(np.abs(X4) > 3, X4, 0.0)), y4),
     ],
     ids=["hinge", "mixture", "low rank", "batches", "squared", "absolute", "sparse"],
@@ -279,7 +290,7 @@ def test_streaming(estimator, X, y):
 @pytest.mark.parametrize("batch_size", [1, 6])
 def test_classes_that_appear_late(batch_size):
     order = np.argsort(y4, kind="stable")[::-1]  # the highest label first: lone class, then two, three, four
-    check_streaming(RRFClassifier(9, batch_size=batch_size, random_state=0), X4[order], y4[order])
+    check_streaming(RRFClassifier(9, step=RRFStep(batch_size=batch_size), random_state=0), X4[order], y4[order])
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -300,10 +311,10 @@ def test_dense_equals_csr(engine, dtype, index):
 def test_fit_ends_with_the_unfinished_batch():
     """64 rows wait for a batch of 100: ``fit`` steps along their mean gradient, ``partial_fit`` waits for more."""
     few, target = X2[:64], y2[:64]
-    waiting = RRFClassifier(10, gamma=0.5, batch_size=100, random_state=0).partial_fit(few, target)
+    waiting = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=100), random_state=0).partial_fit(few, target)
     assert not waiting.state_["w"].any()
-    ended = RRFClassifier(10, gamma=0.5, batch_size=100, random_state=0).fit(few, target)
-    exact = RRFClassifier(10, gamma=0.5, batch_size=64, random_state=0).partial_fit(few, target)
+    ended = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=100), random_state=0).fit(few, target)
+    exact = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=64), random_state=0).partial_fit(few, target)
     np.testing.assert_allclose(ended.state_["w"], exact.state_["w"], rtol=1e-12)
 
 
@@ -364,7 +375,12 @@ def test_zoo():
     assert isinstance(zoo.make("rrf", n_components=20, rank=3).spectrum, LowRank)
     assert zoo.make("rrf", n_centres=3).spectrum.n_centres == 3
     model = zoo.make("rrf", task="regression", eta=0.1, epsilon=0.05, batch_size=2, random_state=1)
-    assert (type(model).__name__, model.eta, model.loss.epsilon, model.batch_size) == ("RRFRegressor", 0.1, 0.05, 2)
+    assert (type(model).__name__, model.step.eta, model.loss.epsilon, model.step.batch_size) == (
+        "RRFRegressor",
+        0.1,
+        0.05,
+        2,
+    )
     with pytest.raises(ValueError, match="rank"):
         zoo.make("rrf", rank=2, n_centres=2)
     with pytest.raises(ValueError, match="no parameter"):

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, updates
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
 from kernelstream.onnx import to_onnx
 
@@ -62,7 +63,7 @@ def test_classifiers(est, task, dtype):
         np.abs(got["score"]) > 1e-4 if got["score"].ndim == 1 else np.ptp(np.sort(got["score"])[:, -2:], axis=1) > 1e-4
     )
     np.testing.assert_array_equal(np.asarray(got["label"])[certain], truth.predict(rows[400:])[certain])
-    assert ("probability" in got) == hasattr(est, "predict_proba")
+    assert ("probability" in got) == (not est._needs_link())  # a link that is learned is not exported
     if "probability" in got:
         np.testing.assert_allclose(got["probability"], truth.predict_proba(rows[400:]), rtol=1e-5, atol=1e-5)
 
@@ -100,6 +101,11 @@ def test_one_class_and_float_labels():
 def test_what_has_no_onnx_form():
     with pytest.raises(ValueError, match="has no ONNX form"):
         to_onnx(FeatureClassifier(TensorSketch(n_components=32), random_state=0).fit(X, y))
+    words = make_stream(Columns(), FeatureClassifier(loss="logistic", random_state=0))
+    words.partial_fit([{"town": "Rome" if i % 2 else "Oslo"} for i in range(200)], [i % 2 for i in range(200)])
+    with pytest.raises(ValueError, match="tables of words"):
+        to_onnx(words)
+    assert to_onnx(words.model_).graph.output[0].name == "label"  # as the error says
     with pytest.raises(ValueError, match="LogisticRegression has no ONNX form"):
         to_onnx(LogisticRegression())
     with pytest.raises(ValueError, match="warm-up"):

@@ -10,8 +10,9 @@ pytest.importorskip("river")
 
 from river import checks, compose, datasets, evaluate, metrics, preprocessing
 
-from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier
-from kernelstream.features import RandomFourier
+from kernelstream import BudgetClassifier, FeatureClassifier, FeatureRegressor, NystroemClassifier
+from kernelstream.estimators.feature import map_entries
+from kernelstream.features import RandomFourier, sampling
 from kernelstream.river import StreamClassifier, StreamRegressor
 from kernelstream.testing.streaming import assert_same_state
 
@@ -112,11 +113,12 @@ def test_bad_rows():
         with pytest.raises(ValueError, match=f"feature {reason}" if reason.startswith("'a'") else reason):
             model.learn_one({"a": value, "b": 1.0}, True)
     assert model.estimator.state_["t"] == before
-    with pytest.raises(NotImplementedError):
-        StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1})
+    assert StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1}) == {}  # no label is known yet
     hinge = StreamClassifier(FeatureClassifier(), seed=0)
     hinge.learn_many(DICTS, y)
     assert hinge.predict_one(DICTS[0]) in (0, 1)
+    p = hinge.predict_proba_one(DICTS[0])
+    assert max(p, key=p.get) == hinge.predict_one(DICTS[0]) and sum(p.values()) == pytest.approx(1)
     assert hinge.model.__dict__.keys() == FeatureClassifier().__dict__.keys()  # the parameter itself is not trained
 
 
@@ -187,3 +189,58 @@ def test_weights_of_single_rows():
     truth = clone(est)
     truth.learn([[r["a"], r["b"]] for r in rows], np.arange(30.0), sample_weight=weights)
     assert model.predict_one({"a": 2, "b": 1}) == pytest.approx(truth.predict([[2, 1]])[0], rel=1e-9)
+
+
+def text_rows(n, words=3_000, seed=0):
+    """Dicts of ten words out of many, whose label is whether a word of the first tenth is there."""
+    draws = np.random.default_rng(seed).integers(0, words, (n, 10))
+    return [{f"w{word}": 1.0 for word in row} for row in draws.tolist()], (draws.min(axis=1) < words // 10).tolist()
+
+
+def test_a_new_feature_costs_a_column(monkeypatch):
+    """Frequencies are drawn for columns that have none, and kept for the others."""
+    drawn, standard = [], sampling._standard
+    monkeypatch.setattr(
+        sampling, "_standard", lambda k, s, d, D, first=0: drawn.append(d - first) or standard(k, s, d, D, first)
+    )
+    model = StreamClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1)
+    rows, labels = text_rows(400)
+    for row, label in zip(rows, labels, strict=True):
+        model.learn_one(row, label)
+    known = len(model.feature_names)
+    assert known > 2_000
+    assert sum(drawn) < 3 * known  # half again as many as there are, and those of the warm-up once more
+    W = model.estimator._mapping(model.estimator._state).W
+    kernel = model.estimator._map.resolved(map_entries(model.estimator._state))
+    fresh = sampling.frequencies(kernel, 1, len(W), W.shape[1])
+    np.testing.assert_array_equal(W, fresh)
+
+
+def test_many_words_one_by_one_and_in_blocks():
+    rows, labels = text_rows(300)
+    one, many = (StreamClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1) for _ in "ab")
+    for row, label in zip(rows, labels, strict=True):
+        one.learn_one(row, label)
+    many.learn_many(rows, labels)
+    unseen, _ = text_rows(50, seed=1)
+    p = [one.predict_proba_one(row)[True] for row in unseen]
+    np.testing.assert_allclose(p, many.predict_proba_many(unseen)[:, 1], atol=1e-9)
+    before = one.estimator.state_
+    with pytest.raises(ValueError, match="not a number"):
+        one.learn_one({"w1": 1.0, "quite new": "a word"}, True)
+    assert "quite new" not in one.feature_names
+    assert_same_state(one.estimator.state_, before, 0.0, "refused")
+
+
+def test_room_for_models_that_cannot_be_widened():
+    with pytest.warns(UserWarning, match=r"room=100"):
+        StreamClassifier(BudgetClassifier())
+    model = StreamClassifier(BudgetClassifier(budget=20, random_state=0), room=2)
+    for i in range(30):
+        model.learn_one({"a": float(i % 3), "b": 1.0}, i % 3 == 0)
+    model.learn_one({"a": 1.0, "late": 2.0, "later": 1.0}, False)
+    assert model.feature_names == ["a", "b", "late", "later"] and model.estimator.n_features_in_ == 4
+    with pytest.raises(ValueError, match="room"):
+        model.learn_one({"too late": 2.0}, False)
+    assert model.feature_names == ["a", "b", "late", "later"]
+    assert model.predict_one({"a": 0.0, "unknown": 3.0}) in (True, False)

@@ -201,6 +201,19 @@ def test_kafka(tmp_path, kafka):
     assert sorted(keys) == sorted(f"rows/{k}/{i}" for k in range(4) for i in range(50))
 
 
+def test_messages_that_kafka_has_forgotten(tmp_path, kafka, caplog):
+    """The pretended broker keeps some megabytes: that others are gone is told, and reading goes on with the rest."""
+    address, producer = kafka
+    for _ in range(1_000):
+        producer.produce("forgotten", b'{"u": 1, "v": 2, "y": 3, "more": "%b"}' % (b"x" * 10_000), partition=0)
+    producer.flush(20)
+    with DurableLearner(tmp_path, model(), columns=["u", "v"], flush="request") as learner:
+        learner.learn([], [], positions={"forgotten/0": 5})
+        consume(learner, open_source(f"kafka://{address}/forgotten"), target="y", once=True)
+        assert 0 < learner.total < 900 and learner.positions["forgotten/0"] == 1_000
+    assert "forgotten/0: the broker has no messages 5 to " in caplog.text
+
+
 def test_kafka_that_is_not_there(tmp_path):
     pytest.importorskip("confluent_kafka")
     import kernelstream.live.kafka as room
@@ -308,6 +321,74 @@ def test_partitions_move_with_their_state(tmp_path, kafka):
     members[1][1].set()
     members[1][2].join(30)
     assert totals(tmp_path) == (1000, {f"moving/{k}": 250 for k in range(4)})
+
+
+@pytest.mark.slow
+def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
+    """Two processes share four partitions; twenty times one of them is killed and another one takes its place.
+
+    Every kill is a rebalance, and the return of a process is one more. In the end the learners of the four partitions
+    have learned each message once.
+    """
+    messages, kills = int(os.environ.get("KERNELSTREAM_MESSAGES", 1_000_000)), 20
+    address, producer = kafka
+
+    import confluent_kafka as ck
+
+    watch = ck.Consumer({"bootstrap.servers": address, "group.id": "g", "log_level": 0})
+    parts, produced = [ck.TopicPartition("million", k) for k in range(4)], 0
+
+    def behind():
+        """Messages that the group has not learned yet; the pretended broker forgets them when there are too many."""
+        return produced - sum(max(0, part.offset) for part in watch.committed(parts, timeout=30))
+
+    def more():
+        nonlocal produced
+        for i in range(messages // kills):
+            u, v = i * 7 % 100 / 50 - 1, i * 13 % 100 / 50 - 1
+            producer.produce("million", b'{"u": %f, "v": %f, "y": %f}' % (u, v, u - v), partition=i % 4)
+            produced += 1
+            if i % 10_000 == 9_999:
+                producer.flush(60)
+        producer.flush(60)
+
+    more()
+    save(model(), tmp_path / "m.ks")
+    command = [sys.executable, "-m", "kernelstream.cli", "consume", f"kafka://{address}/million", "--model",
+               str(tmp_path / "m.ks"), "--target", "y", "--group", "g", "--store", str(tmp_path / "store"),
+               "--flush", "request", "--snapshot-rows", "20000", "--option", "log_level=0",
+               "--option", "session.timeout.ms=6000", "--option", "heartbeat.interval.ms=200"]  # fmt: skip
+
+    def begin():
+        with open(tmp_path / f"reader-{time.monotonic():.3f}.log", "w") as said:
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+
+    def logged():
+        return sum(path.stat().st_size for path in (tmp_path / "store").rglob("log-*.bin"))
+
+    rng, processes = np.random.default_rng(0), [begin(), begin()]
+    try:
+        for kill in range(kills):
+            if kill:
+                run_until(lambda: behind() < 80_000, 600)
+                more()
+            size = logged()
+            run_until(lambda size=size: logged() != size, 120)  # somebody learns
+            time.sleep(float(rng.uniform(0, 1.5)))
+            victim = int(rng.integers(2))
+            processes[victim].send_signal(signal.SIGKILL)
+            processes[victim].wait()
+            processes[victim] = begin()
+
+        run_until(lambda: behind() == 0, 1800)
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+    watch.close()
+    said = [path.read_text() for path in sorted(tmp_path.glob("reader-*.log"))]
+    assert not any(said), said
+    assert totals(tmp_path / "store") == (messages, {f"million/{k}": messages // 4 for k in range(4)})
 
 
 # -------------------------------------------------------------------- Redis, a real one

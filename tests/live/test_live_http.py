@@ -21,6 +21,7 @@ pytest.importorskip("msgspec")
 from live_client import Client
 
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import Store
 from kernelstream.live.serve import Server
@@ -96,6 +97,7 @@ def test_intervals_are_pairs():
     """A model that tells low and high of all rows: the answer has a pair for each row."""
     from types import SimpleNamespace
 
+    from kernelstream.live.answers import View
     from kernelstream.live.app import Predict, _predicted
 
     class Sure:
@@ -105,9 +107,30 @@ def test_intervals_are_pairs():
         def predict_interval(self, X):
             return np.full(len(X), -1.0), np.full(len(X), 2.0)
 
-    learner = SimpleNamespace(view=SimpleNamespace(model=Sure(), columns=None, version=1))
+    learner = SimpleNamespace(view=View(Sure(), 1, 0, None, "regression", ("predict_interval",)))
     answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
+
+
+def test_sets_are_lists_of_labels():
+    """A model that tells which labels a row may well have."""
+    from types import SimpleNamespace
+
+    from kernelstream.live.answers import View
+    from kernelstream.live.app import Predict, _predicted
+
+    class Unsure:
+        classes_ = np.array(["no", "yes"])
+
+        def predict(self, X):
+            return np.array(["no"] * len(X))
+
+        def predict_set(self, X):
+            return np.array([[True, False], [True, True], [False, False]])
+
+    learner = SimpleNamespace(view=View(Unsure(), 1, 0, None, "classification", ("predict_set",)))
+    answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
+    assert answer["sets"] == [["no"], ["no", "yes"], []]
 
 
 def test_learn(fresh):
@@ -493,6 +516,40 @@ def test_the_demonstrations_stream_drifts():
     blocks = demo.rows()
     first = [next(blocks) for _ in range(2 * demo.CONCEPT // demo.BLOCK)]
     X, y = (np.concatenate(part) for part in zip(*first))
-    model = demo._learner("auto").fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
+    model = FeatureClassifier(random_state=0).fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
     wrong = model.predict(X.astype(float)) != y
     assert wrong[: demo.CONCEPT].mean() < 0.1 and wrong[demo.CONCEPT :].mean() > 2.5 * wrong[: demo.CONCEPT].mean()
+
+
+def test_words_among_numbers_are_told(fresh):
+    """A cell that is none of its column's kind is missing, and the answer and the description of the model say so."""
+    server, client = fresh({"flats": make_stream(Columns(), logistic())})
+    good = [{"town": "Rome" if i % 2 else "Oslo", "size": float(i)} for i in range(20)]
+    told = {"rows": [*good, {"town": "Rome", "size": "large"}], "y": [i % 2 for i in range(21)]}
+    assert client.post("/models/flats/learn", {"rows": good, "y": told["y"][:20]})[1]["learned"] == 20
+    status, answer = client.post("/models/flats/learn", told)
+    assert (status, answer["learned"]) == (200, 21)
+    assert answer["warnings"] == ["row 20, column 'size': 'large' is taken as missing"]
+    status, answer = client.post("/models/flats/predict", {"rows": [{"size": "7"}, {"size": "a lot", "town": 5}]})
+    assert answer["warnings"] == ["row 1, column 'size': 'a lot' is taken as missing"]  # "7" is a number
+    assert "warnings" not in client.post("/models/flats/predict", {"rows": [{"size": None}, {}]})[1]
+    many = client.post("/models/flats/predict", {"rows": [{"size": "x"}] * 9})[1]["warnings"]
+    assert len(many) == 6 and many[-1] == "and 4 more cells"
+    with server.store.use("flats") as learner:
+        learner.latest()
+    assert client.get("/models/flats")[1]["wrong_cells"] == {"size": 1}
+
+
+def test_lists_beside_objects(fresh):
+    """A model of named columns takes a list as its cells in their order; one of another length is refused."""
+    server, client = fresh({"flats": make_stream(Columns(), logistic())})
+    rows = [{"town": "Rome" if i % 2 else "Oslo", "size": float(i)} for i in range(20)]
+    assert client.post("/models/flats/learn", {"rows": rows, "y": [i % 2 for i in range(20)]})[0] == 200
+    with server.store.use("flats") as learner:
+        learner.latest()
+    by_name = client.post("/models/flats/predict", {"rows": [{"town": "Rome", "size": 3.5}]})[1]
+    assert client.post("/models/flats/predict", {"rows": [["Rome", 3.5]]})[1] == by_name
+    status, answer = client.post("/models/flats/learn", {"rows": [[3.5]], "y": [1]})
+    assert status == 422 and answer["column"] == "size" and "has 1 columns, the model has 2" in answer["error"]
+    assert client.post("/models/flats/learn", {"rows": [["Oslo", 3.5]], "y": [1]})[1]["total"] == 21
+    assert client.get("/models/flats")[1]["columns"] == ["town", "size"]

@@ -1,5 +1,8 @@
 """The page to watch, in a real browser: curves move, marks appear, it answers, nothing leaves the host."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -102,6 +105,24 @@ def test_other_models_and_narrow_screens(served, browser):
     browser.run("document.getElementById('models').value = 'price'; document.getElementById('models').onchange()")
     browser.wait_for("document.getElementById('about').textContent.startsWith('FeatureRegressor')")
     assert browser.run("document.querySelectorAll('#pairs circle').length") == 200
+
+
+@pytest.mark.slow
+def test_the_demonstration_in_ten_seconds(browser):
+    """Within the rows of ten seconds all is there: curves, members, calibration, champion and challenger, a mark."""
+    from kernelstream.live import demo
+
+    said = []
+    thread = threading.Thread(target=lambda: demo.run(seconds=60, show=False, say=said.append), daemon=True)
+    thread.start()
+    while not said:
+        time.sleep(0.02)
+    browser.open(said[0].split("learn: ")[1].split()[0] + "/?demo")
+    browser.wait_for("document.querySelectorAll('#error .mark').length > 0", 60)
+    shown = browser.run("document.getElementById('rows').textContent")
+    assert int(shown.replace(",", "")) <= 10 * demo.RATE
+    for card in ("error", "loss", "pairs", "calibration", "weights", "rival"):
+        assert not browser.run(f"document.getElementById('{card}-card')?.hidden"), card
 
 
 def test_it_says_when_the_server_is_gone_and_comes_back(tmp_path, browser):

@@ -20,7 +20,6 @@ from kernelstream import budgets, engine, features, kernels, losses, updates, zo
 from kernelstream.estimators import DoublyStep
 from kernelstream.model_io import ModelFileError
 from kernelstream.registry import twins as _twins
-from kernelstream.solvers import Online
 from kernelstream.testing import check_streaming
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 
@@ -88,7 +87,7 @@ FAMILIES = {
     "arow, map": (ks.AROWClassifier, {"features": "gaussian_sketch"}),
     "awv, kernel": (ks.baselines.KernelAWV, {"kernel": "sech"}),
     "PROS-N-KONS, kernel": (ks.baselines.ProsNKonsClassifier, {"kernel": "sech"}),
-    "binning": (ks.BinningClassifier, {"solver": Online(update="normalised"), "loss": "soft", "n_components": 20}),
+    "binning": (ks.OnlineBinningClassifier, {"update": "normalised", "loss": "soft", "n_components": 20}),
     "doubly": (
         ks.DoublyStochasticClassifier,
         {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "batch_size": 16, "block_size": 16},

@@ -9,6 +9,7 @@ from sklearn.datasets import make_moons
 
 from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
+from kernelstream.estimators import StochasticUpdates
 from kernelstream.estimators.budget.base import STREAM as REMOVALS
 from kernelstream.estimators.ensemble.choice import STREAM as LOTS
 from kernelstream.kernels import Gaussian, Laplacian
@@ -149,10 +150,10 @@ def test_only_those_drawn_pay(backend, regression):
 
 
 def test_recipes_and_parameters():
-    assert all(zoo.make(name).counted == "drawn" for name in SD)
-    for name in ("omkl_spa", "omkl_dd", "omkl_bpas_dd", "omkl_fogd"):  # algorithms 14 and 17: outside of the draw
-        assert zoo.make(name).counted == "all"
-    assert zoo.make("omkl_bpas_sd", counted="all").counted == "all"
-    for wrong in ({"counted": "chosen"}, {"counted": "drawn"}):
-        with pytest.raises(ValueError, match="counted"):
-            MultiKernelClassifier(**wrong).fit(X, y)
+    assert all(zoo.make(name).updates.counted == "drawn" for name in SD)
+    assert zoo.make("omkl_spa").updates == "stochastic"  # algorithm 14: mistakes count outside of the draw
+    assert all(zoo.make(name).updates == "deterministic" for name in ("omkl_dd", "omkl_bpas_dd", "omkl_fogd"))
+    assert zoo.make("omkl_bpas_sd", counted="all").updates.counted == "all"
+    assert zoo.make("omkl_fogd", discount=0.9, share=0.1).combination.get_params() == {"discount": 0.9, "share": 0.1}
+    with pytest.raises(ValueError, match="counted"):
+        MultiKernelClassifier(updates=StochasticUpdates(counted="chosen")).fit(X, y)

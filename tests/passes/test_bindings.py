@@ -18,6 +18,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.columns import Columns, encoder
+from kernelstream.estimators import RRFStep
 from kernelstream.features import RandomFourier
 from kernelstream.trust import Calibrator, IntervalTracker
 
@@ -86,7 +87,7 @@ CALLS = {
     "budget_pass": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(X, LABELS),
     "gaussian_csr": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "csr_to_slots": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
-    "rrf_pass": lambda: RRFClassifier(4, gamma=1.0, batch_size=3, random_state=0).learn(X, LABELS),
+    "rrf_pass": lambda: RRFClassifier(4, gamma=1.0, step=RRFStep(batch_size=3), random_state=0).learn(X, LABELS),
     "cell_pass": lambda: zoo.make("random_binning_online", gamma=1.0, random_state=0).learn(X, LABELS),
     "hedge_pass": lambda: ensemble().learn(X, LABELS),
     "second_order_learn": lambda: AROWClassifier(FOURIER, diagonal=False, random_state=0).learn(X, LABELS),

@@ -6,6 +6,7 @@ from threadpoolctl import threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier
 from kernelstream.core import threads
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
 from kernelstream.random import generator
@@ -66,5 +67,7 @@ def test_automatic_choices_take_one_blas_thread(monkeypatch):
     monkeypatch.setattr(DoublyStochasticRegressor, "_trial", looked_at)
     X = np.random.default_rng(0).standard_normal((60, 3))
     with threads._controller().limit(limits=2, user_api="blas"):
-        DoublyStochasticRegressor(batch_size=16, block_size=8, passes=1, random_state=0).fit(X, X[:, 0])
+        DoublyStochasticRegressor(schedule=DoublySchedule(batch_size=16, block_size=8, passes=1), random_state=0).fit(
+            X, X[:, 0]
+        )
     assert set(seen) == {1}

@@ -13,8 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 from kernelstream import (
-    BinningClassifier,
-    BinningRegressor,
     BudgetClassifier,
     BudgetRegressor,
     FeatureClassifier,
@@ -24,6 +22,8 @@ from kernelstream import (
     NewtonClassifier,
     NystroemClassifier,
     NystroemRegressor,
+    OnlineBinningClassifier,
+    OnlineBinningRegressor,
     RRFClassifier,
     RRFRegressor,
     budgets,
@@ -32,7 +32,6 @@ from kernelstream import (
     updates,
 )
 from kernelstream.features import RandomFourier
-from kernelstream.solvers import Online
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
@@ -117,8 +116,8 @@ def features(loss, update):
 
 
 def cells(loss, update):
-    cls = of_kind(KINDS[loss], BinningClassifier, BinningRegressor)
-    return lambda s: cls(gamma=s.gamma, n_components=6, loss=loss, solver=Online(update, 200), random_state=0)
+    cls = of_kind(KINDS[loss], OnlineBinningClassifier, OnlineBinningRegressor)
+    return lambda s: cls(gamma=s.gamma, n_components=6, loss=loss, update=update, n_columns=200, random_state=0)
 
 
 def landmarks(loss, update):

@@ -11,95 +11,36 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch_cases import CPU, UPDATES, model, pairs, rows, task
 
 import kernelstream
 from kernelstream import (
-    BinningClassifier,
-    BinningRegressor,
     BudgetRegressor,
-    DoublyStochasticClassifier,
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
     NystroemClassifier,
     NystroemRegressor,
     OnlineRidge,
-    OnlineRidgeClassifier,
     RRFClassifier,
     RRFRegressor,
-    engine,
     losses,
     updates,
     zoo,
 )
-from kernelstream.core import grids as _grids
-from kernelstream.core import threads
 from kernelstream.engine import TorchEngine
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
-from kernelstream.kernels import Laplacian
-from kernelstream.solvers import ConjugateGradient
 from kernelstream.testing import check_streaming
 from kernelstream.updates import (
-    NORMA,
     OGD,
     AdaGrad,
     Averaged,
-    CoinBetting,
     NormAdaGrad,
-    PassiveAggressive,
-    Pegasos,
-    Perceptron,
 )
 
 torch = pytest.importorskip("torch")
-
-CPU = TorchEngine("cpu", block=16)
-UPDATES = [
-    OGD(0.5),
-    OGD(0.7, schedule="sqrt", lam=0.01),
-    OGD(schedule="inverse", lam=0.3),
-    Pegasos(0.1),
-    NORMA(0.3, 0.02),
-    Perceptron(0.5),
-    Perceptron(1.0, ties=True),
-    PassiveAggressive(0.4),
-    PassiveAggressive(0.4, variant=2),
-    PassiveAggressive(np.inf),
-    NormAdaGrad(),
-    NormAdaGrad(0.5),
-    CoinBetting(),
-]
-
-
-def rows(n=83, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1], rng.uniform(0, 2, n) * (rng.random(n) < 0.9)
-
-
-def pairs():
-    for kind in ("binary", "multiclass", "regression"):
-        for name in losses.names(kind):
-            for update in UPDATES:
-                try:
-                    update.check(losses.get(name))
-                except ValueError:
-                    continue
-                yield pytest.param(kind, name, update, id=f"{name}-{update}")
-
-
-def task(kind, y):
-    if kind == "regression":
-        return y
-    return (y > 0.2).astype(int) if kind == "binary" else np.digitize(y, [-0.4, 0.3])
-
-
-def model(kind, loss, update, engine, features=None, **rest):
-    features = RandomFourier(gamma=0.5, n_components=8, random_state=1) if features is None else features
-    cls = FeatureRegressor if kind == "regression" else FeatureClassifier
-    return cls(features, loss, update, engine=engine, random_state=0, **rest)
 
 
 @pytest.mark.parametrize("kind, loss, update", list(pairs()))
@@ -258,7 +199,8 @@ def test_learned_kernels(loss, batch_size, spectrum):
     kind = losses.get(loss).kind
     y = task(kind, y)
     cls = RRFRegressor if kind == "regression" else RRFClassifier
-    args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "batch_size": batch_size, "random_state": 0}
+    args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "random_state": 0}
+    args["step"] = RRFStep(batch_size=batch_size)
     want, got = (cls(**args, engine=engine) for engine in ("python", CPU))
     expected = want.learn(X, y, sample_weight=weight)
     cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 120), (120, 131), (131, 150))]
@@ -309,124 +251,6 @@ def test_triton_programs(program, says):
     assert said == says, done.stderr
 
 
-@pytest.mark.parametrize("average, precondition", [(True, 0.0), (False, 0.05)])
-@pytest.mark.parametrize("max_blocks", [None, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-def test_doubly_stochastic(kernel, max_blocks, average, precondition):
-    """fit in several passes, a stream on top, and prediction, as on the processor."""
-    X, y, weight = rows(300)
-    args = {
-        "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 40, "block_size": 24,
-        "passes": 1.5, "step": DoublyStep(2.0, 20.0, average, precondition), "max_blocks": max_blocks,
-        "random_state": 3,
-    }  # fmt: skip
-    want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
-    for est in (want, got):
-        est.fit(X, task("multiclass", y), sample_weight=weight)
-        est.partial_fit(X[:90], task("multiclass", y[:90]))
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(got.state_["alpha"], want.state_["alpha"], rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("lam", [1e-4, 0.5])
-def test_preconditioning_is_damped_by_the_regulariser(lam):
-    """Also where lam eta is more than ``precondition``: the covariance is divided by as much as on the processor."""
-    X, y, _ = rows(300)
-    args = {
-        "gamma": 0.5, "loss": "softmax", "lam": lam, "batch_size": 40, "block_size": 24, "passes": 4,
-        "step": DoublyStep(2.0, 20.0, True, 0.01), "random_state": 3,
-    }  # fmt: skip
-    want, got = (
-        DoublyStochasticClassifier(**args, engine=engine).fit(X, task("multiclass", y)) for engine in ("python", CPU)
-    )
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
-
-
-def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
-    """The file holds weights and a seed: a machine without torch makes the same features."""
-    X, y, _ = rows(300)
-    args = {"gamma": 0.5, "loss": "softmax", "batch_size": 40, "block_size": 24, "random_state": 3}
-    est = DoublyStochasticClassifier(**args, engine=CPU).fit(X, task("multiclass", y))
-    expected = est.decision_function(X)
-    kernelstream.save(est, tmp_path / "model.ks")
-    monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
-    loaded = kernelstream.load(tmp_path / "model.ks")
-    np.testing.assert_allclose(loaded.decision_function(X), expected, rtol=1e-8, atol=1e-10)
-
-
-def test_doubly_stochastic_defaults_and_tensors():
-    X, y, _ = rows(400)
-    want, got = (DoublyStochasticRegressor(block_size=16, random_state=0, engine=engine) for engine in ("auto", CPU))
-    want.fit(X, y)
-    got.fit(torch.from_numpy(X), torch.from_numpy(y))
-    np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("forgetting", [1.0, 0.99])
-@pytest.mark.parametrize("lam", [0.1, [0.01, 1.0, 100.0]])
-@pytest.mark.parametrize("forecaster", ["ridge", "awv"])
-def test_ridge(forecaster, lam, forgetting):
-    """Predictions before each row, weights and deviations, against the python engine's Sherman-Morrison recursion."""
-    X, y, weight = rows(300)
-    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    args = {"lam": lam, "forecaster": forecaster, "forgetting": forgetting, "intercept": True}
-    want, got = (OnlineRidge(features, **args, engine=engine) for engine in ("python", CPU))
-    expected = want.learn(X, y, sample_weight=weight)
-    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 1), (1, 7), (7, 200), (200, 300))]
-    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(got.coef_, want.coef_, rtol=1e-5, atol=1e-7)
-    for ours, theirs in zip(got.predict(X, return_std=True), want.predict(X, return_std=True), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
-    for name in ("gram", "b", "yy", "zsum", "mass", "window_c", "window_b"):
-        ours, theirs = (np.triu(est.state_[name]) if name == "gram" else est.state_[name] for est in (got, want))
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9, err_msg=name)
-
-
-def test_ridge_on_one_thread():
-    """Where the native engine makes features in its window, the device has a window of its own."""
-    X, y, _ = rows(300)
-    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    want = OnlineRidge(features, engine="python").learn(X, y)
-    before = threads.get_num_threads()
-    threads.set_num_threads(1)
-    try:
-        np.testing.assert_allclose(OnlineRidge(features, engine=CPU).learn(X, y), want, rtol=1e-6, atol=1e-8)
-    finally:
-        threads.set_num_threads(before)
-
-
-def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
-    X, y, _ = rows(300)
-    labels = np.where(np.arange(300) < 50, task("binary", y), task("multiclass", y) + 5)
-    features = RandomFourier(n_components=12, random_state=1)
-    want, got = (OnlineRidgeClassifier(features, engine=engine) for engine in ("python", CPU))
-    np.testing.assert_allclose(got.learn(torch.from_numpy(X), labels), want.learn(X, labels), rtol=1e-6, atol=1e-8)
-    kernelstream.save(got, tmp_path / "model.ks")
-    monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
-    np.testing.assert_allclose(
-        kernelstream.load(tmp_path / "model.ks").decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8
-    )
-
-
-BUDGETED = ["rbp", "forgetron", "bogd", "bpas", "spa", "bsgd_merge", "dualsgd"]
-
-
-@pytest.mark.parametrize("name", ["perceptron", "ogd", "projectron", *BUDGETED])
-def test_budget_learners(name):
-    """Gram blocks from the device: the same scores and support vectors as the native engine."""
-    pytest.importorskip("kernelstream._core")
-    X, y, weight = rows(400)
-    y = task("binary", y)
-    params = {"gamma": 0.5, "random_state": 0} | ({"budget": 30} if name in BUDGETED else {})
-    want, got = (zoo.make(name, **params, engine=engine) for engine in ("native", CPU))
-    expected = want.learn(X, y, sample_weight=weight)
-    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 33), (33, 400))]
-    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
-    scores = got.decision_function(torch.from_numpy(X))
-    np.testing.assert_allclose(scores, want.decision_function(X), rtol=1e-7, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -434,7 +258,7 @@ def test_budget_learners(name):
         FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
         NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
         OnlineRidge(RandomFourier(n_components=8), random_state=0),
-        RRFClassifier(8, batch_size=8, random_state=0),
+        RRFClassifier(8, step=RRFStep(batch_size=8), random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -457,37 +281,6 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_random_binning(dtype):
-    """Ridge on random binning features: conjugate gradients with sorted cells; a second fit starts from the first."""
-    X, y, weight = rows(400)
-    X = X.astype(dtype)
-    args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-6), "random_state": 0}
-    want, got = (BinningRegressor(**args, warm_start=True, engine=engine) for engine in ("auto", CPU))
-    for _ in range(2):
-        want.fit(X, y, sample_weight=weight)
-        got.fit(torch.from_numpy(X), y, sample_weight=weight)
-    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-4, atol=1e-5)
-    classes = task("multiclass", y)
-    want, got = (BinningClassifier(**args, engine=engine).fit(X, classes) for engine in ("auto", CPU))
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_names_and_numbers_of_cells(form, dtype):
-    """Bit by bit those of the specification, near and far rows."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 4)) * 10.0 ** rng.integers(-3, 12, (300, 1))
-    X = form(np.concatenate([X, X[::-1]]).astype(dtype))
-    grids = _grids.draw(Laplacian(gamma=0.5), 7, 4, 9, dtype)
-    exact, ours = engine.get("python").binning, CPU.ops().binning
-    assert (ours.cell_hashes(X, grids) == exact.cell_hashes(X, grids)).all()
-    for got, want in zip(ours.number_cells(X, grids), exact.number_cells(X, grids), strict=True):
-        assert got.dtype == want.dtype
-        assert (got == want).all()
 
 
 def test_few_rows_on_a_gpu():
@@ -581,7 +374,7 @@ def test_angles_of_any_size_have_features():
     [
         lambda: FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
         lambda: OnlineRidge(RawFeatures(), engine=CPU),
-        lambda: RRFRegressor(8, gamma=1.0, batch_size=8, engine=CPU, random_state=0),
+        lambda: RRFRegressor(8, gamma=1.0, step=RRFStep(batch_size=8), engine=CPU, random_state=0),
     ],
     ids=["features", "ridge", "rrf"],
 )
@@ -612,7 +405,8 @@ def test_small_calls_by_the_processor(kind, monkeypatch):
         "nogd": lambda engine: NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
                                                   random_state=0),
         "budget": lambda engine: zoo.make("bogd", gamma=0.5, budget=30, random_state=0, engine=engine),
-        "rrf": lambda engine: RRFClassifier(8, loss="softmax", batch_size=8, engine=engine, random_state=0),
+        "rrf": lambda engine: RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
+                                            random_state=0),
     }[kind]  # fmt: skip
     X, y, weight = rows(400)
     y = task("binary" if kind == "budget" else "multiclass", y)
@@ -661,42 +455,3 @@ def test_small_calls_of_a_gpu():
     assert ops.is_small(1, 20_000, 50)
     assert not ops.is_small(4096, 20_000, 50)
     assert not ops.is_small(1, 1 << 20, 784)
-
-
-@pytest.mark.parametrize("forecaster", ["ridge", "awv"])
-def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
-    """Weights and factors are worked out once, however many rows are predicted and in however many blocks."""
-    X, y, _ = rows(300)
-    features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    want, got = (OnlineRidge(features, forecaster=forecaster, engine=engine) for engine in ("python", CPU))
-    want.learn(X, y)
-    got.learn(X, y)
-    count, factor = [0], torch.linalg.cholesky_ex
-
-    def counted(*args, **kwargs):
-        count[0] += 1
-        return factor(*args, **kwargs)
-
-    monkeypatch.setattr(torch.linalg, "cholesky_ex", counted)
-    monkeypatch.setattr("kernelstream.engine.torch.TOGETHER", 0)  # many blocks
-    for _ in range(2):
-        np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
-    assert count[0] <= 1
-    got.learn(X[:1], y[:1])
-    want.learn(X[:1], y[:1])
-    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("solver", ["online", "newton-cg", "cd"])
-def test_random_binning_with_the_other_solvers(solver):
-    X, y, weight = rows(300)
-    classes = task("multiclass", y)
-    args = {"gamma": 0.4, "n_components": 16, "solver": solver, "random_state": 0}
-    args |= {} if solver == "online" else {"lam": 0.01}
-    want, got = (BinningClassifier(**args, engine=engine) for engine in ("auto", CPU))
-    for est in (want, got):
-        est.fit(X, classes, sample_weight=weight)
-    if solver == "online":
-        want.partial_fit(X[:40], classes[:40])
-        got.partial_fit(X[:40], classes[:40])
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-8, atol=1e-10)

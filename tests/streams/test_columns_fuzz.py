@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from kernelstream.columns import Columns
+from kernelstream.columns.kinds import number
+from kernelstream.columns.numbers import numbers
 from kernelstream.testing.streaming import assert_same_state
 
 ODD = [
@@ -88,12 +90,40 @@ def test_blocks_of_anything():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pool = [odd_row(rng) for _ in range(2000)]
-        for block in range(100):  # a hundred thousand rows
+        for block in range(20):
             rows = [pool[i] for i in rng.integers(0, len(pool), 1000)]
             X = enc.learn_transform(rows, rng.choice(["a", "b", "c", "d", "e", "f", "g"], len(rows)))
             assert np.isfinite(X).all()
             if block % 10 == 0:
                 assert np.isfinite(enc.transform(rows)).all()
+
+
+def test_both_readers_of_dictionaries():
+    """The compiled reader and the readable one: same numbers and same state, whatever the cells are."""
+    rng = np.random.default_rng(3)
+    rows = [odd_row(rng) for _ in range(400)]
+    one, other = (Columns(max_categories=60, max_columns=25, engine=engine) for engine in ("native", "python"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, row in enumerate(rows):
+            np.testing.assert_allclose(one.learn_transform(row, i % 3), other.learn_transform(row, i % 3), atol=1e-12)
+            np.testing.assert_allclose(one.transform(rows[-i]), other.transform(rows[-i]), atol=1e-12)
+    assert one.kinds_ == other.kinds_ and one.wrong_ == other.wrong_
+    assert_same_state(one.state_, other.state_, 1e-12, "engines")
+
+
+def test_texts_as_numbers():
+    """A column of texts, read at once, is what Python's float makes of each; gaps are NaN, the rest is wrong."""
+    rng = np.random.default_rng(0)
+    tokens = ["", "0", "-0", "+1", ".5", "5.", "1e3", "1E-400", "1e999", "1_0", " 7 ", "0x1", "nan", "NA", "٣", "1,5",
+              "123456789012345678901234567890", "2.2250738585072011e-308", "--1", "1e", "\x00", "1\x00"]  # fmt: skip
+    for _ in range(300):
+        cells = [repr(float(x)) for x in rng.normal(size=3) * 10.0 ** rng.integers(-30, 30, 3)]
+        cells += [tokens[i] for i in rng.integers(0, len(tokens), rng.integers(0, 3))]
+        found, wrong = numbers(cells)
+        truth = [number(cell) for cell in cells]
+        assert wrong == [i for i, x in enumerate(truth) if x is None]
+        np.testing.assert_array_equal(found, [math.nan if x is None else x for x in truth])
 
 
 @pytest.mark.slow

@@ -118,14 +118,14 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     loss : Loss or str, default="auto"
         "auto" is the hinge, or its square for the solver "rbcd"; else "hinge", "squared_hinge", "logistic", "squared".
     lam : float, default=1.0
-        Strength of the regulariser, next to the *sum* of the losses.
+        Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
         "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python"}
+    engine : {"auto", "native", "python"}, default="auto"
         The compiled feature maps, or their readable specification.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map and of the solver's order of the rows.
 
     Attributes
@@ -134,6 +134,15 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
         Everything learned.
     classes_ : array
         The labels, sorted.
+
+    See Also
+    --------
+    FixedFeatureRegressor : The same for numbers.
+    kernelstream.DoublyStochasticClassifier : What it is compared with.
+
+    Notes
+    -----
+    The features of all rows are made once and kept: memory is proportional to rows times features.
 
     References
     ----------
@@ -156,7 +165,7 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
         lam: float = 1.0,
         solver: Solver | str = "sdca",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -182,7 +191,7 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
 
     .. math:: \min_w \sum_i l(y_i - \bar y, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
 
-    See :class:`FixedFeatureClassifier`.
+    With random Fourier features and SDCA this is the r-SDCA of [1]_, with Nyström features n-SDCA, and so on.
 
     Parameters
     ----------
@@ -191,11 +200,31 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     loss : Loss or str, default="squared"
         "squared"; with "pegasos" and "sbmd" also "absolute", "epsilon_insensitive", "huber", "quantile".
     lam : float, default=1.0
-        Strength of the regulariser, next to the *sum* of the losses.
+        Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
         "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled feature maps, or their readable specification.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    FixedFeatureClassifier : The same for labels.
+    kernelstream.DoublyStochasticRegressor : What it is compared with.
+
+    Notes
+    -----
+    The features of all rows are made once and kept: memory is proportional to rows times features.
+
+    References
+    ----------
+    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------

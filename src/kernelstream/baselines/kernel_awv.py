@@ -160,12 +160,14 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     lam : float, default=1.0
-        lambda.
+        Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
     forecaster : {"awv", "ridge"}, default="awv"
-    engine : {"auto", "native", "python"}
+        "awv" has the last term of the formula, "ridge" leaves it out.
+    engine : {"auto", "native", "python"}, default="auto"
         Blocks of rows, or one row after the other.
     random_state : ignored
         Nothing here is random.
@@ -174,6 +176,15 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
     ----------
     state_ : dict
         All rows, and the Cholesky factor of their Gram matrix.
+
+    See Also
+    --------
+    KernelAWVClassifier : The same for labels.
+    kernelstream.OnlineRidge : The same recursion on features, at constant cost.
+
+    Notes
+    -----
+    The minimiser is a linear solve with the Gram matrix of all rows, whose Cholesky factor grows by a row each time.
 
     References
     ----------
@@ -209,19 +220,49 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
 
 
 class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
-    r""":class:`KernelAWV` on targets ±1, one output per class (two classes share one).
+    r"""Kernel-AWV on targets -1 and +1, one output per class (two classes share one).
+
+    .. math:: f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
+
+    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t costs time t².
 
     Parameters
     ----------
-    kernel, gamma, lam, forecaster, engine, random_state
-        See :class:`KernelAWV`.
-    class_weight : dict, "balanced" or None
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name; None is "median".
+    lam : float, default=1.0
+        Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
+    forecaster : {"awv", "ridge"}, default="awv"
+        "awv" has the last term of the formula, "ridge" leaves it out.
+    class_weight : dict, "balanced" or None, default=None
         Factors of the squared error by class.
+    engine : {"auto", "native", "python"}, default="auto"
+        Blocks of rows, or one row after the other.
+    random_state : ignored
+        Nothing here is random.
 
     Attributes
     ----------
     state_ : dict
+        All rows, and the Cholesky factor of their Gram matrix.
     classes_ : array
+        Labels known so far, sorted.
+
+    See Also
+    --------
+    KernelAWV : The same for numbers.
+    kernelstream.OnlineRidgeClassifier : The same recursion on features, at constant cost.
+
+    Notes
+    -----
+    The minimiser is a linear solve with the Gram matrix of all rows, whose Cholesky factor grows by a row each time.
+
+    References
+    ----------
+    .. [1] Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale problems,
+       NeurIPS 2019, section 2.
 
     Examples
     --------
@@ -241,7 +282,7 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
         lam: float = 1.0,
         forecaster: str = "awv",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):

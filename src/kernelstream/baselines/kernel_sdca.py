@@ -17,10 +17,10 @@ from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
 from ..estimators.budget.base import BudgetEstimator
+from ..losses._base import dual_of
 from ..random import generator
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
-from .solvers.duals import dual_of
 from .solvers.kernel_sdca import kernel_sdca
 
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
@@ -118,39 +118,65 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
 
 
 class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
-    r"""Kernel machine on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i, f(x_i))`` by dual coordinate ascent.
+    r"""Kernel machine on all rows at once, by dual coordinate ascent.
+
+    .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i, f(x_i))
 
     The batch reference of the online learners: with the hinge it is a support vector machine (``C = 1/(lam n)``, no
-    intercept), and what Pegasos and NORMA approach. The duality gap bounds the distance from the minimum. More than
-    two classes are separated one against the rest. ``partial_fit`` there is none.
-
-    Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14 (2013).
+    intercept), and what Pegasos and NORMA approach [1]_. More than two classes are separated one against the rest. All
+    rows are needed at once: there is no ``partial_fit``.
 
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
-    lam : float, default=1e-3
-        Penalty.
-    loss : {"hinge", "squared_hinge", "logistic"} or Loss
-    tol : float, default=1e-3
+    lam : float, default=0.001
+        Penalty, next to the *mean* of the losses.
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
+        The loss, by name or as an object that has a dual step.
+    tol : float, default=0.001
         Stop when the duality gap is this share of the objective of f = 0.
     max_iter : int, default=200
         Passes over the rows.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
-        For predictions.
-    random_state : int, Generator, RandomState or None
-        Order of the rows.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The engine of predictions: compiled loops, or their readable specification.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    support_vectors_, dual_coef_, n_support_
-        The expansion of f.
-    objective_, dual_gap_, n_iter_
-        What was reached.
+    support_vectors_ : (n_support, d) array
+        The rows that make up the function.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    n_support_ : int
+        Number of support vectors now.
+    objective_ : float
+        Value of the objective that was reached.
+    dual_gap_ : float
+        Distance to the dual objective: at most so far from the minimum.
+    n_iter_ : int
+        Passes or iterations of the solver.
     classes_ : array
+        Labels known so far, sorted.
+
+    See Also
+    --------
+    KernelSDCARegressor : The same for numbers.
+    kernelstream.FalkonClassifier : Many more rows, nearly exact.
+
+    Notes
+    -----
+    The duality gap bounds the distance from the minimum, and is what ``tol`` is about.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14
+       (2013).
 
     Examples
     --------
@@ -171,7 +197,7 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         *,
         tol: float = 1e-3,
         max_iter: int = 200,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -194,18 +220,62 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
 
 
 class KernelSDCARegressor(KernelSDCA, StreamRegressor):
-    r"""Kernel regression on all rows at once: ``lam/2 ||f||^2 + (1/n) sum_i l(y_i - ybar, f(x_i))`` by dual ascent.
+    r"""Kernel regression on all rows at once, by dual coordinate ascent.
+
+    .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i - \bar y, f(x_i))
 
     The squared loss gives kernel ridge regression with ``alpha = lam n``, the epsilon-insensitive loss a support vector
-    regression. See :class:`KernelSDCAClassifier`.
+    regression [1]_.
 
     Parameters
     ----------
-    kernel, gamma, lam, tol, max_iter, engine, random_state
-        See :class:`KernelSDCAClassifier`.
-    loss : {"squared", "epsilon_insensitive", "absolute"} or Loss
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name; None is "median".
+    lam : float, default=0.001
+        Penalty, next to the *mean* of the losses.
+    loss : {"squared", "epsilon_insensitive", "absolute"} or Loss, default="squared"
+        The loss, by name or as an object that has a dual step.
+    tol : float, default=0.001
+        Stop when the duality gap is this share of the objective of f = 0.
+    max_iter : int, default=200
+        Passes over the rows.
     center : bool, default=True
         Whether to learn the difference from the mean ybar of the targets.
+    engine : {"auto", "native", "python"}, default="auto"
+        The engine of predictions: compiled loops, or their readable specification.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
+
+    Attributes
+    ----------
+    support_vectors_ : (n_support, d) array
+        The rows that make up the function.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    n_support_ : int
+        Number of support vectors now.
+    objective_ : float
+        Value of the objective that was reached.
+    dual_gap_ : float
+        Distance to the dual objective: at most so far from the minimum.
+    n_iter_ : int
+        Passes or iterations of the solver.
+
+    See Also
+    --------
+    KernelSDCAClassifier : The same for labels.
+    kernelstream.FalkonRegressor : Many more rows, nearly exact.
+
+    Notes
+    -----
+    The duality gap bounds the distance from the minimum, and is what ``tol`` is about.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14
+       (2013).
 
     Examples
     --------

@@ -219,7 +219,8 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     alpha : float, default=1.0
         Regularisation of the Newton steps and of the leverage scores.
@@ -229,18 +230,30 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
         Accuracy of the leverage scores: they are multiplied by 1 + epsilon.
     C : float, default=1.0
         Bound of the predictions and of the targets.
-    budget : int or None
+    budget : int or None, default=None
         Largest dictionary; None lets it grow as long as rows join.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the sampling.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
     n_restarts_ : int
         How often the dictionary has changed.
     dictionary_ : (n_points, d) array
+        The rows of the dictionary.
+
+    See Also
+    --------
+    ProsNKonsClassifier : The same for labels.
+    kernelstream.OnlineRidge : Second order on fixed features.
+
+    Notes
+    -----
+    The space grows with the effective dimension of the rows, not with their number; every restart forgets the weights.
 
     References
     ----------
@@ -290,19 +303,57 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
 
 
 class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
-    r""":class:`ProsNKons` on targets ±1, one output per class (two classes share one); C is 1.
+    r"""PROS-N-KONS on targets -1 and +1, one output per class (two classes share one); C is 1.
+
+    .. math:: A_t = A_{t-1} + \frac{1}{16} g_t g_t', \quad w_{t+1} = w_t - A_t^{-1} g_t, \quad
+              g_t = 2(f_t - y_t) z_t, \quad A_0 = \alpha I,
+
+    in the Nyström embedding z of a dictionary that grows by online leverage sampling; at every change of it A and w
+    start anew [1]_.
 
     Parameters
     ----------
-    kernel, gamma, alpha, beta, epsilon, budget, engine, random_state
-        See :class:`ProsNKons`.
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name; None is "median".
+    alpha : float, default=1.0
+        Regularisation of the Newton steps and of the leverage scores.
+    beta : float, default=1.0
+        Rows join the more often, the larger beta.
+    epsilon : float, default=0.5
+        Accuracy of the leverage scores: they are multiplied by 1 + epsilon.
+    budget : int or None, default=None
+        Largest dictionary; None lets it grow as long as rows join.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the sampling.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
     classes_ : array
+        Labels known so far, sorted.
     n_restarts_ : int
+        How often the dictionary has changed.
     dictionary_ : (n_points, d) array
+        The rows of the dictionary.
+
+    See Also
+    --------
+    ProsNKons : The same for numbers.
+    kernelstream.OnlineRidgeClassifier : Second order on fixed features.
+
+    Notes
+    -----
+    The space grows with the effective dimension of the rows, not with their number; every restart forgets the weights.
+
+    References
+    ----------
+    .. [1] Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, NeurIPS
+       2017.
 
     Examples
     --------

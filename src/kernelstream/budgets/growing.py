@@ -17,7 +17,7 @@ class Growing(Budget):
     grows = True
     warn_at: int | None = 20_000  # size of the support set at which a warning is given
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         if self.warn_at is not None:
             positive("warn_at", self.warn_at)
@@ -48,7 +48,7 @@ class Stop(Growing):
     def __init__(self, warn_at: int | None = 20_000):
         self.warn_at = warn_at
 
-    def admit(self, tau, value, gradient, k_xx, u):
+    def admit(self, tau: Any, value: Any, gradient: Any, k_xx: Any, u: Any) -> Any:
         return tau
 
 
@@ -77,7 +77,7 @@ class OSKL(Growing):
         self.average = average
         self.warn_at = warn_at
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         positive("G", self.G)
         flag("average", self.average)
@@ -90,11 +90,11 @@ class OSKL(Growing):
         if self.average:
             refuse_decay(self, update)
 
-    def admit(self, tau, value, gradient, k_xx, u):
+    def admit(self, tau: Any, value: Any, gradient: Any, k_xx: Any, u: Any) -> Any:
         size = float(np.abs(gradient).max())
         return tau * (self.G / size) if u * self.G < size else np.zeros_like(tau)
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [self.G]
 
 
@@ -126,7 +126,7 @@ class SPA(Growing):
         self.average = average
         self.warn_at = warn_at
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         positive("alpha", self.alpha)
         positive("beta", self.beta)
@@ -135,7 +135,7 @@ class SPA(Growing):
             raise ValueError(f"SPA needs alpha <= beta, got alpha={self.alpha} and beta={self.beta}")
         refuse_decay(self, update)
 
-    def admit(self, tau, value, gradient, k_xx, u):
+    def admit(self, tau: Any, value: Any, gradient: Any, k_xx: Any, u: Any) -> Any:
         rho = min(self.alpha, value) / self.beta
         if u >= rho:
             return np.zeros_like(tau)
@@ -144,7 +144,7 @@ class SPA(Growing):
         n = float(direction @ direction) * k_xx
         return direction * (min(eta / rho, value / n) if n > 0.0 else eta / rho)
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [self.alpha, self.beta]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -34,11 +35,11 @@ class Projectron(Budget):
     name = "projectron"
     precise = True
 
-    def begin(self, state, capacity, kernel):
+    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
         # lower Cholesky factor L of the Gram matrix: K^-1 k = L'^-1 L^-1 k, and the residual is k_tt - ||L^-1 k||^2
         return super().begin(state, capacity, kernel) | {"budget_factor": np.zeros((capacity, capacity))}
 
-    def schema(self, state, capacity, kernel):
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         return super().schema(state, capacity, kernel) | {"budget_factor": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
@@ -76,7 +77,7 @@ class ProjectronPP(Projectron):
     restless = True
     budget = 100  # see `sized`
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         if loss.name not in ("hinge", "crammer_singer") or not isinstance(update, Perceptron):
             raise ValueError(
@@ -96,12 +97,12 @@ class ProjectronPP(Projectron):
             S.add(np.outer(-tau * row.gradient, back_substitute(L[:n, :n], v)))
         return None
 
-    def sized(self, budget):
+    def sized(self, budget: Any) -> Any:
         sized = clone(self)
         sized.budget = budget
         return sized
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [float(self.budget)]
 
 
@@ -145,15 +146,15 @@ class Project(Budget):
     def __init__(self, victim: str = "cheapest"):
         self.victim = victim
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         if self.victim not in ("cheapest", "smallest"):
             raise ValueError(f"victim must be 'cheapest' or 'smallest', got {self.victim!r}")
 
-    def begin(self, state, capacity, kernel):
+    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
         return super().begin(state, capacity, kernel) | {"budget_basis": np.zeros((capacity, capacity))}
 
-    def schema(self, state, capacity, kernel):
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         return super().schema(state, capacity, kernel) | {"budget_basis": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
@@ -189,7 +190,7 @@ class Project(Budget):
         if S.state["budget_memory"][0] >= REFRESH:
             refresh(S.state)
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [float(self.victim == "smallest")]
 
 
@@ -208,7 +209,7 @@ def nearest(Q: np.ndarray, gram: np.ndarray, k: np.ndarray, k_xx: float) -> tupl
     return d, residual
 
 
-def refresh(state: dict) -> None:
+def refresh(state: dict[str, Any]) -> None:
     """Make the basis anew from the Gram matrix."""
     n = state["n_support"]
     state["budget_memory"][0] = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class BOGD(Budget):
     def __init__(self, limit: float = math.inf):
         self.limit = limit
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         positive("limit", self.limit, infinite=True)
 
@@ -61,7 +62,7 @@ class BOGD(Budget):
         if largest > self.limit:
             S.shrink(self.limit / largest)
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [self.limit]
 
 
@@ -81,7 +82,7 @@ class Forgetron(Budget):
     gram = True
     n_memory = 3  # Q, M, the oldest slot
 
-    def schema(self, state, capacity, kernel):
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         oldest = np.ravel(state["budget_memory"])[-1:]
         if not ((oldest >= 0) & (oldest < capacity) & (oldest == np.floor(oldest))).all():
             raise ValueError(f"state_['budget_memory'] says that slot {oldest} of {capacity} is the oldest")
@@ -150,11 +151,11 @@ class RemoveRedundant(Budget):
     kinds = ("binary", "multiclass")
     gram = True
 
-    def begin(self, state, capacity, kernel):
+    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
         # scores of the support vectors, without the factor `scale`; in float64, because they are sums kept for long
         return super().begin(state, capacity, kernel) | {"budget_scores": np.zeros((state["n_outputs"], capacity))}
 
-    def schema(self, state, capacity, kernel):
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         scores = Array((state["n_outputs"], capacity))
         return super().schema(state, capacity, kernel) | {"budget_scores": scores}
 

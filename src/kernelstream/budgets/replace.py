@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._checks import flag
@@ -32,7 +34,7 @@ class Replace(Budget):
     def __init__(self, neighbour: bool = False):
         self.neighbour = neighbour
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         flag("neighbour", self.neighbour)
         super().check(budget, kernel, loss, update)
 
@@ -61,7 +63,7 @@ class Replace(Budget):
             S.alpha[:, nearest[r]] += alpha[:, r] * on_neighbour[r] / S.scale
         S.place(r, row, alpha[:, r] * on_new[r] + row.tau)
 
-    def native(self):
+    def native(self) -> Any:
         return self.name, [float(self.neighbour)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._checks import whole
@@ -33,7 +35,7 @@ class Transfer(Budget):
     def __init__(self, n_components: int = 200):
         self.n_components = n_components
 
-    def check(self, budget, kernel, loss, update):
+    def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         if not kernel.has_features:
             raise ValueError(
@@ -49,7 +51,7 @@ class Transfer(Budget):
         features = self._features(kernel)
         return features.build(features.prepare(None, seed), d, dtype)
 
-    def begin(self, state, capacity, kernel):
+    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
         alpha = state["alpha"]
         width = self.mapping(kernel, state["n_features"], alpha.dtype, state["seed"]).n_out
         entries = {
@@ -58,7 +60,7 @@ class Transfer(Budget):
         }
         return super().begin(state, capacity, kernel) | entries
 
-    def schema(self, state, capacity, kernel):
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         width, dtype = self._features(kernel).width({"seed": 0}, state["n_features"]), str(state["alpha"].dtype)
         own = {"budget_w": Array((state["n_outputs"], width), dtype), "budget_z": Array((capacity, width), dtype)}
         return super().schema(state, capacity, kernel) | own

@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 something is wrong with the data, a model or the environme
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import importlib
 import os
@@ -21,6 +22,7 @@ from typing import Any
 from .. import __version__
 from ..registry import plugins as _plugins
 from ._base import COMMANDS, Interrupted, UsageError
+from ._later import imports_later
 from ._parts import import_parts
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -30,6 +32,7 @@ for _name in (
     "train",
     "predict",
     "evaluate",
+    "bench",
     "info",
     "lists",
     "serve",
@@ -82,17 +85,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _import_base() -> None:
-    """Import scikit-learn's base classes without pandas, which it would import, where it is installed, for nothing.
-
-    Afterwards pandas can be imported as ever. It takes a third of the time that a command needs to start.
-    """
-    if "pandas" in sys.modules or "sklearn" in sys.modules:
-        return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
-    try:
-        importlib.import_module("sklearn.base")
-    finally:
-        del sys.modules["pandas"]
+    """Import scikit-learn's base classes without what they would import for nothing."""
+    if "sklearn" not in sys.modules:
+        with imports_later():
+            importlib.import_module("sklearn.base")
+            with contextlib.suppress(ImportError):  # before scikit-learn 1.9
+                importlib.import_module("sklearn.callback")
 
 
 def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:

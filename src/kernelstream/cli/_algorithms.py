@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,40 @@ from ._values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
+# Words about parameters that recipes have of their own, or that no documentation in sight describes.
+WORDS = {
+    "C": "bound of a step, or of a coefficient: larger learns more of a row",
+    "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
+    "batch_size": "rows of a step",
+    "beta": "the larger, the fewer rows join, or directions are kept",
+    "block_size": "features that a step adds",
+    "budget": "rows that are kept, for each kernel",
+    "class_weight": "factors of the loss by class, or 'balanced'",
+    "discount": "factor of a learner's weight for a mistake",
+    "engine": "who does the work: auto, native, python or torch",
+    "epsilon": "errors up to this one cost nothing, for losses that have such a zone",
+    "eta": "step size; without it steps tune themselves where the algorithm can",
+    "eta_g": "step of the kernel's parameters; 0 leaves it as it is",
+    "forecaster": "awv (Azoury, Warmuth, Vovk) or ridge",
+    "forgetting": "factor by which old rows fade, in (0, 1]",
+    "gamma": "bandwidth of a kernel given by name: a number, scale or median",
+    "gamma_max": "bound of a coefficient, in steps",
+    "intercept": "add a constant feature",
+    "kernel": "a name, or one with parameters such as polynomial(degree=3)",
+    "kernels": "kernels that compete",
+    "lam": "strength of the penalty",
+    "landmarks": "rows that features compare with: support, uniform, kmeans++, leverage, rpcholesky",
+    "loss": "what an error costs, by name",
+    "max_blocks": "blocks of features that are kept; none lets the model grow",
+    "n_centres": "components of a learned mixture",
+    "n_components": "random features, for each kernel",
+    "n_grids": "grids of cells",
+    "passes": "how often to go through the rows, where all of them are there",
+    "random_state": "where random numbers come from",
+    "rank": "directions of the landmarks, or of a learned metric, that are used",
+    "share": "part of all weight that is spread evenly after every row",
+    "standardize": "scale every column by its running mean and deviation",
+}
 SEED = 0  # two runs of the same command give the same model
 
 
@@ -36,17 +71,17 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     except ValueError as error:
         parser.error(str(error))
     group = parser.add_argument_group(f"options of {name}", f"{recipe.summary} {recipe.reference}.")
+    said = words_about(recipe)
     for option, default in options_of(recipe).items():
         flag = f"--{option.replace('_', '-')}"
-        shown = SEED if option == "random_state" else default
+        shown = f"({SEED if option == 'random_state' else default})"
+        shown = f"{said[option]} {shown}".replace("%", "%%") if option in said else shown
         try:
             if isinstance(default, bool):
-                group.add_argument(
-                    flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=f"({shown})"
-                )
+                group.add_argument(flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=shown)
             else:
                 kind: Any = parameter
-                group.add_argument(flag, type=kind, dest=f"param_{option}", metavar="VALUE", help=f"({shown})")
+                group.add_argument(flag, type=kind, dest=f"param_{option}", metavar="VALUE", help=shown)
         except argparse.ArgumentError:  # a name that the command has for something else: --set serves
             continue
 
@@ -76,6 +111,24 @@ def options_of(recipe: Any) -> dict[str, Any]:
             continue
         options[name] = default
     return options
+
+
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
+
+
+def words_about(recipe: Any) -> dict[str, str]:
+    """The first sentence of the documentation about each parameter: of the estimator, else of one of its parts."""
+    made = recipe.build(task=recipe.tasks[0])
+    homes = [made, *(part for part in made.get_params().values() if hasattr(part, "get_params"))]
+    found = {name: WORDS[name] for name in ("engine", "loss", "passes", "random_state")}
+    for home in homes:
+        text = inspect.cleandoc(type(home).__doc__ or "") + "\n"
+        for names, body in _ENTRY.findall(text):
+            sentence = re.split(r"(?<=[.;:])\s", " ".join(body.split()), maxsplit=1)[0].rstrip(".;:")
+            for name in names.split(", "):
+                if sentence:
+                    found.setdefault(name, re.sub(r":\w+:`~?\.?([^`]+)`|`+", r"\1", sentence[0].lower() + sentence[1:]))
+    return WORDS | found
 
 
 def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:

@@ -49,9 +49,11 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
 
 
 def _known_suffix(path: str) -> bool:
-    from ..columns.files import _BY_NAME, _NAMES, _suffix
+    from ..columns.files import _BY_NAME
+    from ..streams._open import _BY_NAME as _NUMBERS
+    from ..streams._open import _suffix
 
-    return _suffix(path) in _BY_NAME or _suffix(path) in _NAMES
+    return _suffix(path) in _BY_NAME or _suffix(path) in _NUMBERS
 
 
 def _reopened(source: Any, path: str) -> Any:

@@ -1,9 +1,8 @@
-"""``evaluate`` and ``bench``: how good, how fast."""
+"""``evaluate``: how good a model or an algorithm is."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, answers_a_file, command, positive, print_json, print_table, size_text, wants_bar
+from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._scores import LabelScores, NumberScores, of_truth
 from ._targets import Peeked, as_labels, find_task, targets_for
-from ._values import listed
 
 MOST = 12  # labels that make a table of answers that can still be read
 
@@ -124,7 +122,7 @@ def _prequential(args: argparse.Namespace) -> None:
         monitor = Monitor()
     result = prequential(
         est,
-        _blocks(est, stream, task, args.task),
+        blocks_for(est, stream, task, args.task),
         metrics=[BASIC[_kind(task)][0], _watching(tally, sure)],
         block_size=stream.block,
         name=args.algorithm,
@@ -168,7 +166,7 @@ def _watching(tally: Any, sure: bool) -> Any:
     return Metric("tally", rows, needs_probability=sure)
 
 
-def _blocks(est: Any, stream: Any, task: str, given: str) -> Any:
+def blocks_for(est: Any, stream: Any, task: str, given: str) -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
     read = targets_for(task, given)
     for X, y in stream:
@@ -215,96 +213,3 @@ def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -
         for row in (headings, *rows):
             _, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             print("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
-
-
-@command("bench", "compare algorithms on the same rows: error, speed, size")
-def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.usage = "kernelstream bench [DATA ...] [--algorithms A,B,C] [options]"
-    parser.add_argument("--algorithms", type=listed, metavar="A,B,C", help="which (default: all that serve the task)")
-    parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto")
-    parser.add_argument(
-        "--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
-    add_reading(parser)
-    return _run_bench
-
-
-def _run_bench(args: argparse.Namespace) -> None:
-    from .. import drift, zoo
-    from ..evaluate import prequential
-    from ..streams._bytes import is_pipe, name_of
-
-    once = [path for path in args.data if is_pipe(path)]
-    if once:
-        raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
-
-    def rows() -> Any:
-        if args.data:
-            return open_data(args, reading(args))
-        return _Plain(drift.generate(args.rows, block=1000, random_state=0), args.rows)
-
-    first = Peeked(rows()).first
-    if first is None:
-        raise ValueError(f"{' '.join(args.data)} has no rows")
-    task = find_task(first[1]) if args.task == "auto" else args.task
-    names = args.algorithms or zoo.names(task)
-    makers = {name: zoo.get(name) for name in names}
-    results: list[dict[str, Any]] = []
-    for name in makers:
-        try:
-            est = zoo.make(name, task)
-            if "random_state" in est.get_params():
-                est.set_params(random_state=0)
-            if not args.algorithms and not hasattr(est, "partial_fit"):
-                continue  # it learns all rows at once: nothing to evaluate row by row
-            stream = rows()
-            est = with_columns(est, stream, reading(args))
-            result = prequential(
-                est,
-                _blocks(est, stream, task, args.task),
-                block_size=stream.block,
-                name=name,
-                n_rows=stream.n_rows,
-                progress=wants_bar(args),
-            )
-        except ValueError as error:
-            if args.algorithms:
-                raise
-            print(f"kernelstream: {name}: {error}", file=sys.stderr)
-            continue
-        results.append(
-            {
-                "algorithm": name,
-                **result.metrics,
-                "rows_per_second": result.rows_per_second,
-                "model_bytes": result.model_bytes,
-            }
-        )
-    metric = "mse" if task == "regression" else "mistake_rate"
-    results.sort(key=lambda found: found[metric])
-    if args.json:
-        print_json({"task": task, "rows": result.n_rows, "results": results})
-        return
-    table = [
-        (r["algorithm"], f"{r[metric]:.4g}", f"{r['rows_per_second']:,.0f}", size_text(r["model_bytes"]))
-        for r in results
-    ]
-    headings = ("algorithm", metric.replace("_", " "), "rows/s", "model")
-    print_table(f"{task}, {result.n_rows:,} rows", headings, table, right=headings[1:])
-
-
-class _Plain:
-    """Generated blocks as a stream."""
-
-    skipped, block = 0, 1024
-
-    def __init__(self, blocks: Any, n_rows: int):
-        self.blocks, self.n_rows, self.name = iter(blocks), n_rows, "drifting stream"
-
-    def read(self) -> Any:
-        return next(self.blocks, None)
-
-    def __iter__(self) -> Any:
-        return self.blocks

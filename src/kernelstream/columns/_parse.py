@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ._journal import Journal, NeedsCopy
 from ._store import Source, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST, WHOLE, is_missing
+from .kinds import LARGEST, WHOLE, is_code, is_missing, number
 from .numbers import numbers
 from .sources import Cells
 
@@ -22,7 +22,7 @@ _ABSENT = object()
 _PLAIN = {float, int, np.float64, np.int64}
 
 
-@dataclass
+@dataclass(slots=True)
 class Parsed:
     """Rows for the pass: numbers (n, M), the first row of each (M,), codes (n, K).
 
@@ -179,56 +179,123 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
 
 
 _CATEGORY, _NUMBER, _INTEGER, _DATE, _TEXT = range(5)
-_NUMERIC = (_NUMBER, _INTEGER)
 _NUMBERS = {"category": _CATEGORY, "number": _NUMBER, "integer": _INTEGER, "date": _DATE, "text": _TEXT}
+Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
+Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
 
-def _plan(store: Store) -> list[tuple[int, Any, Source]]:
-    """What :func:`parse_row` does with each column: its kind, and how its codes are found."""
+def _plan(store: Store) -> Plan:
+    """What a reader of dictionaries does with each column: name, kind, table of codes, places of number and code."""
     plan = []
     for source in store.sources:
-        codes = None if source.table is None or source.retired else source.table.codes.get
-        plan.append((_NUMBERS[source.kind], codes, source))
+        codes = None if source.table is None or source.retired else source.table.codes
+        plan.append((source.name, _NUMBERS[source.kind], codes, source.number, source.coded))
     return plan
 
 
-def parse_row(store: Store, row: dict[Any, Any]) -> Parsed | None:
-    """A dictionary for the pass, if there is nothing new or odd about it; None otherwise."""
-    if store.plan is None:
-        store.plan = _plan(store)
-    values, hits = map(row.get, store.by_name, repeat(_ABSENT)), 0
-    x: list[float] = []
-    codes: list[int] = []
-    turns: list[tuple[int, np.ndarray]] = []
-    for value, (kind, look_up, source) in zip(values, store.plan, strict=True):
+def read_row(plan: Plan, row: dict[Any, Any], numbers: np.ndarray, codes: np.ndarray) -> tuple[int, list[int]]:
+    """Cells of one dictionary, as far as there is nothing new or odd about them.
+
+    The readable twin of ``columns_row`` in cpp/bind/columns.cpp.
+
+    Parameters
+    ----------
+    numbers, codes : (1, M) float64, (1, K) int32
+        Are filled.
+
+    Returns
+    -------
+    int, list of int
+        Keys of the row that are columns, and the places in the plan of the cells that need a closer look.
+    """
+    hits, odd = 0, []
+    for i, (name, kind, table, at, coded) in enumerate(plan):
+        value = row.get(name, _ABSENT)
         if value is _ABSENT:
             value = None
         else:
             hits += 1
+        if kind == _TEXT:
+            continue
+        key = "" if value is None else value
         if kind == _CATEGORY:
-            code = look_up(value if type(value) is str else word(value))
-            if code is None:
-                return None
-            codes.append(code)
-        elif kind in _NUMERIC:
-            if value is None:
-                x.append(math.nan)
-                value = ""
-            elif type(value) in _PLAIN and -LARGEST <= value <= LARGEST:
-                x.append(value)
-            else:
-                return None
-            if kind == _INTEGER:
-                code = -1 if look_up is None else look_up(value)
-                if code is None:
-                    return None
-                codes.append(code)
-        elif kind == _DATE:
-            s = seconds(value)
-            if s != s and value is not None:
-                return None
-            x.append(s)
-            turns.append((source.slots, cycles(np.array([s]))))
-    if hits != len(row):
+            known = type(key) is str
+        else:
+            known = kind != _DATE and (value is None or type(value) in _PLAIN)
+            if known:
+                x = math.nan if value is None else value
+                known = x != x or -LARGEST <= x <= LARGEST
+                key = "" if x != x else x
+            if known:
+                numbers[0, at] = x
+        if known and coded >= 0:
+            code = -1 if table is None else table.get(key)
+            known = code is not None
+            codes[0, coded] = -1 if code is None else code
+        if not known:
+            odd.append(i)
+    return hits, odd
+
+
+def parse_row(
+    store: Store, row: dict[Any, Any], reader: Reader, most: int | None, strangers: bool, journal: Journal
+) -> Parsed | None:
+    """A dictionary for the pass; None where it needs what :func:`parse` does: new columns, wrong cells, full tables.
+
+    Parameters
+    ----------
+    most : int, or None
+        As for :func:`parse`.
+    strangers : bool
+        Whether keys that are no columns are left out in silence.
+    journal : Journal
+        Where new names are noted; those of a row that is turned down are taken back.
+    """
+    if store.plan is None:
+        store.plan = _plan(store)
+    numbers, codes = np.empty((1, store.moments.shape[1])), np.empty((1, len(store.mean_at)), np.int32)
+    hits, odd = reader(store.plan, row, numbers, codes)
+    if hits != len(row) and not (strangers and all(type(key) is str for key in row)):
         return None
-    return Parsed(np.array((x,), np.float64), store.from_start, np.array((codes,), np.int32), turns)
+    found = Parsed(numbers, store.from_start, codes)
+    for i in odd:
+        if not _closer(store, store.sources[i], row, found, most, journal):
+            journal.undo()
+            return None
+    return found
+
+
+def _closer(
+    store: Store, source: Source, row: dict[Any, Any], found: Parsed, most: int | None, journal: Journal
+) -> bool:
+    """One cell of a dictionary, new names and dates included; False where it is wrong or its table has no room."""
+    value, learn = row.get(source.name), most is not None
+    if source.kind == "category":
+        name: Any = word(value)
+        room = most
+    else:
+        x = seconds(value) if source.kind == "date" else number(value)
+        if x is None or (x != x and not is_missing(value)) or abs(x) > LARGEST:
+            return False
+        found.numbers[0, source.number] = x
+        if source.kind == "date":
+            found.cycles.append((source.slots, cycles(np.array([x]))))
+        if source.coded < 0:
+            return True
+        if source.retired:
+            found.codes[0, source.coded] = -1
+            return True
+        if x == x and not is_code(x):
+            found.codes[0, source.coded] = -1
+            return not learn
+        name, room = "" if x != x else x, VALUES if learn else None
+    if name is None:
+        return False
+    table: Any = source.table
+    code = table.codes.get(name)
+    if code is None:
+        if room is not None and len(table.codes) >= room:
+            return False
+        code = journal.enter(source, name, learn)
+    found.codes[0, source.coded] = code
+    return True

@@ -157,9 +157,8 @@ class Store:
                 table.own += for_good
             else:
                 shows = [(source.slots + s, sign) for s, sign in pattern(f"{source.name}={name}", self.one_hot)]
-        self.place[code], self.amount[code] = -1, 0.0
-        for s, (column, value) in enumerate(shows):
-            self.place[code, s], self.amount[code, s] = column, value
+        shows += [(-1, 0.0)] * (PLACES - len(shows))
+        self.place[code], self.amount[code] = zip(*shows, strict=True)
         table.codes[name] = code
         return code
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from .kinds import NUMBERS, TIMES, is_missing
 
 LONGEST = 64  # characters of a category's name; of a longer one the start and a digest are kept
 PLACES = 3
+_DRAWS = struct.Struct(f"<{PLACES}I").unpack
 _TYPES = (str, bool, np.bool_, bytes, *NUMBERS, *TIMES)
 
 
@@ -49,12 +51,11 @@ def pattern(name: str, slots: int) -> list[tuple[int, float]]:
 
     The same on every machine and in every run. Fewer than three slots make a pattern of as many signs.
     """
-    digest = _digest(name, 4 * PLACES)
     free, out = list(range(slots)), []
     many = min(PLACES, slots)
-    for s in range(many):
-        draw = int.from_bytes(digest[4 * s : 4 * s + 4], "little")
-        out.append((free.pop((draw >> 1) % len(free)), (1.0 if draw & 1 else -1.0) / math.sqrt(many)))
+    amount = 1.0 / math.sqrt(many) if many else 0.0
+    for draw in _DRAWS(_digest(name, 4 * PLACES))[:many]:
+        out.append((free.pop((draw >> 1) % len(free)), amount if draw & 1 else -amount))
     return out
 
 
@@ -88,11 +89,13 @@ class Table:
         if -1 in found:
             for i, code in enumerate(found):
                 if code < 0:
+                    code = get(cells[i], -1)  # it may have come a few cells ago
+                if code < 0:
                     key = name(cells[i])
                     code = get(key, -1)
                     if code < 0:
                         if most is not None and len(self.codes) >= most:
                             return found[:i], i
                         code = enter(key)
-                    found[i] = code
+                found[i] = code
         return found, None

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
@@ -18,7 +19,7 @@ from .. import engine as engines
 from ..registry.names import did_you_mean
 from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
-from ._parse import Parsed, parse, parse_row
+from ._parse import Parsed, parse, parse_row, read_row
 from ._pass import columns_pass
 from ._state import State, from_state, to_state
 from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
@@ -189,6 +190,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         """Cells that were none of their column's kind, by column: how many, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
 
+    def _sources_of_width(self) -> np.ndarray:
+        """The column of the rows that each column of the result is of, (width,)."""
+        return np.array([at for at, _, _ in self._learned().layout], np.intp)
+
     @property
     def width_(self) -> int:
         """Columns of the result."""
@@ -240,8 +245,6 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     @staticmethod
     def _asked() -> bool:
-        from sklearn import get_config
-
         return get_config()["transform_output"] != "default"
 
     # ---------------------------------------------------------------- the work
@@ -411,10 +414,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             Y = self._one_target(store, y)
             if Y is None:
                 return None
-        found = parse_row(store, row)
+        journal = Journal(store)
+        found = parse_row(store, row, _readers()[self.engine], int(self.max_categories), False, journal)
         if found is None:
             return None
-        journal = Journal(store)
         if taken_back:
             journal.save(found.codes)
         X = np.zeros((1, len(store.layout)))
@@ -444,10 +447,12 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
         if type(rows) is dict:
-            found = parse_row(store, rows)
+            journal, told = Journal(store), "strange" in self.__dict__.get("_told", ())
+            found = parse_row(store, rows, _readers()[self.engine], None, told, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
                 self._run(store, found, X, None, None, learn=False)
+                journal.undo()
                 return X
         cells = cells_of(rows)
         self._compare(store, cells)
@@ -530,9 +535,20 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
 @functools.cache
 def _passes() -> dict[str, Any]:
     """The pass over the rows, by engine."""
-    native = columns_pass
+    native: Any = columns_pass
     if engines.has_native():
         from .. import _core
 
         native = _core.columns_pass
     return {"auto": native, "native": native, "python": columns_pass}
+
+
+@functools.cache
+def _readers() -> dict[str, Any]:
+    """The reader of dictionaries, by engine."""
+    native: Any = read_row
+    if engines.has_native():
+        from .. import _core
+
+        native = _core.columns_row
+    return {"auto": native, "native": native, "python": read_row}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from .. import engine as engines
+from ..streams._columns import MISSING
 from .kinds import LARGEST, number
 
 _PLAIN = {float, int, bool, type(None)}
@@ -39,7 +42,21 @@ def _quick(values: Any) -> np.ndarray | None:
         if types <= _PLAIN:
             return np.array(values, np.float64)
         if types == {str}:
-            return np.array(list(map(float, values)))
+            return _of_texts(values)
     except (ValueError, OverflowError):
         pass
     return None
+
+
+def _of_texts(values: list[str]) -> np.ndarray:
+    """Texts as numbers, gaps as NaN; ValueError if one is neither."""
+    if engines.has_native():
+        from .. import _core
+
+        x = np.empty(len(values))
+        if _core.numbers_of_texts(values, x):
+            return x
+    try:
+        return np.array(list(map(float, values)))
+    except ValueError:
+        return np.array([math.nan if text in MISSING else float(text) for text in values])

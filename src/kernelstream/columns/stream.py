@@ -178,6 +178,36 @@ class StreamPipeline(TakesTurns, BaseEstimator):
         """Class probabilities, (n, n_classes)."""
         return self._learned()[1].predict_proba(self._encoded(rows))
 
+    def _labels_and_proba(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
+        with self._turns:
+            X, model = self._encoded(rows), self._learned()[1]
+            both = getattr(model, "_labels_and_proba", None)
+            return (model.predict(X), model.predict_proba(X)) if both is None else both(X)
+
+    @_model_has("predict_interval")
+    @in_turn
+    def predict_interval(self, rows: Any, *args: Any, **options: Any) -> Any:
+        """Bounds of the targets; see the model's ``predict_interval``."""
+        return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
+
+    @_model_has("predict_set")
+    @in_turn
+    def predict_set(self, rows: Any, *args: Any, **options: Any) -> Any:
+        """Sets of labels; see the model's ``predict_set``."""
+        return self._learned()[1].predict_set(self._encoded(rows), *args, **options)
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """How much each column of the rows as they come matters, in the order of ``columns_.kinds_``, (d,).
+
+        What the model says of its own columns, added up over those that a column of the rows has become.
+        """
+        columns, model = self._learned()
+        own = np.asarray(model.relevance_, float)
+        sources = columns._sources_of_width()
+        return np.bincount(sources, own[: len(sources)], len(columns.kinds_))
+
     @_model_has("decision_function")
     @in_turn
     def decision_function(self, rows: Any) -> np.ndarray:

@@ -16,10 +16,10 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from .. import settings
-from ..settings import threads as get_num_threads
 
+get_num_threads = settings.threads
 _pool: ThreadPoolExecutor | None = None
-_crew: ThreadPoolExecutor | None = None
+_workers: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
@@ -84,7 +84,7 @@ class _Ahead:
         self.turn = threading.Condition()
         self.next = self.at = 0  # the item that nobody makes yet, and the one that is consumed
         self.made: dict[int, tuple[Any, BaseException | None]] = {}
-        self.helping: Future | None = None
+        self.helping: Future[None] | None = None
         self.idle = True  # whether the second thread has nothing to do
 
     def _claim(self) -> int | None:
@@ -146,7 +146,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
 
     Those that take long had better come first.
     """
-    global _crew
+    global _workers
     count = min(get_num_threads(), len(items))
     if count < 2:
         for item in items:
@@ -167,13 +167,13 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
         finally:
             _inside.each = False
 
-    if _crew is None or _crew._max_workers < count - 1:
-        _crew = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
-    others: list[Future] = []
+    if _workers is None or _workers._max_workers < count - 1:
+        _workers = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
+    others: list[Future[Any]] = []
     with one_blas_thread():
         try:
             for _ in range(1, count):
-                others.append(_crew.submit(run))
+                others.append(_workers.submit(run))
             run()
         finally:
             for other in others:  # nobody may go on working for a caller who has given up
@@ -190,8 +190,8 @@ def _the_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    global _pool, _crew, _helper
-    _pool = _crew = None
+    global _pool, _workers, _helper
+    _pool = _workers = None
     _helper = threading.Lock()
 
 

@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import BinningEstimator, _ranges
+from ..estimators.binning.base import ranges
+from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import generator
@@ -43,7 +44,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: BinningEstimator) -> Summary | None:
+def summary(piece: Piece, est: BatchBinning) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:
@@ -85,7 +86,7 @@ class Targets:
         return self.table[codes], None if self.factor is None else self.factor[codes]
 
 
-def targets(est: BinningEstimator, found: Summary) -> tuple[Targets, np.ndarray]:
+def targets(est: BatchBinning, found: Summary) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
     state, loss = est._state, est._solver_loss()
     if not is_classifier(est):
@@ -93,12 +94,12 @@ def targets(est: BinningEstimator, found: Summary) -> tuple[Targets, np.ndarray]
     table, weight = est._batch_target(state, found.labels, found.counts)
     state["class_counts"] = found.counts
     assert weight is not None
-    factor = None if est.class_weight is None else weight / found.counts  # type: ignore[attr-defined]
+    factor = None if est.class_weight is None else weight / found.counts
     return Targets(found.labels, table, factor), best_constant(table, weight, loss)
 
 
 @dataclass
-class Block:
+class CellRows:
     """Rows in their cells, with the columns numbered for themselves."""
 
     cells: np.ndarray  # (R, n) int32
@@ -117,7 +118,7 @@ class Block:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BinningEstimator, wanted: Targets) -> Block:
+def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> CellRows:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -130,13 +131,13 @@ def block(pieces: list[Piece], est: BinningEstimator, wanted: Targets) -> Block:
     Y, weight = wanted(np.concatenate(ys))
     if features.order is not None:
         Y, weight = Y[features.order], None if weight is None else weight[features.order]
-    return Block(features.Z.cells, features.keys, features.Z.starts, np.ascontiguousarray(Y), weight)
+    return CellRows(features.Z.cells, features.keys, features.Z.starts, np.ascontiguousarray(Y), weight)
 
 
 Names = tuple[np.ndarray, np.ndarray]  # keys (D,), ascending in each grid, and starts (R + 1,)
 
 
-def names(part: Block) -> Names:
+def names(part: CellRows) -> Names:
     """The cells of a block."""
     grids = [np.sort(part.keys[a:b]) for a, b in zip(part.starts, part.starts[1:])]
     return np.concatenate(grids), part.starts
@@ -148,7 +149,7 @@ def union(a: Names, b: Names) -> Names:
     return np.concatenate(grids), np.concatenate([[0], np.cumsum([len(keys) for keys in grids])]).astype(np.int64)
 
 
-def placed(part: Block, all_cells: Names) -> Block:
+def placed(part: CellRows, all_cells: Names) -> CellRows:
     """The block with the numbers of its columns among all; its arrays are shared."""
     keys, starts = all_cells
     where = np.concatenate(
@@ -157,7 +158,7 @@ def placed(part: Block, all_cells: Names) -> Block:
             for r in range(len(starts) - 1)
         ]
     )
-    return Block(part.cells, part.keys, part.starts, part.Y, part.weight, where, len(keys))
+    return CellRows(part.cells, part.keys, part.starts, part.Y, part.weight, where, len(keys))
 
 
 @dataclass
@@ -168,13 +169,13 @@ class Pinned:
     ----------
     est : estimator
         With the state so far: seed, bandwidth, penalty, classes.
-    blocks : list of futures of Block
+    blocks : list of futures of CellRows
     names : future of Names
     offset : (C,)
     n, columns : int
     """
 
-    est: BinningEstimator
+    est: BatchBinning
     blocks: list[Any]
     names: Any
     offset: np.ndarray
@@ -187,7 +188,7 @@ class Pinned:
             future.release()
 
 
-def pin(est: BinningEstimator, data: Data, client: Any, classes: Any) -> Pinned:
+def pin(est: BatchBinning, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
@@ -231,12 +232,12 @@ def _starts(all_cells: Names) -> np.ndarray:
     return all_cells[1]
 
 
-def _settle(est: BinningEstimator, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._free:
-        state["width"] = _ranges(np.stack([found.low, found.high]))
-    elif est._map.needs_data:
+        state["width"] = ranges(np.stack([found.low, found.high]))
+    elif est._given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._free or est.lam is None:
         rows = AllRows(data, client)
@@ -246,7 +247,7 @@ def _settle(est: BinningEstimator, data: Data, client: Any, found: Summary, want
         state |= compute(client, work(est, X, y, wanted))
 
 
-def _searched(est: BinningEstimator, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+def _searched(est: BatchBinning, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
     state = dict(est._state)
     Y, weight = wanted(y)
     if est._free:

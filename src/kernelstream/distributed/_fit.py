@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.second_order.ridge import RidgeEstimator
 from ._client import connect
@@ -95,7 +95,7 @@ def fit(
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, RidgeEstimator):
         return fit_ridge
-    if isinstance(est, BinningEstimator) and not est._online:
+    if isinstance(est, BatchBinning):
         return fit_lasso if est._solver.name == "cd" else fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
         return fit_doubly

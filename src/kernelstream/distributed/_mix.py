@@ -14,6 +14,7 @@ itself; between the two a round may be longer.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
     if "w_mean" in base:  # a mean over all rows so far
         total = summed([state["t"] * state["w_mean"] for state in states], t * base["w_mean"])
         out["w_mean"] = np.ascontiguousarray(total / max(out["t"], 1), dtype)
+    links = [state["link"] for state in states if "link" in state]
+    if len(links) == K and len({len(link) for link in links}) == 1:  # of scores to probabilities: all numbers are means
+        held = base["link"] if len(base.get("link", ())) == len(links[0]) else links[0]
+        out["link"] = average(links, held)
+        out["link"][0] = np.rint(sum(link[0] for link in links))
     if "class_counts" in base:
         out["class_counts"] = summed(of("class_counts"), base["class_counts"])
     if "center" in base:
@@ -108,7 +114,8 @@ def _joint_range(base: np.ndarray, parts: list[np.ndarray], summed: Any) -> np.n
 
 def _add_moments(out: np.ndarray, base: np.ndarray, parts: list[np.ndarray], summed: Any) -> None:
     """What AdaGrad remembers of all rows, in column 0: number, mean and squared deviations of y, mean k(x, x)."""
-    n, mean, spread, size = (lambda m, i=i: m[i, 0] for i in range(4))
+    numbers: list[Callable[[Any], Any]] = [lambda m, i=i: m[i, 0] for i in range(4)]  # type: ignore[misc]
+    n, mean, spread, size = numbers
     count = summed([n(part) for part in parts], n(base))
     if count:
         y = summed([n(p) * mean(p) for p in parts], n(base) * mean(base)) / count

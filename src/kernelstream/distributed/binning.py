@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.batch import BatchBinning
 from ..solvers import Problem
 from ..solvers.cg import descend
-from ._cells import Block, Names, Pinned, pin
+from ._cells import CellRows, Names, Pinned, pin
 from ._client import call_each, compute, need
 from ._data import Data, tree
 
@@ -27,7 +27,7 @@ ARITY = 8  # of the tree of sums
 LARGE = 1 << 20
 
 
-def fit_binning(est: BinningEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in
@@ -116,26 +116,26 @@ class Everywhere:
         raise AssertionError
 
 
-def _spread(part: Block, local: np.ndarray) -> np.ndarray:
+def _spread(part: CellRows, local: np.ndarray) -> np.ndarray:
     """Values of a block's columns among those of all, (D, C)."""
     out = np.zeros((part.columns, local.shape[1]), local.dtype)
     out[part.where] = local
     return out
 
 
-def _weights(part: Block) -> np.ndarray:
+def _weights(part: CellRows) -> np.ndarray:
     return np.ones((len(part.Y), 1)) if part.weight is None else part.weight[:, None]
 
 
-def _right_side(part: Block, offset: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+def _right_side(part: CellRows, offset: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
     return _spread(part, part.matrix(engine).tdot((_weights(part) * (part.Y - offset)).astype(dtype)))
 
 
-def _squares(part: Block, nothing: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+def _squares(part: CellRows, nothing: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
     return _spread(part, part.matrix(engine).squares(_weights(part).astype(dtype)))
 
 
-def _normal(part: Block, V: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
+def _normal(part: CellRows, V: np.ndarray, engine: str, dtype: np.dtype) -> np.ndarray:
     Z = part.matrix(engine)
     F = Z.dot(np.ascontiguousarray(V[part.where]))
     if part.weight is not None:

@@ -25,12 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import BinningEstimator
+from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import without_zeros
 from ..losses import Squared
-from ..losses.curvature import BOUND
 from ..random import generator
-from ._cells import Block, Pinned, pin
+from ._cells import CellRows, Pinned, pin
 from ._client import compute, need, slots, spread
 from ._data import Data, nbytes, runs, tree
 from .binning import finished
@@ -56,7 +55,7 @@ class Columns:
         return CellMatrix(self.cells, self.starts, ops, 1), float(np.sqrt(len(self.cells) / grids))
 
 
-def fit_lasso(est: BinningEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_lasso(est: BatchBinning, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state of ``est.fit`` on all rows, its objective within the solver's tolerance of the sequential one."""
     if est.warm_start:
         raise ValueError("warm_start begins with the weights of one machine: set it to False")
@@ -73,14 +72,14 @@ def fit_lasso(est: BinningEstimator, data: Data, client: Any, classes: Any = Non
         pinned.release()
 
 
-def _columns(blocks: list[Block], first: int, last: int, starts: np.ndarray) -> Columns:
+def _columns(blocks: list[CellRows], first: int, last: int, starts: np.ndarray) -> Columns:
     """The grids from ``first`` to ``last`` of all blocks, columns numbered alike."""
     parts = []
     for part in blocks:
         assert part.where is not None
         rows = [part.where[part.starts[r] + part.cells[r]] - starts[r] for r in range(first, last)]
         parts.append(np.stack(rows).astype(np.int32))
-    weight = None if blocks[0].weight is None else np.concatenate([part.weight for part in blocks])  # type: ignore[misc]
+    weight = None if blocks[0].weight is None else np.concatenate([part.weight for part in blocks])
     own = (starts[first : last + 1] - starts[first]).astype(np.int64)
     return Columns(
         np.ascontiguousarray(np.concatenate(parts, axis=1)), own, np.concatenate([b.Y for b in blocks]), weight
@@ -159,7 +158,7 @@ def _improved(
     lists = ops.cell_lists(own.cells, own.starts, 1)
     # In units where the entries of Z_k are those of the matrix: v = factor w, penalty lam/factor.
     V = np.ascontiguousarray(factor * W)
-    stiff = workers * BOUND[loss.name]
+    stiff = workers * loss.smoothness
     G = loss.gradient(own.Y, F)
     a = np.ones(len(F)) if own.weight is None else own.weight
     worst = 0.0

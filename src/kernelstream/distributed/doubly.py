@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.doubly.base import CHOICE_ROWS, SHUFFLE, DoublyEstimator
+from ..estimators.doubly.base import SHUFFLE, DoublyEstimator
+from ..estimators.doubly.choice import CHOICE_ROWS
 from ..passes.doubly.descent import Descent, batches, gradients
 from ..random import generator
 from ..rows import concat
@@ -80,7 +81,7 @@ def _kept(pieces: list[Piece], est: DoublyEstimator) -> tuple[DoublyEstimator, A
 def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job: str, client: Any) -> None:
     state, delayed = model._state, need("dask").delayed
     descent, n = model._descent(state), int(starts[-1])
-    batch = min(model.batch_size, n)
+    batch = min(model._batch_size, n)
     work = delayed(gradient, pure=False)
     news: Any = None  # block and coefficients of the iteration before
     for rows in batches(n, batch, model._steps(n, model.passes), state["seed"]):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from ..features import Nystroem, landmarks
 from ..kernels.bandwidth import median_rows
+from ..kernels.parameters import rules_of
 from ..random import generator, seed_from
 from ..rows import concat
 from ._client import compute, connect, need
@@ -54,7 +55,7 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
             f"landmarks={features.landmarks!r} looks at one row after the other: over partitions they are chosen by "
             f"{' or '.join(map(repr, CHOICES))}"
         )
-    if features.kernel_needs_data and "scale" in _rules(features.kernel_object):
+    if features.kernel_needs_data and "scale" in rules_of(features.kernel_object).values():
         raise ValueError("gamma='scale' needs the variance of all rows: give a number, or 'median'")
     seed = seed_from(random_state)
     rows = AllRows(data, client)
@@ -72,10 +73,6 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
     S = S.toarray() if hasattr(S, "toarray") else S
     given = clone(features).set_params(kernel=kernel, gamma=None, landmarks=S)
     return seed, {**given.prepare(None, seed), **known}
-
-
-def _rules(kernel: Any) -> list[Any]:
-    return [value for value in kernel.get_params().values() if isinstance(value, str)]
 
 
 class AllRows:

@@ -65,7 +65,7 @@ def _add(est: RidgeEstimator, X: Any, y: Any) -> None:
     state = est._state
     if "classes" in state:
         for label in np.setdiff1d(y, state["classes"]):
-            est._add_class(state, label, trained=True)  # type: ignore[attr-defined]
+            est._add_class(state, label, trained=True)
     weight = est._row_weights(state, y, weight)
     targets = est._targets(state, est._encode(state, y))
     c = np.ones(X.shape[0]) if weight is None else weight

@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from .. import zoo
 from .._checks import whole
 from ..evaluate._metrics import choose
-from ..evaluate._students import Learner
+from ..evaluate._runners import StreamRunner
 from ._client import compute_each, connect, need, slots
 from ._data import BLOCK, Data, Piece, partitions
 from ._start import known_labels
@@ -216,16 +216,16 @@ def _rung(
     """The candidates after at most ``rows`` rows more, how many they were, and where to go on, None at the end."""
     group = copy.deepcopy(group)
     rule = choose(metric, kind)[0]
-    students = [Learner(one.est, kind, classes, False) for one in group]
+    runners = [StreamRunner(one.est, kind, classes, False) for one in group]
 
     def learn(X: Any, y: Any) -> int:
         for width in {one.est.n_features_in_ for one in group if hasattr(one.est, "n_features_in_")}:
             if X.shape[1] != width:  # the stream has seen to NaN: nothing else can be wrong with the rows alone
                 raise ValueError(f"the rows have {X.shape[1]} features, those before had {width}")
-        for one, student in zip(group, students):
+        for one, runner in zip(group, runners):
             if not one.error:
                 try:
-                    predicted, _ = student.answer_then_learn(X, y)
+                    predicted, _ = runner.answer_then_learn(X, y)
                 except ValueError as error:
                     one.error = f"{one.name}: {error}"
                     continue

@@ -31,7 +31,7 @@ from ..passes.doubly.descent import Descent
 from ..passes.doubly.native import fourier_scores
 from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
-from ..passes.expansion.native import Expansion, Rule, budget_pass, expansion_pass
+from ..passes.expansion.native import Expansion, ExpansionSpec, budget_pass, expansion_pass
 from ..passes.learned.native import rrf_pass
 from ..passes.learned.python import rrf_finish  # once in a while, and as fast as it needs to be
 from ..passes.linear import host as _host
@@ -39,7 +39,7 @@ from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
-from ..passes.trust.native import calibrate, track
+from ..passes.trust.native import calibrate, doubts, follow, track
 from ..passes.window.native import window_pass
 from ..second_order.diagonal_native import diagonal_pass
 from ..second_order.rows import RowRecursion

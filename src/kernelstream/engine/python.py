@@ -22,13 +22,13 @@ from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.doubly.python import fourier_scores
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta
-from ..passes.expansion.python import Expansion, Rule, budget_pass, expansion_pass
+from ..passes.expansion.python import Expansion, ExpansionSpec, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass
-from ..passes.trust.python import calibrate, track
+from ..passes.trust.python import calibrate, doubts, follow, track
 from ..passes.window.python import window_pass
 from ..second_order.diagonal import diagonal_pass
 from ..second_order.rows import RowRecursion as least_squares

@@ -84,12 +84,20 @@ class FeatureEstimator(StreamEstimator):
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
             shape = state["n_features"], np.dtype(state["dtype"])
+            made, known = self.__dict__.pop("_narrower", (None, None))
+            if made is not None and made == self._made_of(state):
+                fourier: Any = self._map
+                return checked(fourier.build(map_entries(state), *shape, None, known))
             if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
                 draws = self.__dict__.setdefault("_draws", Draws())
                 return checked(self._map.build(map_entries(state), *shape, draws))
             return checked(self._map.build(map_entries(state), *shape))
 
         return self._cached("mapping", build)
+
+    def _made_of(self, state: State) -> Any:
+        """What the frequencies of independent columns depend on, but for the number of columns."""
+        return repr(self._map), repr(map_entries(state)), state["dtype"]
 
     def _check_rows(self, X: Rows) -> None:
         if self._choosy():
@@ -160,6 +168,12 @@ class FeatureEstimator(StreamEstimator):
             return None
         return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
+    def _fade(self, state: State, keep: float) -> bool:
+        if "G" not in state:
+            return False
+        state["G"] = state["G"] * state["G"].dtype.type(keep)
+        return True
+
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._pass(state).score(X)
 
@@ -172,6 +186,9 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(
                 f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
+        mapping = self.__dict__.get("_cache", {}).get("mapping")
+        if type(self._map) is RandomFourier and not state["warm_rows"] and mapping is not None:
+            self._narrower = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
         entries = map_entries(state)
@@ -229,7 +246,12 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 class FeatureClassifier(StreamClassifier, FeatureEstimator):
-    r"""Online classifier on explicit features, ``f(x) = w'z(x)``; one pass, bounded memory.
+    r"""Online classifier on explicit features; one pass, bounded memory.
+
+    .. math:: f(x) = w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
+
+    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
+    steps this is FOGD [2]_.
 
     Parameters
     ----------
@@ -238,18 +260,18 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="hinge"
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
-        multi-class from the start. "logistic" and "softmax" give ``predict_proba``.
+        multi-class from the start. "logistic" and "softmax" have probabilities of their own.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997
-        a row: it needs no step size and follows changes. With the torch engine
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
+        row: it needs no step size and follows changes. With the torch engine
         :class:`~kernelstream.updates.NormAdaGrad`.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
@@ -258,6 +280,22 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         Everything learned.
     classes_ : array
         Labels known so far, sorted.
+
+    See Also
+    --------
+    FeatureRegressor : The same for numbers.
+    KernelClassifier : A combination of unlike learners that needs no choice.
+    OnlineRidgeClassifier : Second-order steps, fewer rows needed, more time for each.
+
+    Notes
+    -----
+    Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
+    returns the scores held before each row: their mistakes are an honest estimate of the error.
+
+    References
+    ----------
+    .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------
@@ -278,7 +316,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         update: Update | str = "auto",
         *,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -296,12 +334,17 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
 
 
 class FeatureRegressor(StreamRegressor, FeatureEstimator):
-    r"""Online regression on explicit features, ``f(x) = ybar + w'z(x)``; one pass, bounded memory.
+    r"""Online regression on explicit features; one pass, bounded memory.
+
+    .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
+
+    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
+    steps this is FOGD [2]_.
 
     Parameters
     ----------
     features : FeatureMap or str, default="fourier"
-        The map z, see :class:`FeatureClassifier`.
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
@@ -311,15 +354,31 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         Learn the difference from the running mean ybar of the targets seen so far.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
     ----------
     state_ : dict
         Everything learned.
+
+    See Also
+    --------
+    FeatureClassifier : The same for labels.
+    KernelRegressor : A combination of unlike learners that needs no choice.
+    OnlineRidge : Second-order steps, fewer rows needed, more time for each.
+
+    Notes
+    -----
+    Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
+    returns the scores held before each row: their mistakes are an honest estimate of the error.
+
+    References
+    ----------
+    .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

@@ -6,26 +6,62 @@ Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature r
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import kernels, losses
 from .._checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
+from ..registry.parameters import named_part
 from ..registry.twins import twins
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
-from ..updates import AdaGrad
+from ..updates import AdaGrad, check_auto
 from ._contract.base import WARM_UP, State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import StreamRegressor
 from ._contract.state import centres
 from .feature import mix_outputs
+
+
+class RRFStep(BaseEstimator):
+    r"""Step sizes of a learner that learns its kernel, and how many rows make a step.
+
+    Parameters
+    ----------
+    eta : float or "auto", default="auto"
+        Step of the weights (AdaGrad); "auto" is that of :class:`~kernelstream.updates.AdaGrad`, close to 1 for 100
+        frequencies. Anything in [0.001, 10] is safe.
+    eta_g : float, default=0.1
+        Step of the kernel's parameters (AdaGrad); 0 leaves the kernel as it starts. Anything in [0.00001, 0.1] is safe.
+    batch_size : int, default=1
+        Rows whose mean gradient makes one step. A batch may span calls; it ends early where a class appears and at the
+        end of ``fit``.
+
+    Examples
+    --------
+    >>> from kernelstream import RRFClassifier
+    >>> from kernelstream.estimators import RRFStep
+    >>> RRFClassifier(step=RRFStep(eta_g=0.01))
+    RRFClassifier(step=RRFStep(eta_g=0.01))
+    """
+
+    def __init__(self, eta: float | str = "auto", eta_g: float = 0.1, batch_size: int = 1):
+        self.eta = eta
+        self.eta_g = eta_g
+        self.batch_size = batch_size
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        check_auto(self.eta)
+        positive("eta_g", self.eta_g, zero=True)
+        whole("batch_size", self.batch_size)
 
 
 class RRFEstimator(StreamEstimator):
@@ -35,9 +71,9 @@ class RRFEstimator(StreamEstimator):
     n_components: int
     gamma: Any
     spectrum: Any
-    eta: Any
-    eta_g: float
-    batch_size: int
+    step: Any
+    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    _moved_parameters: ClassVar = dict.fromkeys(("eta", "eta_g", "batch_size"), "step")
 
     @property
     @in_turn
@@ -58,8 +94,12 @@ class RRFEstimator(StreamEstimator):
         return self._cached("spectrum", lambda: spectra.get(self.spectrum))
 
     @property
+    def _step_sizes(self) -> RRFStep:
+        return self._cached("step", lambda: named_part(self, "step"))
+
+    @property
     def _update(self) -> AdaGrad:
-        return self._cached("update", lambda: AdaGrad(self.eta))
+        return self._cached("update", lambda: AdaGrad(self._step_sizes.eta))
 
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
@@ -70,8 +110,7 @@ class RRFEstimator(StreamEstimator):
         n_components = whole("n_components", self.n_components)
         kernels.get("gaussian", self.gamma)
         self._spectrum.check(n_components)
-        positive("eta_g", self.eta_g, zero=True)
-        whole("batch_size", self.batch_size)
+        named_part(self, "step").check()
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
@@ -93,19 +132,30 @@ class RRFEstimator(StreamEstimator):
         weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
         state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
         state |= {"w": weights, "G": weights.copy(), "memory": self._update.memory(*weights.shape)}
-        if self.batch_size > 1:
+        if self._step_sizes.batch_size > 1:
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        parts = (self._spec(state), self._spectrum, self._base(state), self.eta_g, self.batch_size)
+        parts = (
+            self._spec(state),
+            self._spectrum,
+            self._base(state),
+            self._step_sizes.eta_g,
+            self._step_sizes.batch_size,
+        )
         return self._ops.rrf_pass(X, y, weight, state, *parts)
 
     def _row_learner(self, state: State) -> Any:
         ops, parts = self._ops, twins(self._loss_now(state), self._update)
-        if ops.on_device or self.batch_size > 1 or self._spectrum.native() != ("diagonal", 1) or parts is None:
+        if (
+            ops.on_device
+            or self._step_sizes.batch_size > 1
+            or self._spectrum.native() != ("diagonal", 1)
+            or parts is None
+        ):
             return None
         named = (*parts[0], *parts[1])
-        return ops.row_learner("learned_widths", self, state, self._base(state), self.eta_g, GUARD, named)
+        return ops.row_learner("learned_widths", self, state, self._base(state), self._step_sizes.eta_g, GUARD, named)
 
     def _spec(self, state: State) -> Any:
         # which loss is in use depends on the number of outputs
@@ -124,7 +174,7 @@ class RRFEstimator(StreamEstimator):
         state["scale"] = np.ones(change.before)
         mix_outputs(state, change, self._update)
         del state["scale"]
-        if self.batch_size > 1:
+        if self._step_sizes.batch_size > 1:
             state["sum_w"] = np.zeros_like(state["w"])
 
     def _schema(self, state: State, trained: bool) -> Schema:
@@ -135,7 +185,7 @@ class RRFEstimator(StreamEstimator):
         weights, dtype = (state["n_outputs"], 2 * self.n_components), state["dtype"]
         squares: Schema = {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
         batch: Schema = {}
-        if self.batch_size > 1:
+        if self._step_sizes.batch_size > 1:
             batch = {"sum_w": Array(weights, dtype), "sum_theta": Array(theta, dtype)}
             batch |= {"pending": Array((2,), low=0.0)}
         return (
@@ -148,8 +198,8 @@ class RRFEstimator(StreamEstimator):
         )
 
     def _finish_batch(self, state: State) -> None:
-        if self.batch_size > 1:
-            self._ops.rrf_finish(state, self.eta_g)
+        if self._step_sizes.batch_size > 1:
+            self._ops.rrf_finish(state, self._step_sizes.eta_g)
 
     def _end_warm_up(self) -> None:
         super()._end_warm_up()
@@ -159,9 +209,11 @@ class RRFEstimator(StreamEstimator):
 class RRFClassifier(StreamClassifier, RRFEstimator):
     r"""Online classifier that learns its kernel: a width for every input, together with the weights.
 
-    ``f(x) = D^-1/2 sum_j a_j cos(w_j'x) + b_j sin(w_j'x)``, ``w_j = sigma * e_j`` with ``e_j ~ N(0, I)`` drawn once:
-    features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma`` along their
-    gradients [1]_.
+    .. math:: f(x) = \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
+        w_j = \sigma \circ e_j,\; e_j \sim N(0, I)
+
+    with e drawn once: features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma``
+    along their gradients [1]_.
 
     Parameters
     ----------
@@ -174,22 +226,17 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="hinge"
-        As in :class:`FeatureClassifier`: binary losses turn multi-class at the third class, "logistic" gives
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
         ``predict_proba``.
-    eta : float or "auto", default="auto"
-        Step of the weights (AdaGrad); "auto" is that of :class:`~kernelstream.updates.AdaGrad`, close to 1 for 100
-        frequencies. Anything in [0.001, 10] is safe.
-    eta_g : float, default=0.1
-        Step of the kernel's parameters (AdaGrad); 0 leaves the kernel as it starts. Anything in [0.00001, 0.1] is safe.
-    batch_size : int, default=1
-        Rows whose mean gradient makes one step. A batch may span calls; it ends early where a class appears and at the
-        end of ``fit``.
+    step : RRFStep or "auto", default="auto"
+        Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the e_j.
 
     Attributes
@@ -200,6 +247,17 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         Everything learned.
     classes_ : array
         Labels known so far, sorted.
+
+    See Also
+    --------
+    RRFRegressor : The same for numbers.
+    FeatureClassifier : A kernel whose width is given.
+    kernelstream.estimators.RRFStep : Step sizes.
+
+    Notes
+    -----
+    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
+    from its start (docs/learned_kernels.md).
 
     References
     ----------
@@ -227,12 +285,10 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         gamma: float | str = "median",
         spectrum: Spectrum | str = "diagonal",
         loss: losses.Loss | str = "hinge",
-        eta: float | str = "auto",
-        eta_g: float = 0.1,
+        step: RRFStep | str = "auto",
         *,
-        batch_size: int = 1,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -240,9 +296,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         self.gamma = gamma
         self.spectrum = spectrum
         self.loss = loss
-        self.eta = eta
-        self.eta_g = eta_g
-        self.batch_size = batch_size
+        self.step = step
         self.standardize = standardize
         self.class_weight = class_weight
         self.engine = engine
@@ -254,18 +308,37 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
 
 
 class RRFRegressor(StreamRegressor, RRFEstimator):
-    r"""Online regression that learns its kernel; see :class:`RRFClassifier` for the model and the shared parameters.
+    r"""Online regression that learns its kernel: a width for every input, together with the weights.
+
+    .. math:: f(x) = \bar y + \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
+        w_j = \sigma \circ e_j,\; e_j \sim N(0, I)
+
+    with e drawn once: features of the kernel ``exp(-|sigma * (x - x')|^2 / 2)``. Every row moves a, b and ``log sigma``
+    along their gradients [1]_.
 
     Parameters
     ----------
-    n_components, gamma, spectrum, eta_g, batch_size, standardize, engine, random_state
-        See :class:`RRFClassifier`.
+    n_components : int, default=100
+        Number D of frequencies; there are 2D weights per output.
+    gamma : float, "median" or "scale", default="median"
+        Where the kernel starts: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
+        and "scale" are estimated on the first rows.
+    spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
+        What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
+        of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
-    eta : float or "auto", default="auto"
-        Step of the weights; "auto" is that of the classifier times 0.3 × the running standard deviation of the target.
+    step : RRFStep or "auto", default="auto"
+        Step sizes of the weights and of the kernel's parameters, and the rows of a step; the automatic step of the
+        weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        "torch" learns mini-batches on a device (docs/gpu.md).
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the e_j.
 
     Attributes
     ----------
@@ -273,6 +346,22 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         The learned widths.
     state_ : dict
         Everything learned.
+
+    See Also
+    --------
+    RRFClassifier : The same for labels.
+    FeatureRegressor : A kernel whose width is given.
+    kernelstream.estimators.RRFStep : Step sizes.
+
+    Notes
+    -----
+    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
+    from its start (docs/learned_kernels.md).
+
+    References
+    ----------
+    .. [1] Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature reparameterization, IJCAI
+       2017.
 
     Examples
     --------
@@ -293,10 +382,8 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         gamma: float | str = "median",
         spectrum: Spectrum | str = "diagonal",
         loss: losses.Loss | str = "squared",
-        eta: float | str = "auto",
-        eta_g: float = 0.1,
+        step: RRFStep | str = "auto",
         *,
-        batch_size: int = 1,
         center: bool = True,
         standardize: bool = False,
         engine: Any = "auto",
@@ -306,9 +393,7 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         self.gamma = gamma
         self.spectrum = spectrum
         self.loss = loss
-        self.eta = eta
-        self.eta_g = eta_g
-        self.batch_size = batch_size
+        self.step = step
         self.center = center
         self.standardize = standardize
         self.engine = engine

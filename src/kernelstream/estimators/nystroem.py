@@ -122,7 +122,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _early_rule(self, state: State) -> Any:
         loss = self._loss_now(state)
-        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.Rule.of(loss, self._early_update))
+        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.ExpansionSpec.of(loss, self._early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]
@@ -243,26 +243,55 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 class NystroemClassifier(StreamClassifier, NystroemEstimator):
     r"""NOGD for labels: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
+    .. math:: f(x) = \sum_i \alpha_i k(s_i, x) \;\longrightarrow\; f(x) = w'z(x), \quad z(x) = D^{-1/2} V' k_S(x)
+
+    with :math:`K_{SS} \approx V D V'`, of the given rank [1]_.
+
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
-    rank : int or None
+    rank : int or None, default=None
         Eigenvectors kept; None is a fifth of the budget.
     loss : Loss or str, default="hinge"
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
+        ``predict_proba``.
     update : Update or str, default="auto"
-        Any update of the form (decay, tau). "auto" needs no step size: it is
-        :class:`~kernelstream.updates.NormAdaGrad` in the kernel expansion, then
-        :class:`~kernelstream.updates.AdaGrad` on the features.
-    refresh : int or None
+        Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
+        in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
+    refresh : int or None, default=None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
-    random_state : int, Generator, RandomState or None
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
         Used when landmarks move.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+    classes_ : array
+        Labels known so far, sorted.
+
+    See Also
+    --------
+    NystroemRegressor : The same for numbers.
+    BudgetClassifier : Stays in the kernel expansion.
+
+    Notes
+    -----
+    Until the support set is full a row costs a row of the Gram matrix; afterwards a row costs time proportional to
+    budget times (columns + rank).
+
+    References
+    ----------
+    .. [1] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------
@@ -283,7 +312,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         update: Update | str = "auto",
         *,
         refresh: int | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -304,15 +333,55 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
 
 
 class NystroemRegressor(StreamRegressor, NystroemEstimator):
-    r"""NOGD for real targets; see :class:`NystroemClassifier` for the parameters they share.
+    r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
+
+    .. math:: f(x) = \bar y + \sum_i \alpha_i k(s_i, x) \;\longrightarrow\;
+        f(x) = \bar y + w'z(x), \quad z(x) = D^{-1/2} V' k_S(x)
+
+    with :math:`K_{SS} \approx V D V'`, of the given rank [1]_.
 
     Parameters
     ----------
-    kernel, gamma, budget, rank, update, refresh, engine, random_state
-        See :class:`NystroemClassifier`.
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name; None is "median".
+    budget : int, default=100
+        Support vectors to collect; they become the landmarks.
+    rank : int or None, default=None
+        Eigenvectors kept; None is a fifth of the budget.
     loss : Loss or str, default="squared"
+        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
+    update : Update or str, default="auto"
+        Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
+        in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
+    refresh : int or None, default=None
+        Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     center : bool, default=True
         Learn the difference from the running mean of the targets.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
+        Used when landmarks move.
+
+    Attributes
+    ----------
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    NystroemClassifier : The same for labels.
+    BudgetRegressor : Stays in the kernel expansion.
+
+    Notes
+    -----
+    Until the support set is full a row costs a row of the Gram matrix; afterwards a row costs time proportional to
+    budget times (columns + rank).
+
+    References
+    ----------
+    .. [1] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

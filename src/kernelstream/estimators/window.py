@@ -84,6 +84,10 @@ class WindowEstimator(StreamEstimator):
 class WindowClassifier(StreamClassifier, WindowEstimator):
     r"""Classifier by smoothing over the last rows: log-odds of the classes' weights near a row.
 
+    .. math:: p_c(x) \propto \sum_{i: y_i = c} k\bigl(|x - x_i| / h(x)\bigr)
+
+    over the rows :math:`x_i` of the window, h(x) the distance to a near neighbour [1]_.
+
     Parameters
     ----------
     rows : int or "auto", default="auto"
@@ -92,15 +96,33 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         The width h of the kernel at a row is the distance to so many-th nearest row of the window.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : ignored
-        Nothing here is random.
+        Nothing here is random; it is there because all learners have it.
 
     Attributes
     ----------
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    WindowRegressor : The same for numbers.
+    KernelClassifier : Has this learner among its members.
+
+    Notes
+    -----
+    The model is the window itself: it follows a change of the stream within so many rows. Time per row is proportional
+    to the rows of the window.
+
+    References
+    ----------
+    .. [1] Nadaraya: On estimating regression, Theory of Probability and its Applications 9 (1964).
 
     Examples
     --------
@@ -119,7 +141,7 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         neighbours: int = 10,
         *,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -154,14 +176,41 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
 class WindowRegressor(StreamRegressor, WindowEstimator):
     r"""Regression by smoothing over the last rows.
 
+    .. math:: f(x) = \frac{\sum_i k(|x - x_i| / h(x))\, y_i}{\sum_i k(|x - x_i| / h(x))}
+
+    over the rows :math:`x_i` of the window, h(x) the distance to a near neighbour [1]_.
+
     Parameters
     ----------
-    rows, neighbours, standardize, engine, random_state
-        See :class:`WindowClassifier`.
+    rows : int or "auto", default="auto"
+        Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
+    neighbours : int, default=10
+        The width h of the kernel at a row is the distance to so many-th nearest row of the window.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : ignored
+        Nothing here is random; it is there because all learners have it.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    WindowClassifier : The same for labels.
+    KernelRegressor : Has this learner among its members.
+
+    Notes
+    -----
+    The model is the window itself: it follows a change of the stream within so many rows. Time per row is proportional
+    to the rows of the window.
+
+    References
+    ----------
+    .. [1] Nadaraya: On estimating regression, Theory of Probability and its Applications 9 (1964).
 
     Examples
     --------

@@ -13,7 +13,7 @@ from .._progress import RowsBar
 from ..rows import canonical
 from ._metrics import Metric, choose
 from ._result import Recorder, Result, model_bytes
-from ._students import Answer, Fitter, Learner, Student, task_of
+from ._runners import Answer, BatchRunner, Runner, StreamRunner, task_of
 from ._watch import Watch
 
 Block = tuple[Any, np.ndarray]
@@ -100,14 +100,14 @@ def prequential(
     chosen = choose(metrics, task)
     if classes is None and y is not None and task == "classification":
         classes = np.unique(np.asarray(y))
-    student = _student(est, task, classes, any(metric.needs_probability for metric in chosen))
-    student.clock = student.clock if clock is None else clock
+    runner = _runner(est, task, classes, any(metric.needs_probability for metric in chosen))
+    runner.clock = runner.clock if clock is None else clock
     tally = _Tally(chosen, task, curve_points)
     label = name or type(est).__name__
     total = n_rows if total is None else total
     watch = None if monitor is None else Watch(monitor, est, task, int(delay))
     with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
-        for X_block, y_block, answer in _late(student, _chain(first, blocks), int(delay)):
+        for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
             if watch is not None:
                 watch.add(X_block, y_block, answer)
             if not tally.add(y_block, answer):
@@ -121,7 +121,7 @@ def prequential(
         name=label,
         task=task,
         n_rows=tally.n,
-        seconds=student.seconds,
+        seconds=runner.seconds,
         model_bytes=model_bytes(est),
         metrics={metric.name: tally.value(metric) for metric in chosen},
         curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in chosen},
@@ -130,35 +130,35 @@ def prequential(
     )
 
 
-def _student(est: Any, task: str, classes: Any, probability: bool) -> Student:
+def _runner(est: Any, task: str, classes: Any, probability: bool) -> Runner:
     if hasattr(est, "learn"):
-        return Learner(est, task, classes, probability)
+        return StreamRunner(est, task, classes, probability)
     if hasattr(est, "partial_fit") and hasattr(est, "predict"):
-        return Fitter(est, task, classes, probability)
+        return BatchRunner(est, task, classes, probability)
     raise ValueError(f"{est!r} cannot learn from a stream: it has neither learn nor partial_fit and predict")
 
 
-def _late(student: Student, blocks: Iterable[Block], delay: int) -> Iterator[tuple[Any, np.ndarray, Answer]]:
+def _late(runner: Runner, blocks: Iterable[Block], delay: int) -> Iterator[tuple[Any, np.ndarray, Answer]]:
     """Rows, targets and answers of each block; labels reach the learner ``delay`` rows late."""
     if not delay:
         for X, y in blocks:
-            yield X, y, student.answer_then_learn(X, y)
+            yield X, y, runner.answer_then_learn(X, y)
         return
     waiting: deque[Block] = deque()
     surplus = -delay  # rows waiting beyond the delay, i.e. whose label is due
     for X, y in blocks:
-        yield X, y, student.answer(X, y)
+        yield X, y, runner.answer(X, y)
         waiting.append((X, y))
         surplus += len(y)
         while surplus > 0:
             X_due, y_due = waiting.popleft()
             m = min(surplus, len(y_due))
-            student.learn(X_due[:m], y_due[:m])
+            runner.learn(X_due[:m], y_due[:m])
             if m < len(y_due):
                 waiting.appendleft((X_due[m:], y_due[m:]))
             surplus -= m
     for X_due, y_due in waiting:
-        student.learn(X_due, y_due)
+        runner.learn(X_due, y_due)
 
 
 class _Tally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._students import Answer
+from ._runners import Answer
 
 
 class Watch:

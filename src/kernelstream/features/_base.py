@@ -11,14 +11,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
 from kernelstream.core import arrays
+from kernelstream.kernels.parameters import KernelParameters
 from kernelstream.random import seed_from
 from kernelstream.rows import canonical, native
-from kernelstream.state.schema import POSITIVE, SEEDS, Count, Number, Schema, anything
+from kernelstream.state.schema import SEEDS, Count, Schema, anything
 
 from ..registry.names import enter, find, listed
 
@@ -28,7 +29,6 @@ _T = TypeVar("_T", bound="type[FeatureMap]")
 Entries = dict[str, Any]
 FLOATS = (np.float64, np.float32)
 PACKAGE = __name__.partition(".")[0] + "."
-BANDWIDTHS = ("scale", "median")  # parameters that a kernel estimates from rows
 
 
 def register(cls: _T) -> _T:
@@ -226,65 +226,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-class KernelMap(FeatureMap):
+class KernelMap(KernelParameters, FeatureMap):
     """A map of a kernel given as a parameter, by name or as an object, together with ``gamma``."""
-
-    kernel: Any
-    gamma: Any
-
-    @property
-    def kernel_object(self) -> Any:
-        """The kernel of the parameters, its bandwidth possibly still a string."""
-        kernel = kernels.get(self.kernel, self.gamma)
-        if self.gamma is None and isinstance(self.kernel, str) and kernel.bandwidth and "median" in kernel.rules:
-            kernel = kernels.get(self.kernel, "median")
-        return kernel
-
-    @property
-    def kernel_needs_data(self) -> bool:
-        """Whether the kernel has a bandwidth to be estimated from rows."""
-        return bool(_estimated(self.kernel_object))
 
     @property
     def needs_data(self) -> bool:
         return self.kernel_needs_data
 
-    @property
-    def restricted(self) -> bool:
-        kernel = self.kernel_object
-        return kernel.domain != "real" or type(kernel).check is not kernels.Kernel.check  # compositions ask their parts
-
-    def check(self, X: Any) -> None:
-        self.kernel_object.check(X)
-
-    def kernel_entries(self, X: Any) -> Entries:
-        """The numbers that the kernel takes from the rows, under the names of its (nested) parameters."""
-        kernel = self.kernel_object
-        names = _estimated(kernel)
-        if not names:
-            return {}
-        values = kernel.resolve(X).get_params()
-        return {name: float(values[name]) for name in names}
-
-    def kernel_schema(self) -> Schema:
-        """What `kernel_entries` may have returned; ValueError for parameters that no kernel has."""
-        return dict.fromkeys(_estimated(self.kernel_object), Number(POSITIVE))
-
-    def resolved(self, entries: Entries) -> Any:
-        """The kernel with the numbers of the entries in place of its bandwidth strings."""
-        kernel = self.kernel_object
-        names = _estimated(kernel)
-        return clone(kernel).set_params(**{name: entries[name] for name in names}) if names else kernel
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = kernels.get(self.kernel).domain == "nonnegative"
         return tags
-
-
-def _estimated(kernel: Any) -> list[str]:
-    """Names of the (nested) parameters of a kernel that are still to be estimated from rows."""
-    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
 
 
 def seeded(schema: Schema) -> Schema:

@@ -112,6 +112,14 @@ class RandomFourier(KernelMap):
         sampling.check(self.sampling)
         return 2 * whole("n_components", self.n_components)
 
-    def build(self, entries: Entries, d: int, dtype: Any, draws: sampling.Draws | None = None) -> FourierMapping:
+    def build(
+        self,
+        entries: Entries,
+        d: int,
+        dtype: Any,
+        draws: sampling.Draws | None = None,
+        known: np.ndarray | None = None,
+    ) -> FourierMapping:
+        """As :meth:`FeatureMap.build`; ``draws`` and ``known`` as for :func:`.sampling.frequencies`."""
         D, kernel = whole("n_components", self.n_components), self.resolved(entries)
-        return FourierMapping(sampling.frequencies(kernel, entries["seed"], d, D, self.sampling, dtype, draws))
+        return FourierMapping(sampling.frequencies(kernel, entries["seed"], d, D, self.sampling, dtype, draws, known))

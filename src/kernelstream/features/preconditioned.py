@@ -78,8 +78,8 @@ class Preconditioned(FeatureMap):
     """
 
     name: ClassVar[str] = "preconditioned"
-    needs_data = True  # type: ignore[assignment]
-    rows_wanted = ROWS  # type: ignore[assignment]
+    needs_data = True
+    rows_wanted = ROWS
 
     def __init__(self, features: Any = "fourier", rank: int = 64, random_state: Any = None):
         self.features = features

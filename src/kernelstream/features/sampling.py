@@ -14,7 +14,7 @@ from scipy.linalg import hadamard
 
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
-from kernelstream.random import generator
+from kernelstream.random import Streams, generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
 # Kernels whose coordinates are independent but for one shared number: a scale, or the component of a mixture.
@@ -32,19 +32,25 @@ SOBOL_DIMENSIONS = 21201
 class Draws:
     """The random numbers of the last frequencies, for a kernel of the same kind with another bandwidth.
 
-    Holds them as long as it lives itself: (d, D) numbers in float64.
+    Holds them as long as it lives itself: up to twice (d, D) numbers in float64.
     """
 
     def __init__(self) -> None:
-        self.made: tuple[Any, np.ndarray] | None = None
+        self.made: tuple[Any, np.ndarray, int] | None = None  # what they belong to, room for them, how many columns
 
     def get(self, kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
-        """Frequencies (d, D) with a spread of 1, made unless they were the last."""
-        key = (type(kernel), seed, d, D)
+        """Frequencies (d, D) with a spread of 1; only those of columns that have none yet are drawn."""
+        key = (type(kernel), seed, D)
         if self.made is None or self.made[0] != key:
             self.made = None  # room for the new ones
-            self.made = key, _standard(kernel, seed, d, D)
-        return self.made[1]
+            self.made = key, _standard(kernel, seed, d, D), d
+        _, N, known = self.made
+        if d > known:
+            if d > len(N):
+                N = np.concatenate([N[:known], np.empty((max(d, 2 * known) - known, D))])
+            N[known:d] = _standard(kernel, seed, d, D, known)
+            self.made = key, N, d
+        return N[:d]
 
 
 def check(sampling: Any) -> None:
@@ -54,11 +60,20 @@ def check(sampling: Any) -> None:
 
 
 def frequencies(
-    kernel: Any, seed: int, d: int, D: int, sampling: str = "iid", dtype: Any = np.float64, draws: Draws | None = None
+    kernel: Any,
+    seed: int,
+    d: int,
+    D: int,
+    sampling: str = "iid",
+    dtype: Any = np.float64,
+    draws: Draws | None = None,
+    known: np.ndarray | None = None,
 ) -> np.ndarray:
     """Frequencies of ``kernel`` by one of the four samplings, as a C-contiguous (d, D) array of type ``dtype``.
 
-    ``draws`` keeps independent numbers from one call to the next, where only the bandwidth has changed.
+    ``draws`` keeps independent numbers from one call to the next, where only the bandwidth has changed. ``known``
+    (d', D), d' < d, are the frequencies for a narrower input, all else being equal: where they stay, only the others
+    are drawn.
     """
     check(sampling)
     if not kernel.is_fourier:
@@ -67,6 +82,12 @@ def frequencies(
         kernel.validate()
         W = np.empty((d, D), dtype)
         return np.multiply(draws.get(kernel, seed, d, D), kernel.spread, out=W, casting="same_kind")
+    if known is not None and sampling == "iid" and _scales(kernel):
+        kernel.validate()
+        W = np.empty((d, D), dtype)
+        W[: len(known)] = known
+        W[len(known) :] = _standard(kernel, seed, d, D, len(known)) * kernel.spread
+        return W
     draw = {"iid": independent, "orthogonal": orthogonal, "structured": structured, "qmc": quasi}[sampling]
     return np.ascontiguousarray(draw(kernel, seed, d, D), dtype=dtype)
 
@@ -104,20 +125,24 @@ def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     return kernel.frequencies(generator(seed), d, D)
 
 
-def _standard(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
-    """Independent frequencies with a spread of 1: row i from stream i, so that threads may share the rows."""
-    N = np.empty((d, D))
+def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndarray:
+    """Independent frequencies with a spread of 1, rows ``first`` to ``d - 1``.
 
-    def draw(i: int) -> None:
-        N[i] = kernel.standard(generator(seed, i), 1, D)[0]
+    Row i comes from stream i, so that threads may share the rows.
+    """
+    N = np.empty((d - first, D))
 
-    threads = min(get_num_threads(), d) if N.size >= MANY else 1
+    def draw(rows: range) -> None:
+        stream = Streams(seed)
+        for i in rows:
+            N[i - first] = kernel.standard(stream(i), 1, D)[0]
+
+    threads = min(get_num_threads(), len(N)) if N.size >= MANY else 1
     if threads < 2:
-        for i in range(d):
-            draw(i)
+        draw(range(first, d))
         return N
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(draw, range(d)))
+        list(pool.map(draw, [range(first + k, d, threads) for k in range(threads)]))
     return N
 
 

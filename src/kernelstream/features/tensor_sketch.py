@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import fft, sparse
+from scipy import sparse
 
 from kernelstream import kernels
 from kernelstream._checks import is_number, whole
 from kernelstream.core import arrays
-from kernelstream.features._base import BANDWIDTHS, Entries, FeatureMap, Mapping, register, seeded
+from kernelstream.features._base import Entries, FeatureMap, Mapping, register, seeded
 from kernelstream.random import generator
 from kernelstream.state.schema import POSITIVE, Number, Schema
 
@@ -34,6 +34,8 @@ class TensorSketchMapping(Mapping):
         P = P.reshape(len(P), *self.b.shape) + self.b  # (m, degree, D)
         if len(self.b) == 1:
             return np.ascontiguousarray(P[:, 0])
+        from scipy import fft  # slow to import
+
         # A product of polynomials in x is a convolution of their sketches, i.e. a product of spectra.
         spectrum = np.prod(fft.rfft(P, axis=2), axis=1)
         return fft.irfft(spectrum, n=self.n_out, axis=1)
@@ -148,7 +150,7 @@ class TensorSketch(FeatureMap):
         if not (is_number(self.c) and 0 <= self.c < np.inf):
             raise ValueError(f"c must be a number >= 0, got {self.c!r}")
         gamma: Any = self.gamma
-        rule = isinstance(gamma, str) and gamma in BANDWIDTHS[:1]
+        rule = isinstance(gamma, str) and gamma == "scale"
         if not rule and not (is_number(gamma) and 0 < gamma <= np.finfo(float).max):
             raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
         self.kernel_object.validate(resolved=False)

@@ -11,7 +11,7 @@ from scipy import sparse
 try:
     from kernelstream._core import exp_scaled
 except ImportError:  # installed without the compiled core
-    exp_scaled = None
+    exp_scaled = None  # type: ignore[assignment]
 
 from kernelstream.rows import Rows, canonical, dense
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 
 from kernelstream.rows import Rows, dense
 
@@ -66,6 +65,8 @@ def variance(X: Rows) -> tuple[float, int]:
 
 def median_distance(X: Rows, metric: str = "euclidean") -> tuple[float, int]:
     """Median distance of (at most 200) rows of ``X`` in units of 2^e, and e; over distinct pairs when most coincide."""
+    from scipy.spatial.distance import pdist  # slow to import
+
     rows = dense(_spread(X)).astype(np.float64)
     e = _exponent(float(np.ptp(rows, axis=0).max()))
     if _exponent(float(np.abs(rows).max())) > e + 900:  # a column of one large number would overflow in these units
@@ -128,6 +129,7 @@ def as_wide_as_gaussian(kernel: Callable[[float], Any], rule: str, X: Rows) -> f
     X : (n, d)
     """
     from scipy.optimize import brentq  # slow to import, and wanted only here
+    from scipy.spatial.distance import pdist
 
     rows = X[:COMPARED_ROWS]
     gamma = gaussian_gamma(rule, X)

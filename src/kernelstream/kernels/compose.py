@@ -154,7 +154,7 @@ class Product(_Pair):
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         if self.is_fourier:
-            return FourierKernel._features(self, X, draw)  # type: ignore[arg-type]
+            return FourierKernel._features(self, X, draw)
         left, right = self._both(X, draw)
         # Both sides are divided by sqrt(D) already, their products only need it once.
         left *= left.dtype.type(math.sqrt(left.shape[-1]))

@@ -4,7 +4,8 @@
 them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts.
 """
 
-from .learner import Busy, DurableLearner, Learned, StoreError, UnknownId, View
+from .answers import Busy, Learned, StoreError, UnknownId, View
+from .learner import DurableLearner
 from .log import Log, LogError
 from .rows import RowError
 from .store import Store

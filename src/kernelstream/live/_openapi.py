@@ -16,8 +16,15 @@ _ERRORS = {
 }  # fmt: skip
 _NUMBER, _LIST = {"type": "integer"}, {"type": "array"}
 _ANSWERS: dict[str, Any] = {
-    "predict": {"predictions": _LIST, "probabilities": _LIST, "intervals": _LIST, "version": _NUMBER},
-    "learn": {"learned": _NUMBER, "total": _NUMBER, "version": _NUMBER, "repeated": _NUMBER},
+    "predict": {
+        "predictions": _LIST,
+        "probabilities": _LIST,
+        "intervals": _LIST,
+        "sets": _LIST,
+        "version": _NUMBER,
+        "warnings": _LIST,
+    },
+    "learn": {"learned": _NUMBER, "total": _NUMBER, "version": _NUMBER, "repeated": _NUMBER, "warnings": _LIST},
     "promote": {"version": _NUMBER},
     "rollback": {"version": _NUMBER},
 }

@@ -7,22 +7,27 @@ everything as it was. Names from the network are looked up among those that are 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hmac
 import logging
 import math
 import time
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from .. import __version__
 from ._extra import needs
-from .learner import Busy, DurableLearner, StoreError, UnknownId
+from .answers import Busy, StoreError, UnknownId
+from .learner import DurableLearner
 from .log import LogError
-from .rows import RowError, as_rows
+from .rows import RowError, as_rows, wrong_cells
 from .store import Store
 
 with needs("serve"):
@@ -121,8 +126,9 @@ class Front:
     OPEN = ("/", "/health")
     closing: asyncio.Event
 
-    def __init__(self, app: Any, token: bytes | None, local: bool, rates: Rates, counts: dict[Any, int]):
-        self.app, self.token, self.local, self.rates, self.counts = app, token, local, rates, counts
+    def __init__(self, app: Any, token: bytes | None, local: bool, rates: Rates, application: Application):
+        self.app, self.token, self.local, self.rates, self.counts = app, token, local, rates, application.counts
+        self.quick = {"/predict": application.predict, "/learn": application.learn}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -134,6 +140,14 @@ class Front:
         except Problem as problem:
             self._count(scope, problem.status)
             await _problem(problem)(scope, receive, send)
+            return
+
+        path = scope["path"]
+        quick = self.quick.get(path[path.rfind("/") :]) if scope["method"] == "POST" else None
+        if quick is not None and path.startswith("/models/") and path.count("/") == 3:  # no need of a router
+            response = await quick(path.split("/")[2], headers, receive)
+            self.counts[quick.route, response.status_code] = self.counts.get((quick.route, response.status_code), 0) + 1
+            await response(scope, receive, send)
             return
 
         async def counted(message: Any) -> None:
@@ -171,15 +185,47 @@ class Times:
         """Count one."""
         self.sum += seconds
         self.n += 1
-        for i, bound in enumerate(BOUNDS):
-            if seconds <= bound:
-                self.counts[i] += 1
+        place = bisect_left(BOUNDS, seconds)
+        if place < len(BOUNDS):
+            self.counts[place] += 1
 
     def lines(self, name: str) -> list[str]:
         """In Prometheus' words."""
-        found = [f'{name}_bucket{{le="{bound}"}} {count}' for bound, count in zip(BOUNDS, self.counts)]
+        found = [f'{name}_bucket{{le="{bound}"}} {n}' for bound, n in zip(BOUNDS, accumulate(self.counts))]
         return [f"# TYPE {name} histogram", *found, f'{name}_bucket{{le="+Inf"}} {self.n}', f"{name}_sum {self.sum!r}",
                 f"{name}_count {self.n}"]  # fmt: skip
+
+
+class _Content:
+    """JSON on its way out, without what a response of Starlette can do besides."""
+
+    status_code = 200
+
+    def __init__(self, content: bytes):
+        self.content = content
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        size = str(len(self.content)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", size)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": self.content})
+
+
+def _answered(route: str) -> Any:
+    """Decorator of a method of :class:`Application` that makes JSON: it becomes a response, and its errors too."""
+
+    def made(method: Any) -> Any:
+        @functools.wraps(method)
+        async def answer(self: Any, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
+            try:
+                return _Content(await method(self, name, headers, receive))
+            except Exception as error:
+                return _told(error, route)
+
+        answer.route = route  # type: ignore[attr-defined]
+        return answer
+
+    return made
 
 
 class Application:
@@ -206,10 +252,10 @@ class Application:
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
 
     def routes(self) -> list[Route]:
-        """Paths and what answers them."""
+        """Paths and what answers them; :class:`Front` sees to ``predict`` and ``learn`` by itself."""
         listed: list[tuple[str, Callable[[Request], Awaitable[Response]], str]] = [
-            ("/models/{name}/predict", self.predict, "POST"),
-            ("/models/{name}/learn", self.learn, "POST"),
+            ("/models/{name}/predict", self.not_here, "POST"),
+            ("/models/{name}/learn", self.not_here, "POST"),
             ("/models/{name}/promote", self.promote, "POST"),
             ("/models/{name}/rollback", self.rollback, "POST"),
             ("/models/{name}", self.model, "GET"),
@@ -222,12 +268,17 @@ class Application:
         ]
         return [Route(path, _guarded(answer), methods=[method]) for path, answer, method in listed]
 
+    async def not_here(self, request: Request) -> Response:
+        """Requests that :class:`Front` answers, under a name that none has."""
+        raise Problem(404, f"there is no model {request.path_params['name'][:80]!r}")
+
     # ---------------------------------------------------------------- learning and predicting
-    async def predict(self, request: Request) -> Response:
+    @_answered("/models/{name}/predict")
+    async def predict(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
         """Predictions by the readers' copy of the model."""
         started = time.perf_counter()
-        asked: Predict = await self._body(request, self._predict)
-        name, learner = await self._acquire(request)
+        asked: Predict = await self._content(headers, receive, self._predict)
+        learner = await self._awake(name)
         try:
             if len(asked.rows) > INLINE:
                 answer = await to_thread.run_sync(_predicted, learner, asked)
@@ -236,24 +287,28 @@ class Application:
         finally:
             self.store.release(name)
         self.times["predict"].add(time.perf_counter() - started)
-        return self._json(answer)
+        return self._encode(answer)
 
-    async def learn(self, request: Request) -> Response:
+    @_answered("/models/{name}/learn")
+    async def learn(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
         """Learn rows; they are in the log when the answer goes out."""
         started = time.perf_counter()
-        told: Learn = await self._body(request, self._learn)
-        name, learner = await self._acquire(request)
+        told: Learn = await self._content(headers, receive, self._learn)
+        learner = await self._awake(name)
         try:
             if told.rows is None and told.ids is None:
                 raise Problem(422, "learn needs rows, or ids of rows that were predicted")
             answer = await asyncio.wrap_future(learner.learn_soon(told.rows, told.y, told.ids))
+            wrong = wrong_cells(told.rows, learner.view.model)
         finally:
             self.store.release(name)
         self.times["learn"].add(time.perf_counter() - started)
-        content = {"learned": answer.learned, "total": answer.total, "version": answer.version}
+        content: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
         if answer.repeated:
             content["repeated"] = answer.repeated
-        return self._json(content)
+        if wrong:
+            content["warnings"] = _warnings(wrong)
+        return self._encode(content)
 
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
@@ -383,18 +438,26 @@ class Application:
         return Response(self._encode(_finite(content)), status, media_type="application/json")
 
     async def _body(self, request: Request, decoder: Any) -> Any:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":  # which a page of another site cannot send without being asked
+        return await self._content(dict(request.scope["headers"]), request.receive, decoder)
+
+    async def _content(self, headers: dict[bytes, bytes], receive: Any, decoder: Any) -> Any:
+        """The body of a request, decoded."""
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json":  # which a page of another site cannot send without being asked
             raise Problem(415, "send JSON, with Content-Type: application/json")
-        length = request.headers.get("content-length", "0")
+        length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body:
             raise Problem(413, f"a body has at most {self.body:,} bytes")
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
+        parts, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
             if size > self.body:
                 raise Problem(413, f"a body has at most {self.body:,} bytes")
-            parts.append(part)
+            more = message.get("more_body", False)
         try:
             return decoder.decode(b"".join(parts) or b"{}")
         except msgspec.ValidationError as error:
@@ -404,10 +467,13 @@ class Application:
 
     async def _acquire(self, request: Request) -> tuple[str, DurableLearner]:
         name = request.path_params["name"]
+        return name, await self._awake(name)
+
+    async def _awake(self, name: str) -> DurableLearner:
         try:
             if self.store.is_awake(name):
-                return name, self.store.acquire(name)
-            return name, await to_thread.run_sync(self.store.acquire, name)
+                return self.store.acquire(name)
+            return await to_thread.run_sync(self.store.acquire, name)
         except KeyError:
             raise Problem(404, f"there is no model {name[:80]!r}") from None
 
@@ -446,7 +512,7 @@ def make_app(
     app = Starlette(routes=application.routes(), lifespan=life)
     app.state.open = token is None
     secret = None if token is None else token.encode()
-    front = Front(app, secret, local and token is None, Rates(rate), application.counts)
+    front = Front(app, secret, local and token is None, Rates(rate), application)
     front.closing = application.closing
     return front
 
@@ -457,27 +523,32 @@ def _guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Requ
     async def guarded(request: Request) -> Response:
         try:
             return await answer(request)
-        except Problem as problem:
-            return _problem(problem)
-        except RowError as error:
-            return _problem(Problem(422, str(error), row=error.row, column=error.column))
-        except UnknownId as error:
-            return _problem(Problem(409, str(error), ids=error.ids[:100]))
-        except LogError as error:
-            return _problem(Problem(507, f"nothing was learned: {error.strerror}"))
-        except (Busy, StoreError) as error:
-            return _problem(Problem(503, str(error), {"Retry-After": "1"}))
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except (ValueError, TypeError) as error:  # what the model itself says about the rows
-            return _problem(Problem(422, str(error)))
-        except MemoryError:
-            return _problem(Problem(503, "there is not enough memory for this request"))
-        except Exception:
-            logger.exception("a request to %s failed", request.url.path)
-            return _problem(Problem(500, "an error of the server; its log says which"))
+        except Exception as error:
+            return _told(error, request.url.path)
 
     return guarded
+
+
+def _told(error: Exception, path: str) -> Response:
+    """The answer that an error becomes."""
+    if isinstance(error, Problem):
+        return _problem(error)
+    if isinstance(error, RowError):
+        return _problem(Problem(422, str(error), row=error.row, column=error.column))
+    if isinstance(error, UnknownId):
+        return _problem(Problem(409, str(error), ids=error.ids[:100]))
+    if isinstance(error, LogError):
+        return _problem(Problem(507, f"nothing was learned: {error.strerror}"))
+    if isinstance(error, (Busy, StoreError)):
+        return _problem(Problem(503, str(error), {"Retry-After": "1"}))
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)
+    if isinstance(error, (ValueError, TypeError)):  # what the model itself says about the rows
+        return _problem(Problem(422, str(error)))
+    if isinstance(error, MemoryError):
+        return _problem(Problem(503, "there is not enough memory for this request"))
+    logger.error("a request to %s failed", path, exc_info=error)
+    return _problem(Problem(500, "an error of the server; its log says which"))
 
 
 def _problem(problem: Problem) -> Response:
@@ -487,24 +558,38 @@ def _problem(problem: Problem) -> Response:
 
 def _predicted(learner: DurableLearner, asked: Predict) -> dict[str, Any]:
     """The answer to a request: predictions, with probabilities and intervals where the model has them."""
-    from sklearn.exceptions import NotFittedError
-
     view = learner.view
     X = as_rows(asked.rows, view.model, view.columns)
     if not len(asked.rows):
         return {"predictions": [], "version": view.version}
+    answer: dict[str, Any] = {}
     try:
-        answer: dict[str, Any] = {"predictions": view.model.predict(X)}
+        both = getattr(view.model, "_labels_and_proba", None) if "predict_proba" in view.extras else None
+        if both is not None:
+            answer["predictions"], answer["probabilities"] = both(X)
+        else:
+            answer["predictions"] = view.model.predict(X)
+            if "predict_proba" in view.extras:
+                answer["probabilities"] = np.asarray(view.model.predict_proba(X))
     except NotFittedError:
         raise Problem(409, "the model has not learned a row yet") from None
-    if hasattr(view.model, "predict_proba"):
-        answer["probabilities"] = np.asarray(view.model.predict_proba(X))
-    if hasattr(view.model, "predict_interval"):
+    if "predict_interval" in view.extras:
         bounds = view.model.predict_interval(X)  # low (n,), high (n,)
         answer["intervals"] = np.column_stack(bounds)
+    if "predict_set" in view.extras:
+        labels = np.asarray(view.model.classes_)
+        answer["sets"] = [labels[row].tolist() for row in np.asarray(view.model.predict_set(X), bool)]
     if asked.ids is not None:
         learner.remember(asked.ids, X)
-    return answer | {"version": view.version}
+    answer["version"] = view.version
+    wrong = wrong_cells(asked.rows, view.model)
+    return answer | {"warnings": _warnings(wrong)} if wrong else answer
+
+
+def _warnings(wrong: list[tuple[int, str, Any]]) -> list[str]:
+    """Sentences about cells that were taken as missing."""
+    said = [f"row {i}, column {name!r}: {str(value)[:40]!r} is taken as missing" for i, name, value in wrong[:5]]
+    return said + ([f"and {len(wrong) - 5} more cells"] if len(wrong) > 5 else [])
 
 
 def _number(text: str, low: float, high: float) -> float:
@@ -529,6 +614,6 @@ def _finite(value: Any) -> Any:
 
 
 def _encode_numpy(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.ndarray, np.generic)):  # numbers that JSON does not know become null
+        return value.tolist()
     raise NotImplementedError(f"{type(value).__name__} is no JSON")

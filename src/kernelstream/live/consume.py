@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .learner import DurableLearner, StoreError
+from .answers import StoreError
+from .learner import DurableLearner
 from .rows import as_rows
 from .sources import BadMessage, Message, Position, Source, Told, parse
 from .store import Store
@@ -255,7 +256,7 @@ class Shared:
         Of :class:`DurableLearner`.
     """
 
-    def __init__(self, folder: str | os.PathLike, name: str, model: Any, patience: float = 30.0, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], name: str, model: Any, patience: float = 30.0, **options: Any):
         self.folder, self.name, self.model, self.patience = Path(folder), name, model, patience
         self.options = options
         self.learners: dict[str, DurableLearner] = {}

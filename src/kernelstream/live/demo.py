@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from .. import drift
-from ..estimators import FeatureClassifier, MultiKernelClassifier
-from ..features import RandomFourier
-from ..kernels import Gaussian
+from ..estimators import KernelClassifier, OnlineRidgeClassifier
 from .serve import Server
 from .store import Store
 
 BLOCK = 20  # rows of a request
-CONCEPT = 4000  # rows from one change of the stream to the next
+CONCEPT = 2000  # rows from one change of the stream to the next
 RATE = 500  # rows a second
-COLUMNS = ("east", "north")
+COLUMNS = ("east", "north", "noise")  # the last has nothing to do with the label
 
 
 def run(
@@ -34,7 +32,7 @@ def run(
     rate: float = RATE,
     say: Callable[[str], Any] = print,
 ) -> int:
-    """Serve two models, one of them with a challenger, and stream into them; returns the number of rows learned.
+    """Serve the one learner with a challenger, and stream into it; returns the number of rows learned.
 
     Parameters
     ----------
@@ -51,10 +49,9 @@ def run(
     """
     with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
         store = Store(folder, flush="request")
-        store.create("hills", _learner("auto"), COLUMNS)
-        store.create("pool", MultiKernelClassifier(random_state=0), COLUMNS)
+        store.create("hills", KernelClassifier(size="small", random_state=0), COLUMNS)
         with store.use("hills") as learner:
-            learner.challenge(_learner("ogd"))
+            learner.challenge(OnlineRidgeClassifier(random_state=0))
         with Server(store, port=port) as server:
             say(f"watch it learn: {server.url}   (control-C ends it)")
             if show:
@@ -67,31 +64,26 @@ def run(
         return sent
 
 
-def _learner(update: str) -> FeatureClassifier:
-    features = RandomFourier(Gaussian(gamma=2.0), n_components=200)
-    return FeatureClassifier(features, loss="logistic", update=update, random_state=0)
-
-
 def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of a stream without end; the landscape becomes another one every few thousand rows."""
-    concept = 0
+    concept, rng = 1, np.random.default_rng(0)
     while True:
-        yield from drift.generate(CONCEPT, BLOCK, "none", concept, n_features=len(COLUMNS), noise=0.02)
+        for X, y in drift.generate(CONCEPT, BLOCK, "none", concept, n_features=len(COLUMNS) - 1, noise=0.02):
+            yield np.column_stack([X, rng.normal(size=len(X))]), y
         concept += 1
 
 
 def _stream(port: int, seconds: float | None, rate: float) -> None:
-    """Send blocks to all models, no faster than the rate."""
+    """Send blocks to the model, no faster than the rate."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     started, sent = time.monotonic(), 0
     for X, y in rows():
         body = json.dumps({"rows": [dict(zip(COLUMNS, row)) for row in X.astype(float).tolist()], "y": y.tolist()})
-        for name in ("hills", "pool"):
-            connection.request("POST", f"/models/{name}/learn", body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status != 200:
-                raise RuntimeError(f"the server answered {answer.status}: {content[:200]!r}")
+        connection.request("POST", "/models/hills/learn", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        content = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"the server answered {answer.status}: {content[:200]!r}")
         sent += len(y)
         elapsed = time.monotonic() - started
         if seconds is not None and elapsed >= seconds:

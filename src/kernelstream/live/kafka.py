@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,9 @@ from .sources import Message, Position
 with needs("kafka"):
     import confluent_kafka as ck
 
+logger = logging.getLogger("kernelstream.live")
+
+GAPS = 5  # of a partition, that are told
 WAIT = 10.0  # seconds for the brokers to say what there is
 
 
@@ -63,6 +67,8 @@ class Kafka:
         )
         self.producer = ck.Producer({**common, "enable.idempotence": True}) if answers else None
         self.finished = False
+        self._next: dict[int, int] = {}  # offset that is expected, by partition
+        self._gaps: dict[int, int] = {}
         self._parts: set[int] = set()
         self._ended: set[int] = set()
 
@@ -93,6 +99,9 @@ class Kafka:
 
     def _place(self, number: int, positions: dict[str, Position]) -> Any:
         offset = positions.get(f"{self.topic}/{number}")
+        self._next.pop(number, None)  # a new reader begins with the oldest, whichever that is
+        if offset is not None:
+            self._next[number] = int(offset)
         return ck.TopicPartition(self.topic, number, ck.OFFSET_BEGINNING if offset is None else int(offset))
 
     def _assigned(self, consumer: Any, given: list[Any]) -> None:
@@ -118,6 +127,7 @@ class Kafka:
             if error is None:
                 self._ended.discard(message.partition())
                 part, offset = f"{self.topic}/{message.partition()}", message.offset()
+                self._look_for_gaps(message.partition(), offset)
                 found.append(Message(part, offset, offset + 1, message.value() or b""))
             elif error.code() == ck.KafkaError._PARTITION_EOF:
                 self._ended.add(message.partition())
@@ -125,6 +135,17 @@ class Kafka:
                 raise OSError(f"Kafka: {error.str()}")
         self.finished = bool(self._parts) and self._ended >= self._parts
         return found
+
+    def _look_for_gaps(self, number: int, offset: int) -> None:
+        """Say that messages are not there: forgotten by the broker before they were read, say, or compacted.
+
+        One that is missing is the mark of a transaction.
+        """
+        expected = self._next.get(number, offset)
+        if offset > expected + 1 and self._gaps.get(number, 0) < GAPS:
+            self._gaps[number] = self._gaps.get(number, 0) + 1
+            logger.error("%s/%d: the broker has no messages %d to %d", self.topic, number, expected, offset - 1)
+        self._next[number] = offset + 1
 
     # ---------------------------------------------------------------- answering
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:

@@ -70,7 +70,7 @@ class Log:
         Bytes of records cut off at the end of a file.
     """
 
-    def __init__(self, folder: str | os.PathLike, flush: str | float = "each"):
+    def __init__(self, folder: str | os.PathLike[str], flush: str | float = "each"):
         self.folder, self.every = Path(folder), flush_policy(flush)
         self.next = 0
         self.lost: list[tuple[int, int]] = []

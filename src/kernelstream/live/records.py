@@ -17,6 +17,7 @@ import scipy.sparse as sp
 LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
 
 _LENGTH = struct.Struct("<I")
+_PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'
 
 
 def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> bytes:
@@ -34,6 +35,10 @@ def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
 
 def pack_learn(X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any] | None = None) -> bytes:
     """A call of ``learn``; ``more`` goes into the header: names of columns, positions of sources."""
+    plain = type(X) is type(y) is np.ndarray and ids is None and X.dtype.str == "<f8" and y.dtype.kind in "bif"
+    if plain and not any(value is not None for value in (more or {}).values()):  # by far the most frequent call
+        text = _PLAIN % (*X.shape, len(y), y.dtype.str.encode())
+        return b"".join((LEARN, _LENGTH.pack(len(text)), text, X.tobytes(), y.tobytes()))
     parts: list[bytes] = []
     header = {"X": _describe(X, parts), "y": None if y is None else _describe(y, parts)}
     header |= {name: value for name, value in (more or {}).items() if value is not None}

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..columns.dates import seconds
+from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..estimators._contract.mixed import MixedRows
+
+_PLAIN = (float, int, type(None))  # cells that are no words
 
 
 class RowError(ValueError):
@@ -39,6 +43,27 @@ def takes_dictionaries(model: Any) -> bool:
     return model._encoder is not None or model.__dict__.get("_state") is None
 
 
+def encoder_of(model: Any) -> Any:
+    """The encoder of columns in a model, or None."""
+    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
+
+
+def wrong_cells(rows: Any, model: Any) -> list[tuple[int, str, Any]]:
+    """Cells of dictionaries that are none of their column's kind, and are taken as missing: row, column, value."""
+    encoder = encoder_of(model)
+    if encoder is None or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return []
+    found = []
+    for name, kind in encoder.kinds_.items():
+        if kind in ("number", "integer", "date"):
+            for i, row in enumerate(rows):
+                value = row.get(name) if isinstance(row, dict) else None
+                if value.__class__ not in _PLAIN and not is_missing(value):
+                    wrong = math.isnan(seconds(value)) if kind == "date" else number(value) is None
+                    found += [(i, name, value)] if wrong else []
+    return sorted(found, key=lambda cell: cell[0])
+
+
 def columns_of(model: Any) -> list[str] | None:
     """Names of the columns, where the model knows them."""
     names = getattr(model, "feature_names_in_", None)
@@ -64,7 +89,7 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
     if sp.issparse(rows):
         return rows
     if takes_dictionaries(model):
-        return rows
+        return _by_name(rows, model)
     width = getattr(model, "n_features_in_", None)
     if not isinstance(rows, np.ndarray):
         if not isinstance(rows, list):
@@ -83,6 +108,22 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
         row, at = map(int, np.argwhere(~np.isfinite(rows))[0])
         raise _bad_cell(rows[row, at], row, at, columns)
     return rows
+
+
+def _by_name(rows: Any, model: Any) -> Any:
+    """Rows for a model with an encoder: lists are taken as cells of its columns, in their order."""
+    encoder = encoder_of(model)
+    if not isinstance(rows, list) or encoder is None or not any(isinstance(row, (list, tuple)) for row in rows):
+        return rows
+    names = list(encoder.kinds_)
+    found = []
+    for i, row in enumerate(rows):
+        if isinstance(row, (list, tuple)):
+            if len(row) != len(names):
+                raise _wrong_width(i, len(row), len(names), names)
+            row = dict(zip(names, row, strict=True))
+        found.append(row)
+    return found
 
 
 def _from_lists(rows: list[Any], width: int | None, columns: Sequence[str] | None) -> np.ndarray:

@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -64,18 +65,29 @@ class Change:
 
     def __call__(self, loss: float) -> bool:
         """Take the loss of the next row; True where a change is marked."""
-        if self.n >= self.LEAST:
-            deviation = math.sqrt(self.m2 / self.n)
-            z = (loss - self.mean) / deviation if deviation > 0.0 else (self.MOST if loss > self.mean else 0.0)
-            self.sum = max(0.0, self.sum + min(z, self.MOST) - self.K)
-            if self.sum > self.H:
-                self.__init__()  # type: ignore[misc]
-                return True
-        self.n += 1
-        step = loss - self.mean
-        self.mean += step / self.n
-        self.m2 += step * (loss - self.mean)
-        return False
+        return bool(self.many([loss]))
+
+    def many(self, losses: Iterable[float]) -> list[int]:
+        """Take the losses of the next rows; the places of those where a change is marked."""
+        n, mean, m2, total, found = self.n, self.mean, self.m2, self.sum, []
+        K, H, LEAST, MOST, sqrt = self.K, self.H, self.LEAST, self.MOST, math.sqrt
+        for i, loss in enumerate(losses):
+            step = loss - mean
+            if n >= LEAST:
+                deviation = sqrt(m2 / n)
+                z = step / deviation if deviation > 0.0 else (MOST if step > 0.0 else 0.0)
+                total += (z if z < MOST else MOST) - K
+                if total > H:
+                    n, mean, m2, total = 0, 0.0, 0.0, 0.0
+                    found.append(i)
+                    continue
+                if total < 0.0:
+                    total = 0.0
+            n += 1
+            mean += step / n
+            m2 += step * (loss - mean)
+        self.n, self.mean, self.m2, self.sum = n, mean, m2, total
+        return found
 
 
 class Scores:
@@ -203,15 +215,13 @@ class Scores:
         while start < len(errors):
             stop = min(len(errors), start + self.every - self._rows % self.every)
             part = errors[start:stop].tolist()
-            for i, error in enumerate(part):
-                self.error += error
-                if self.change(error):
-                    self._marks = [*self._marks, self._rows + i + 1][-MARKS:]
+            self.error = _added(self.error, part)
+            for i in self.change.many(part):
+                self._marks = [*self._marks, self._rows + i + 1][-MARKS:]
             self.last.extend(part)
             if losses_ is not None:
                 part = losses_[start:stop].tolist()
-                for loss in part:
-                    self.log_loss += loss
+                self.log_loss = _added(self.log_loss, part)
                 self.told += len(part)
                 self.last_log.extend(part)
             self._rows += stop - start
@@ -290,6 +300,13 @@ def weights_of(model: Any) -> list[float] | None:
     except Exception:  # whatever a model without weights, or not yet with any, says
         return None
     return [float(w) for w in weights[:20]] if len(weights) and np.isfinite(weights).all() else None
+
+
+def _added(total: float, values: list[float]) -> float:
+    """A sum, one after the other: that of Python depends on how many are added in a call."""
+    for value in values:
+        total += value
+    return total
 
 
 def _mean(values: deque[float]) -> float | None:

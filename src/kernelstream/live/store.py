@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .learner import DurableLearner, StoreError
+from .answers import StoreError
+from .learner import DurableLearner
 
 AWAKE = 256
 
@@ -47,7 +48,7 @@ class Store:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str | os.PathLike, *, awake: int = AWAKE, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], *, awake: int = AWAKE, **options: Any):
         if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
             raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
         self.folder, self.limit, self.options = Path(folder), awake, options

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._checks import is_number
 from ..registry.names import check_own, enter, find, listed
+from ._duals import Dual
 
 _REGISTRY: dict[str, type[Loss]] = {}
 _T = TypeVar("_T", bound="type[Loss]")
@@ -109,12 +110,16 @@ class Loss(BaseEstimator):
         The largest absolute value an entry of the gradient can take; None if there is none.
     piecewise_linear : bool
         Whether one step along the gradient can remove the loss exactly (what passive-aggressive updates need).
+    smoothness : float or None
+        The largest second derivative, of a loss that has ``curvature`` (what Newton steps and coordinate descent need);
+        None where the derivative jumps.
     """
 
     name: str = ""
     kind: str = ""
     bound: float | None = None
     piecewise_linear: bool = False
+    smoothness: float | None = None
     plain: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -136,6 +141,14 @@ class Loss(BaseEstimator):
         y, f = arrays(y, f)
         with np.errstate(over="ignore", under="ignore"):
             return self._gradient(y, f, np).astype(f.dtype, copy=False)[()]
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        """Second derivative in ``f``, in the shape of ``f``; at a kink of the derivative, the smaller one."""
+        raise NotImplementedError
+
+    def dual(self) -> Dual | None:
+        """What dual coordinate ascent does with a row of this loss; None where there is no such step."""
+        return None
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
         raise NotImplementedError
@@ -183,6 +196,15 @@ class Loss(BaseEstimator):
     def _require(self, parameter: str, ok: bool, must: str) -> None:
         if not ok:
             raise ValueError(f"{type(self).__name__}: {parameter} must be {must}, got {getattr(self, parameter)!r}")
+
+
+def dual_of(loss: Loss) -> Dual:
+    """The dual step of a loss that has one, or a ValueError."""
+    found = loss.dual()
+    if found is None:
+        able = [name for name, cls in _REGISTRY.items() if cls.dual is not Loss.dual]
+        raise ValueError(f"dual coordinate ascent serves the losses {', '.join(sorted(able))}, not {loss!r}")
+    return found
 
 
 def arrays(y: Any, f: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._base import Loss, Plain, arrays, register
+from ._duals import Dual, hinge_dual, logistic_dual, squared_hinge_dual
 from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax
 
 __all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
@@ -34,11 +35,14 @@ class Hinge(Loss):
     def check(self) -> None:
         self._check_flag("closed")
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, 1.0 - y * f)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.where(y * f <= 1.0 if self.closed else y * f < 1.0, -y, 0.0)
+
+    def dual(self) -> Dual:
+        return hinge_dual()
 
     def multiclass(self) -> Loss:
         """The Crammer-Singer hinge."""
@@ -51,14 +55,21 @@ class SquaredHinge(Loss):
 
     name = "squared_hinge"
     kind = "binary"
+    smoothness = 1.0
     plain = True
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         gap = xp.maximum(0.0, 1.0 - y * f)
         return 0.5 * gap * gap
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return -y * xp.maximum(0.0, 1.0 - y * f)
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        return (y * np.asarray(f, np.float64) < 1.0).astype(np.float64)
+
+    def dual(self) -> Dual:
+        return squared_hinge_dual()
 
 
 @register
@@ -69,13 +80,21 @@ class Logistic(Loss):
     kind = "binary"
     plain = True
     bound = 1.0
+    smoothness = 0.25
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         margin = y * f
         return xp.maximum(0.0, -margin) + xp.log1p(xp.exp(-xp.abs(margin)))
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return -y * _sigmoid(-y * f, xp)
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        p = np.abs(self.gradient(np.asarray(y, np.float64), np.asarray(f, np.float64)))
+        return p * (1.0 - p)
+
+    def dual(self) -> Dual:
+        return logistic_dual()
 
     def probability(self, f: Any) -> Any:
         """P(y = +1) for the scores ``f``.
@@ -110,10 +129,10 @@ class Perceptron(Loss):
     plain = True
     bound = 1.0
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, -y * f)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.where((f >= 0.0) != (y > 0.0), -y, 0.0)
 
     def multiclass(self) -> Loss:

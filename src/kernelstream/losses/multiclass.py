@@ -90,11 +90,11 @@ class CrammerSinger(MulticlassLoss):
     def check(self) -> None:
         self._check_flag("closed")
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         _, f_s, f_y = _rival(y, f)
         return np.maximum(0.0, 1.0 - (f_y - f_s))
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         s, f_s, f_y = _rival(y, f)
         margin = f_y - f_s
         return _two_columns(y, s, margin <= 1.0 if self.closed else margin < 1.0, f)
@@ -111,11 +111,11 @@ class MulticlassPerceptron(MulticlassLoss):
     piecewise_linear = True
     bound = 1.0
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         _, f_s, f_y = _rival(y, f)
         return np.maximum(0.0, f_s - f_y)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         s, _, _ = _rival(y, f)
         return _two_columns(y, s, f.argmax(axis=-1) != y, f)
 
@@ -127,12 +127,12 @@ class Softmax(MulticlassLoss):
     name = "softmax"
     bound = 1.0
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         f_y = f[y] if f.ndim == 1 else f[np.arange(len(f)), y]
         top = f.max(axis=-1)
         return np.log(np.exp(f - top[..., None]).sum(axis=-1)) + (top - f_y)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         g = self.probability(f)
         g[y if f.ndim == 1 else (np.arange(len(f)), y)] -= 1.0
         return g
@@ -193,15 +193,15 @@ class OneVsRest(MulticlassLoss):
         inner = self.inner.native()
         return None if inner is None else (f"{self.name}:{inner[0]}", inner[1])
 
-    def _signs(self, y, f):
+    def _signs(self, y: Any, f: Any) -> Any:
         signs = np.full_like(f, -1.0)
         signs[y if f.ndim == 1 else (np.arange(len(f)), y)] = 1.0
         return signs
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return self.inner.value(self._signs(y, f), f).sum(axis=-1)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return self.inner.gradient(self._signs(y, f), f)
 
     @available_if(_inner_has_probability)
@@ -212,6 +212,6 @@ class OneVsRest(MulticlassLoss):
             # log sigmoid(f), normalised in log space: all columns may be so negative that every sigmoid is 0
             with np.errstate(under="ignore"):
                 return Softmax().probability(-np.logaddexp(0.0, -f))
-        p = self.inner.probability(f)  # type: ignore[attr-defined]
+        p = self.inner.probability(f)
         total = p.sum(axis=-1, keepdims=True)
         return np.where(total > 0, p, 1.0) / np.where(total > 0, total, f.shape[-1])

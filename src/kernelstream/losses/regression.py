@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ._base import Loss, register
+from ._duals import Dual, squared_dual, tube_dual
 
 __all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Quantile", "Squared"]
 
@@ -30,13 +35,24 @@ class Squared(Loss):
     def check(self) -> None:
         self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         r = f - y
         return xp.maximum(0.0, 0.5 * (r * r - self.epsilon * self.epsilon))
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         r = f - y
         return xp.where(xp.abs(r) > self.epsilon, r, 0.0)
+
+    @property
+    def smoothness(self) -> float | None:  # type: ignore[override]
+        """The largest second derivative; with a dead zone the derivative jumps."""
+        return None if self.epsilon else 1.0
+
+    def curvature(self, y: Any, f: Any) -> np.ndarray:
+        return np.ones_like(np.asarray(f, np.float64))
+
+    def dual(self) -> Dual | None:
+        return None if self.epsilon else squared_dual()
 
 
 @register
@@ -49,11 +65,14 @@ class Absolute(Loss):
     plain = True
     bound = 1.0
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.abs(f - y)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.sign(f - y)
+
+    def dual(self) -> Dual:
+        return tube_dual(0.0)
 
 
 @register
@@ -78,12 +97,15 @@ class EpsilonInsensitive(Loss):
     def check(self) -> None:
         self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, xp.abs(f - y) - self.epsilon)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         r = f - y
         return xp.where(xp.abs(r) > self.epsilon, xp.sign(r), 0.0)
+
+    def dual(self) -> Dual:
+        return tube_dual(float(self.epsilon))
 
 
 @register
@@ -111,12 +133,12 @@ class Huber(Loss):
         """The largest absolute derivative, ``delta``."""
         return self.delta
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         r = xp.abs(f - y)
         near = xp.minimum(r, self.delta)
         return 0.5 * near * near + self.delta * (r - near)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(-self.delta, xp.minimum(self.delta, f - y))
 
 
@@ -145,9 +167,9 @@ class Quantile(Loss):
         """The largest absolute derivative, ``max(tau, 1 - tau)``."""
         return max(self.tau, 1.0 - self.tau)
 
-    def _value(self, y, f, xp):
+    def _value(self, y: Any, f: Any, xp: Any) -> Any:
         r = f - y
         return xp.maximum((1.0 - self.tau) * r, -self.tau * r)
 
-    def _gradient(self, y, f, xp):
+    def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.where(f >= y, 1.0 - self.tau, -self.tau)

@@ -44,7 +44,7 @@ _DIGEST = 64  # length of a SHA-256 in hexadecimal
 _START = b"PK\x03\x04"
 _NAME_AT = 30  # where the first entry's name starts in a zip archive
 
-Source = str | os.PathLike | IO[bytes]
+Source = str | os.PathLike[str] | IO[bytes]
 
 
 class ModelFileError(ValueError):

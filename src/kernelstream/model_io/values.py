@@ -30,6 +30,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ..registry.moved import MOVED
+from ..registry.parameters import without_moved
 
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
@@ -109,7 +110,7 @@ def component_name(cls: type, where: str = "a component") -> str:
     for base in cls.__mro__[1:]:
         parts = base.__module__.split(".")
         if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(getattr(cls, "name", "")) is cls:
-            return f"{parts[1]}:{cls.name}"  # type: ignore[attr-defined]
+            return f"{parts[1]}:{cls.name}"
     raise ValueError(
         f"{where} is a {cls.__module__}.{cls.__qualname__}, which is neither a public component of {PACKAGE} nor "
         f"registered with it, so a model file cannot name it"
@@ -183,8 +184,12 @@ def outline(encoded: Any) -> str:
 
 def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
     """An object of a component class; a parameter it does not have is a ValueError."""
+    found = getattr(cls, "_successor", lambda given: None)(params)
+    if found is not None:
+        cls, params = found
     known = inspect.signature(cls.__init__).parameters
     params = {name: value for name, value in params.items() if name in known or name not in NOW_SETTINGS}
+    params = without_moved(cls, params, {name: one.default for name, one in known.items()})
     unknown = [name for name in params if name not in known]
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}")

@@ -13,5 +13,6 @@ from ._monitor import Mark, Monitor
 from .adwin import Adwin
 from .inputs import KernelTwoSample
 from .page_hinkley import PageHinkley
+from .reactions import forget, restart
 
-__all__ = ["Adwin", "KernelTwoSample", "Mark", "Monitor", "PageHinkley"]
+__all__ = ["Adwin", "KernelTwoSample", "Mark", "Monitor", "PageHinkley", "forget", "restart"]

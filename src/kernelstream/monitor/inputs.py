@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import fdtrc
+from scipy import special
 
 from ..random import generator, seed_from
 from ._blocks import BLOCK, Detector
@@ -131,7 +131,7 @@ class KernelTwoSample(Detector):
         S = scatter / (n + m - 2) + RIDGE * np.eye(k)
         T2 = n * m / (n + m) * difference @ np.linalg.solve(S, difference)
         rest = n + m - k - 1
-        if fdtrc(k, rest, T2 * rest / (k * (n + m - 2))) > TOO_MANY * BLOCK:
+        if special.fdtrc(k, rest, T2 * rest / (k * (n + m - 2))) > TOO_MANY * BLOCK:
             return None
         self.reset()
         return self.window

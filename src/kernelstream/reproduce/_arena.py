@@ -120,8 +120,10 @@ class Ours:
 
     def __init__(self, name: str, stream: Stream, settings: dict[str, Any], seed: int) -> None:
         self.est = zoo.make(name, task=stream.task, **({"random_state": seed} | settings))
-        if stream.n_classes and not hasattr(self.est, "predict_proba") and "loss" in self.est.get_params():
-            self.est.set_params(loss="logistic")  # the default, hinge, has no probabilities
+        self.bare = stream.n_classes > 0 and self.est._needs_link()  # scores that are no log-odds
+        if self.bare and "loss" in self.est.get_params():
+            self.est.set_params(loss="logistic")  # in place of the default, hinge
+            self.bare = self.est._needs_link()
         self.n_classes = stream.n_classes
         self.declared: dict[str, Any] = {"classes": np.arange(stream.n_classes)} if stream.n_classes else {}
 
@@ -133,7 +135,7 @@ class Ours:
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         """(n, K); a learner of ±1 without probabilities, as ridge, has (1 + f) / 2, cut to [0, 1] and normalised."""
         table = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
-        if not hasattr(self.est, "predict_proba"):
+        if self.bare:
             p = np.clip((1.0 + table) / 2.0, FLOOR, 1.0)
             return p / p.sum(axis=1, keepdims=True)
         spec: Any = getattr(self.est, "loss", "logistic")  # without a loss: log-odds, or log-probabilities

@@ -252,7 +252,7 @@ class LightGBM:
     def __init__(self, stream: Stream, seed: int, **settings: Any) -> None:
         lightgbm = needed("lightgbm", "LightGBM")
         kind = lightgbm.LGBMClassifier if stream.n_classes else lightgbm.LGBMRegressor
-        self.new = lambda: kind(**{"random_state": seed, "n_jobs": 1, "verbose": -1, **settings})
+        self.new: Any = lambda: kind(**{"random_state": seed, "n_jobs": 1, "verbose": -1, **settings})
         self.n_classes, self.start, self.model = stream.n_classes, Shares(stream, seed), None
         self.X: list[np.ndarray] = []
         self.y: list[np.ndarray] = []

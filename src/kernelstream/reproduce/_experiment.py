@@ -25,6 +25,7 @@ QUICK_ROWS, QUICK_REPEATS = 1000, 2
 MEASURES = {
     "mistakes": ("mistake_rate", 100.0, False),
     "accuracy": ("mistake_rate", 100.0, True),
+    "score": ("score", 100.0, True),  # accuracy of labels, R² of numbers, held-out runs only
     "mse": ("mse", 1.0, False),
     "rmse": ("mse", 1.0, False),
     "regret": ("regret", 1.0, False),
@@ -46,7 +47,9 @@ class Data:
         How columns are scaled; see :func:`kernelstream.datasets.load`.
     split : {"all", "train", "test"}
         Rows of an online run: everything, or a part of the original file. A held-out run trains on the original
-        training part, or on 4/5 of the rows.
+        training part, where there is one.
+    train_share : float or None
+        Otherwise a held-out run trains on this share of the rows (None: 4/5), and tests on the others.
     rows, test_rows : int or None
         At most so many rows, drawn at random; the first ones of a stream in its own order.
     order : {"file"} or None
@@ -73,6 +76,7 @@ class Data:
     name: str
     scale: str | None = None
     split: str = "all"
+    train_share: float | None = None
     rows: int | None = None
     test_rows: int | None = None
     order: str | None = None

@@ -16,6 +16,7 @@ from .. import datasets, zoo
 from .. import settings as machine
 from ..estimators._contract.base import StreamEstimator
 from ..estimators.doubly.base import DoublyEstimator
+from ..estimators.stack.fit import StackFit
 from ..evaluate import model_bytes, prequential
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
@@ -83,7 +84,7 @@ def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, An
         train, test = part, np.flatnonzero(bunch.is_test)
     else:
         mixed = np.random.default_rng(0).permutation(len(y))  # one split for all orders
-        cut = len(y) * 4 // 5
+        cut = len(y) * 4 // 5 if data.train_share is None else int(len(y) * data.train_share)
         train, test = mixed[:cut], mixed[cut:]
     train = (train if data.order == "file" else rng.permutation(train))[: data.rows]
     if test is None:
@@ -146,14 +147,16 @@ def run_job(
         curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
     else:
         start = time.perf_counter()
-        # the rows are in a random order already, the same for all learners
-        keeps = isinstance(est, StreamEstimator) and not isinstance(est, DoublyEstimator)
+        # the rows are in a random order already, the same for all learners; two families choose passes of their own
+        keeps = isinstance(est, StreamEstimator) and not isinstance(est, DoublyEstimator | StackFit)
         with machine.using(**({"threads": settings[THREADS]} if THREADS in settings else {})):
             est.fit(X, y, **({"shuffle": False} if keeps else {}))
         seconds, curves = time.perf_counter() - start, None
         predicted = est.predict(X_test)
         wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test
         value = float(np.mean(wrong))
+        if experiment.measure == "score" and task == "regression":
+            value /= float(np.var(y_test))
     if not np.isfinite(value):
         raise FloatingPointError("the learner diverged")
     shown = seconds if metric == "seconds" else _shown(value, factor, higher, experiment.measure)

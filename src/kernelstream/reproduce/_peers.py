@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import StandardScaler
 
 _PEERS: dict[str, Callable[[str, dict[str, Any], int], Any]] = {}
 
@@ -168,10 +171,29 @@ def _nystroem_sgd(task: str, settings: dict[str, Any], seed: int) -> Any:
 
 @_enter
 def _svc(task: str, settings: dict[str, Any], seed: int) -> Any:
-    """scikit-learn's SVC or SVR (LIBSVM)."""
+    """scikit-learn's SVC or SVR (LIBSVM); ``scaled`` standardises columns, and the numbers to be forecast."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import make_pipeline
     from sklearn.svm import SVC, SVR
 
-    return SVR(**settings) if task == "regression" else SVC(**settings)
+    scaled = settings.pop("scaled", False)
+    model = SVR(**settings) if task == "regression" else SVC(**settings)
+    if not scaled:
+        return model
+    if task == "regression":
+        model = TransformedTargetRegressor(model, transformer=StandardScaler())
+    return make_pipeline(_Scaled(), model)
+
+
+class _Scaled(TransformerMixin, BaseEstimator):
+    """Standardised columns; sparse ones are not centred, so that they stay sparse."""
+
+    def fit(self, X: Any, y: Any = None) -> _Scaled:
+        self.scaler_ = StandardScaler(with_mean=not issparse(X)).fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return self.scaler_.transform(X)
 
 
 @_enter

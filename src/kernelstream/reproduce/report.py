@@ -15,6 +15,7 @@ from ._table import Cell, best, table, worse
 UNITS = {
     "mistakes": "mistakes, %",
     "accuracy": "accuracy, %",
+    "score": "accuracy or R², %",
     "mse": "squared error",
     "rmse": "RMSE",
     "regret": "regret",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import cho_solve
 
@@ -105,7 +107,7 @@ class RowRecursion:
         require_finite(F, S, *self.w)
         return F, S
 
-    def _decide(self, y: np.ndarray, f: list, s: list, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    def _decide(self, y: np.ndarray, f: list[Any], s: list[Any], weight: float) -> tuple[np.ndarray, np.ndarray]:
         if self.rule.shared:  # does not look at the scores, which differ between ridges
             c, beta = self.rule.step(y, None, 0.0, weight)
             return np.array([c]), np.asarray(beta)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .. import losses
 from .._checks import positive, whole
 from ..losses import Loss
 
@@ -95,10 +96,15 @@ class Solver(BaseEstimator):
 
     def serves(self, loss: Loss) -> None:
         """Raise ValueError for a loss this solver cannot minimise."""
-        if loss.name not in self.losses:
-            raise ValueError(f"solver {self.name!r} serves the losses {', '.join(self.losses)}, not {loss.name!r}")
-        if loss.name == "squared" and loss.get_params()["epsilon"]:
-            raise ValueError(f"solver {self.name!r} serves the squared loss without a dead zone, got {loss!r}")
+        if not self.can(loss):
+            able = [name for name in losses.names() if name != "one_vs_rest" and self.can(losses.get(name))]
+            raise ValueError(
+                f"solver {self.name!r} serves the losses {', '.join(able)}, without dead zones, not {loss!r}"
+            )
+
+    def can(self, loss: Loss) -> bool:
+        """Whether the solver can minimise a loss: by name, or by what the loss says of itself."""
+        return loss.name in self.losses and not (loss.name == "squared" and loss.smoothness is None)
 
     def solve(self, problem: Problem) -> Solution:
         """The weights that minimise the problem."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..losses.curvature import SMOOTH
+from ..losses import Loss
 from ..random import generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 
@@ -38,12 +38,14 @@ class CoordinateDescent(Solver):
     """
 
     name: ClassVar[str] = "cd"
-    losses: ClassVar[tuple[str, ...]] = SMOOTH
     between: ClassVar[int] = 10  # passes over the nonzero weights between two full ones
 
     def __init__(self, tol: float = 1e-3, max_iter: int = 500):
         self.tol = tol
         self.max_iter = max_iter
+
+    def can(self, loss: Loss) -> bool:
+        return loss.smoothness is not None
 
     def solve(self, problem: Problem) -> Solution:
         outputs = problem.Y.shape[1]
@@ -83,7 +85,7 @@ class CoordinateDescent(Solver):
         return Solution(w[:, None], history, self.max_iter, False)
 
     @staticmethod
-    def _sweeper(problem, y, f, w):
+    def _sweeper(problem: Any, y: Any, f: Any, w: Any) -> Any:
         """``(order, active) -> (violation, moved)``, and the number of blocks to be ordered."""
         Z, ops, threads = problem.Z, problem.ops.binning, problem.threads
         fixed = (y, problem.weight, problem.loss, problem.lam)

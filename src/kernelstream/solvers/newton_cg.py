@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..losses.curvature import SMOOTH, curvature
+from ..losses import Loss
 from ._problem import Problem, Solution, Solver
 from .cg import descend
 
@@ -31,12 +31,14 @@ class NewtonCG(Solver):
     """
 
     name: ClassVar[str] = "newton-cg"
-    losses: ClassVar[tuple[str, ...]] = SMOOTH
     inner: ClassVar[int] = 100  # conjugate gradient iterations in a step
 
     def __init__(self, tol: float = 1e-3, max_iter: int = 50):
         self.tol = tol
         self.max_iter = max_iter
+
+    def can(self, loss: Loss) -> bool:
+        return loss.smoothness is not None
 
     def solve(self, problem: Problem) -> Solution:
         Z, Y, loss, lam = problem.Z, problem.Y, problem.loss, problem.lam
@@ -58,8 +60,8 @@ class NewtonCG(Solver):
             rough = float(np.clip((size[going] / smallest[going]).max() * self.tol, 1e-4, 0.25) ** 0.5)
             direction = np.zeros_like(W)
             downhill = np.where(going, -gradient, dtype.type(0))
-            H = a * curvature(loss, Y, F)
-            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _silent)
+            H = a * loss.curvature(Y, F)
+            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _no_report)
             toward = Z.dot(direction)
             step, objective = self._search(problem, W, F, direction, toward, gradient, objective, going)
             W += step.astype(dtype) * direction
@@ -100,7 +102,7 @@ class NewtonCG(Solver):
         return np.where(fails, 0.0, step), np.where(fails, objective, new)
 
 
-def _silent(iteration: int, value: float) -> None:
+def _no_report(iteration: int, value: float) -> None:
     pass
 
 

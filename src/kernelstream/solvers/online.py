@@ -1,16 +1,15 @@
-"""One pass over the rows, by a first-order update."""
+"""The solver that is now an estimator of its own, for the old spelling of one version."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ..updates import AdaGrad, Averaged, Update
-from ..updates import get as get_update
+from ..updates import Update
 from ._problem import Solver
 
 
 class Online(Solver):
-    r"""Row by row, on cells hashed into a bounded number of columns: for streams, with ``partial_fit``.
+    r"""Row by row, on cells hashed into columns: now :class:`~kernelstream.OnlineBinningClassifier` and its sister.
 
     Parameters
     ----------
@@ -25,15 +24,3 @@ class Online(Solver):
     def __init__(self, update: Update | str = "auto", n_columns: int = 2**20):
         self.update = update
         self.n_columns = n_columns
-
-    def check(self) -> None:
-        if isinstance(self.rule, Averaged):
-            raise ValueError("the mean of all iterates changes every column at every row: no averaging on hashed cells")
-
-    @property
-    def rule(self) -> Update:
-        """The update as an object."""
-        return AdaGrad() if self.update == "auto" else get_update(self.update)
-
-    def serves(self, loss: Any) -> None:
-        self.rule.check(loss)

@@ -138,7 +138,7 @@ def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
         return bz2.BZ2File(raw, "rb")
     if packing == "zstd":
         try:
-            from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
+            from compression import zstd  # Python 3.14
 
             return zstd.ZstdFile(raw, "rb")
         except ImportError:

@@ -57,7 +57,7 @@ class Columns:
         else:
             chosen = [self._find(column) for column in features]
             if self.target in chosen:
-                raise ValueError(f"{self.names[self.target or 0]!r} cannot be a feature and the target")  # type: ignore[index]
+                raise ValueError(f"{self.names[self.target or 0]!r} cannot be a feature and the target")
         hashed = hashed if isinstance(hashed, dict) else dict.fromkeys(hashed, BUCKETS)
         self.hashed = {self._find(column): _buckets(column, buckets) for column, buckets in hashed.items()}
         self.values = {self._find(c): {str(v): i for i, v in enumerate(vs)} for c, vs in (one_hot or {}).items()}

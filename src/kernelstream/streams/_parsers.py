@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 try:
-    from .. import _core
+    from .. import _core as _core
 except ImportError:  # installed without a compiler
     _core = None  # type: ignore[assignment]
 

@@ -118,7 +118,7 @@ def _in_chunks(est: Any, X: Any, y: Any, chunk: int, start: int = 0) -> list[np.
 
 
 def _check_split(
-    make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict, np.ndarray], rtol: float
+    make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict[str, Any], np.ndarray], rtol: float
 ) -> None:
     est = make()
     parts = _in_chunks(est, X, y, chunk)
@@ -128,7 +128,7 @@ def _check_split(
         assert_same_scores(np.concatenate(parts), whole[1], rtol, what)
 
 
-def _check_resume(make: Callable[[], Any], X: Any, y: Any, whole: tuple[dict, np.ndarray]) -> None:
+def _check_resume(make: Callable[[], Any], X: Any, y: Any, whole: tuple[dict[str, Any], np.ndarray]) -> None:
     half = X.shape[0] // 2
     first = make()
     first.learn(X[:half], y[:half])

@@ -15,8 +15,9 @@ into calls gives the same. They go into each other, ``Delayed(Calibrated(model))
 
 from .calibrated import Calibrated
 from .calibration import Calibrator
+from .contributions import Explanation
 from .delayed import Delayed
-from .explained import Explained, Explanation
+from .explained import Explained
 from .intervals import IntervalTracker
 from .with_intervals import WithIntervals
 

@@ -105,7 +105,7 @@ class Wrapper(TakesTurns, BaseEstimator):
 
     def partial_fit(self, X: Any, y: Any, **kwargs: Any) -> Any:
         """Learn the rows in order; see ``learn``."""
-        self.learn(X, y, **kwargs)  # type: ignore[attr-defined]
+        self.learn(X, y, **kwargs)
         return self
 
     @in_turn
@@ -128,7 +128,7 @@ class Wrapper(TakesTurns, BaseEstimator):
             order = generator(0).permutation(len(target)) if shuffle else np.arange(len(target))
             extra = {} if weight is None else {"sample_weight": weight[order]}
             part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
-            self.learn(part, target[order], **extra)  # type: ignore[attr-defined]
+            self.learn(part, target[order], **extra)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

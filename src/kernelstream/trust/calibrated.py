@@ -158,7 +158,7 @@ class Calibrated(Wrapper):
         loss = loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
         return loss if hasattr(loss, "probability") else None
 
-    def _follow(self, scores, y, weight, known, after) -> np.ndarray:
+    def _follow(self, scores: Any, y: Any, weight: Any, known: Any, after: Any) -> np.ndarray:
         """Learn from the scores of a call, stretch by stretch: a class exists from the row after its first one."""
         n = len(y)
         counted = np.ones(n, bool) if weight is None else weight > 0
@@ -180,7 +180,7 @@ class Calibrated(Wrapper):
         self._grow(known)
         return out
 
-    def _stretch(self, scores, y, weight, known, after, out) -> None:
+    def _stretch(self, scores: Any, y: Any, weight: Any, known: Any, after: Any, out: Any) -> None:
         """Learn rows during which the known classes stay the same; a row of another class is answered only."""
         columns = np.searchsorted(after, known)
         if self.calibrator_ is None:

@@ -57,9 +57,9 @@ class Calibrator:
         self.state = self._start(whole("n_classes", n_classes, least=2))
 
     @staticmethod
-    def _start(n: int) -> dict[str, np.ndarray]:
+    def _start(n: int, keep: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """The identity."""
-        E = len(KEEP)
+        E = len(KEEP if keep is None else keep)
         theta = np.tile([1.0, 1.0, 0.0, 0.0], (E, 1)) if n == 2 else np.tile([1.0, 0.0], (E, n, 1))
         k = theta.shape[-1]
         return {
@@ -124,13 +124,17 @@ class Calibrator:
 
         What was learned of two classes ends with the third, whose scores have another form.
         """
-        old, self.state = self.state, self._start(n_classes)
+        self.state = self.grown(self.state, kept, n_classes)
+
+    @staticmethod
+    def grown(old: dict[str, np.ndarray], kept: np.ndarray, n_classes: int, keep: Any = None) -> dict[str, np.ndarray]:
+        """The state for more classes; see :meth:`grow`."""
+        new = Calibrator._start(n_classes, keep)
         if old["theta"].ndim == 2:  # s has become -s/2, s/2 and 0
-            self.state["size"] = old["size"] * [1.0, 1.0 / 6.0]
-        else:
-            self.state |= {"size": old["size"], "weights": old["weights"]}
-            self.state["theta"][:, kept] = old["theta"]
-            self.state["curvature"][:, kept] = old["curvature"]
+            return new | {"size": old["size"] * [1.0, 1.0 / 6.0]}
+        new["theta"][:, kept] = old["theta"]
+        new["curvature"][:, kept] = old["curvature"]
+        return new | {"size": old["size"], "weights": old["weights"]}
 
     def _checked(self, scores: Any) -> np.ndarray:
         scores = np.ascontiguousarray(scores, np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy import special
 
 from .. import engine as engines
 from .._checks import is_number
@@ -49,7 +49,7 @@ class IntervalTracker:
     def __init__(self, coverage: float = 0.9, engine: str = "auto"):
         self.coverage, self.engine = check_coverage(coverage), engine
         levels = self.levels
-        quantiles = ndtri(0.5 + 0.5 * levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
+        quantiles = special.ndtri(0.5 + 0.5 * levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
         shape = (len(levels), len(STEPS))
         self.state: dict[str, np.ndarray] = {
             "size": np.zeros(2),

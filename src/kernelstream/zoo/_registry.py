@@ -47,12 +47,31 @@ def recipe(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo."""
 
-    def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+    def entered(build: Callable[..., Any]) -> Callable[..., Any]:
         enter_name({name: known.build for name, known in _RECIPES.items()}, "algorithm", build.__name__, build)
         _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build, otherwise or {})
         return build
 
-    return enter
+    return entered
+
+
+def enter(
+    name: str, reference: str, tasks: tuple[str, ...], summary: str, options: dict[str, Any], make: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Enter a recipe of a table, ``make(task, **options)``, whose relatives differ from it by a word.
+
+    ``options`` has its parameters and their defaults; whatever else is given goes to ``make`` too.
+    """
+
+    def build(task: str, **given: Any) -> Any:
+        return make(task, **(options | given))
+
+    kind = inspect.Parameter
+    listed_options = [kind(key, kind.POSITIONAL_OR_KEYWORD, default=value) for key, value in options.items()]
+    first, last = kind("task", kind.POSITIONAL_OR_KEYWORD), kind("common", kind.VAR_KEYWORD)
+    build.__signature__ = inspect.Signature([first, *listed_options, last])  # type: ignore[attr-defined]
+    build.__name__, build.__doc__ = name, summary
+    return recipe(reference, tasks)(build)
 
 
 def names(task: str | None = None) -> list[str]:

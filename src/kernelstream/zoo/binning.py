@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import BinningClassifier, BinningRegressor
-from ..solvers import CoordinateDescent, NewtonCG, Online
+from ..estimators import BinningClassifier, BinningRegressor, OnlineBinningClassifier, OnlineBinningRegressor
+from ..solvers import CoordinateDescent, NewtonCG
 from ..updates import OGD
 from ._registry import recipe
 
@@ -81,5 +81,6 @@ def random_binning_online(
 
     Without ``eta`` the steps are AdaGrad's and need no tuning.
     """
-    solver = Online("auto" if eta is None else OGD(eta), n_columns)
-    return _kind(task)(kernel, gamma, n_components, **{"solver": solver, **common})
+    kind: Any = OnlineBinningRegressor if task == "regression" else OnlineBinningClassifier
+    own = {"update": "auto" if eta is None else OGD(eta), "n_columns": n_columns}
+    return kind(kernel, gamma, n_components, **{**own, **common})

@@ -28,7 +28,9 @@ def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
 STEP, LIMIT, TUBE_STEP = 0.2, 0.3, 0.3
 
 
-def _own_units(task: str, given: float | None, labels: float, regression: float, common: dict) -> tuple[float, dict]:
+def _own_units(
+    task: str, given: float | None, labels: float, regression: float, common: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
     """A step or limit, and the parameters of the estimator.
 
     Without a number of the user, regression learns in units of the target's deviation, so that one number serves all.
@@ -46,7 +48,7 @@ def _build(
     strategy: Budget,
     loss: Loss,
     update: Update | str,
-    common: dict,
+    common: dict[str, Any],
 ) -> Any:
     if task == "regression":
         center = update == "auto" or isinstance(update, updates.Pegasos)
@@ -149,7 +151,9 @@ def norma_novelty(
 PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
 
 
-def _passive_aggressive(task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict) -> Any:
+def _passive_aggressive(
+    task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict[str, Any]
+) -> Any:
     return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), update, common)
 
 
@@ -221,7 +225,7 @@ JMLR2009 = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 
 
 def _on_mistakes(
     strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float | None, epsilon: float | None,
-    common: dict, ties: bool = False,
+    common: dict[str, Any], ties: bool = False,
 ) -> Any:  # fmt: skip
     """Perceptron steps: ``eta`` is 1, in regression without it 0.2 in units of the target's deviation."""
     eta, common = _own_units(task, eta, 1.0, STEP, common)
@@ -309,7 +313,7 @@ def _budget_pa(
     budget: int,
     C: float | None,
     epsilon: float | None,
-    common: dict,
+    common: dict[str, Any],
 ) -> Any:
     """Passive-aggressive steps: ``C`` is 1, in regression without it 0.3 in units of the target's deviation."""
     C, common = _own_units(task, C, 1.0, LIMIT, common)
@@ -401,7 +405,7 @@ def _bsgd(
     budget: int,
     lam: float | None,
     epsilon: float | None,
-    common: dict,
+    common: dict[str, Any],
 ) -> Any:
     return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), _pegasos(task, lam), common)
 

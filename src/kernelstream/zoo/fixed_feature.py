@@ -6,7 +6,7 @@ from typing import Any
 
 from ..baselines import FixedFeatureClassifier, FixedFeatureRegressor
 from ..features import Nystroem, for_kernel
-from ._registry import recipe
+from ._registry import TASKS, enter
 
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, 2014, table 2"
 SOLVERS = {
@@ -20,14 +20,7 @@ SOLVERS = {
 def _enter(letter: str, solver: str, summary: str) -> None:
     """The recipe ``letter_solver``: r on random features of a kernel, n on Nyström features."""
 
-    def build(
-        task: str,
-        kernel: Any = "gaussian",
-        gamma: Any = None,
-        n_components: int = 400,
-        lam: float = 1.0,
-        **common: Any,
-    ) -> Any:
+    def build(task: str, kernel: Any, gamma: Any, n_components: int, lam: float, **common: Any) -> Any:
         if letter == "r":
             features: Any = for_kernel(kernel, n_components=n_components, gamma=gamma)
         else:
@@ -36,9 +29,9 @@ def _enter(letter: str, solver: str, summary: str) -> None:
         return kind(features, lam=lam, **{"solver": solver, **common})
 
     what = "random features of a kernel" if letter == "r" else "Nyström features"
-    build.__name__ = f"{letter}_{solver}"
-    build.__doc__ = f"{summary[0].upper()}{summary[1:]} on {what}, over all rows; ``lam`` is next to the sum of losses."
-    recipe(DAI)(build)
+    text = f"{summary[0].upper()}{summary[1:]} on {what}, over all rows; ``lam`` is next to the sum of losses."
+    options = {"kernel": "gaussian", "gamma": None, "n_components": 400, "lam": 1.0}
+    enter(f"{letter}_{solver}", DAI, TASKS, text, options, build)
 
 
 for _letter in ("r", "n"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import RRFClassifier, RRFRegressor
+from ..estimators import RRFClassifier, RRFRegressor, RRFStep
 from ..features.spectra import LowRank, Mixture
 from ._registry import recipe
 from .feature import _or_loss
@@ -17,6 +17,7 @@ def rrf(
     n_components: int = 100,
     eta: float | str = "auto",
     eta_g: float = 0.1,
+    batch_size: int = 1,
     epsilon: float | None = None,
     rank: int | None = None,
     n_centres: int | None = None,
@@ -36,4 +37,6 @@ def rrf(
     elif n_centres is not None:
         spectrum = Mixture(n_centres)
     kind: Any = RRFRegressor if task == "regression" else RRFClassifier
-    return kind(n_components, gamma, spectrum, _or_loss(loss, task, epsilon), eta, eta_g, **common)
+    if (eta, eta_g, batch_size) != ("auto", 0.1, 1):
+        common = {"step": RRFStep(eta, eta_g, batch_size), **common}
+    return kind(n_components, gamma, spectrum, _or_loss(loss, task, epsilon), **common)

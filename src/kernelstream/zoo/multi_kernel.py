@@ -7,17 +7,28 @@ from typing import Any
 
 from .. import kernels as catalogue
 from .._checks import whole
-from ..estimators import MultiKernelClassifier, MultiKernelRegressor
+from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
 from ..estimators.ensemble.models import WIDTHS
 from . import expansion, feature
-from ._registry import recipe
+from ._registry import TASKS, enter, recipe
 
 THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Management University (2017), chapter 5"
 OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Learning 90 (2013)"
 BOTH = f"{OMKC}; {THESIS}"
 
-DD, SD = "deterministic", "stochastic"
-DRAWN = {"updates": SD, "counted": "drawn"}  # algorithm 18: who is not drawn neither learns the row nor pays for it
+WEIGHTS = HedgeWeights().get_params()
+# algorithm 18: who is not drawn neither learns the row nor pays for it
+DRAWN = StochasticUpdates(counted="drawn").get_params()
+
+# name, reference, learner, budgeted, options of the learner, what the learners are
+PAIRS: tuple[tuple[str, str, Callable[..., Any], bool, dict[str, Any], str], ...] = (
+    ("omkl_{}", BOTH, expansion.perceptron, False, {}, "Kernel perceptrons"),
+    ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": None}, "PA-I learners"),
+    ("omkl_rbp_{}", THESIS, expansion.rbp, True, {}, "Randomised budget perceptrons"),
+    ("omkl_forgetron_{}", THESIS, expansion.forgetron, True, {}, "Forgetrons"),
+    ("omkl_bogd_{}", THESIS, expansion.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    ("omkl_bpas_{}", THESIS, expansion.bpas, True, {"C": None}, "Budget PA learners"),
+)
 
 
 def pool(polynomials: bool = True) -> list[Any]:
@@ -27,20 +38,44 @@ def pool(polynomials: bool = True) -> list[Any]:
 
 
 def _ensemble(
-    task: str, build: Callable[..., Any], kernels: Any, common: dict, polynomials: bool = True, **own: Any
+    task: str, build: Callable[..., Any], kernels: Any, common: dict[str, Any], polynomials: bool = True, **own: Any
 ) -> Any:
     """One learner ``build(task, kernel=..., **own)`` for every kernel; ``common`` goes to the ensemble."""
     chosen = pool(polynomials) if kernels is None else list(kernels)
     kind: Any = MultiKernelRegressor if task == "regression" else MultiKernelClassifier
+    weights = {name: common.pop(name) for name in WEIGHTS if name in common}
+    chances = {name: common.pop(name) for name in DRAWN if name in common}
+    if weights and weights != WEIGHTS:
+        common.setdefault("combination", HedgeWeights(**weights))
+    if chances and common.get("updates", "stochastic") == "stochastic":
+        common["updates"] = StochasticUpdates(**chances)
     return kind([build(task, kernel=kernel, **own) for kernel in chosen], **common)
 
 
-def _budgeted(
-    task: str, build: Callable[..., Any], updates: str, kernels: Any, budget: int, common: dict, **own: Any
-) -> Any:
-    """A budget of support vectors for all kernels: equal parts with deterministic updates, else one for all."""
-    common = {**(DRAWN | {"capacity": "shared"} if updates == SD else {}), **common}
-    return _ensemble(task, build, kernels, common, budget=_part(budget, kernels), **own)
+def _pair(
+    name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict[str, Any], summary: str
+) -> None:
+    """Two recipes: all learners updated, each with an equal part of the budget; or those drawn, on one for all."""
+    options = {"kernels": None} | ({"budget": 1600} if budgeted else {}) | own | {"epsilon": None} | WEIGHTS
+    names = [*own, "epsilon"]
+
+    def build(task: str, kernels: Any, **given: Any) -> Any:
+        inner = {key: given.pop(key) for key in names}
+        if "C" in inner:
+            inner["C"] = _limit(task, inner["C"])
+        if budgeted:
+            inner["budget"] = _part(given.pop("budget"), kernels)
+        return _ensemble(task, learner, kernels, given, **inner)
+
+    def drawn(task: str, **given: Any) -> Any:
+        return build(task, **({"capacity": "shared"} if budgeted else {}) | given)
+
+    each, one = (", each with an equal part of the budget", ", on one budget for all") if budgeted else ("", "")
+    enter(
+        name.format("dd"), reference, TASKS, f"{summary} with Hedge weights, all of them updated{each}.", options, build
+    )
+    text = f"{summary} with Hedge weights{one}; a row changes a learner and its weight only if it is drawn."
+    enter(name.format("sd"), reference, TASKS, text, options | DRAWN, drawn)
 
 
 def _part(budget: int, kernels: Any) -> int:
@@ -57,129 +92,14 @@ def _limit(task: str, C: float | None) -> float | None:
     return 0.1 if C is None and task != "regression" else C
 
 
-# ---------------------------------------------------------------------------------------------------- unbounded
-
-
 @recipe(BOTH)
 def omkl_u(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
     """Kernel perceptrons that vote with equal weights."""
     return _ensemble(task, expansion.perceptron, kernels, {"combination": "uniform", **common}, epsilon=epsilon)
 
 
-@recipe(BOTH)
-def omkl_dd(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Kernel perceptrons with Hedge weights, all of them updated (OMKC with deterministic updates)."""
-    return _ensemble(task, expansion.perceptron, kernels, common, epsilon=epsilon)
-
-
-@recipe(BOTH)
-def omkl_sd(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Kernel perceptrons with Hedge weights; a row changes a learner and its weight only if it is drawn."""
-    return _ensemble(task, expansion.perceptron, kernels, {**DRAWN, **common}, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_ddpa(
-    task: str, kernels: Any = None, C: float | None = None, epsilon: float | None = None, **common: Any
-) -> Any:
-    """PA-I learners with Hedge weights, all of them updated."""
-    return _ensemble(task, expansion.pa1, kernels, common, C=_limit(task, C), epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_sdpa(
-    task: str, kernels: Any = None, C: float | None = None, epsilon: float | None = None, **common: Any
-) -> Any:
-    """PA-I learners with Hedge weights; a row changes a learner and its weight only if it is drawn."""
-    return _ensemble(task, expansion.pa1, kernels, {**DRAWN, **common}, C=_limit(task, C), epsilon=epsilon)
-
-
-# ----------------------------------------------------------------------------------------------------- budgets
-
-
-@recipe(THESIS)
-def omkl_rbp_dd(task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any) -> Any:
-    """Randomised budget perceptrons with Hedge weights, all of them updated, each with an equal part of the budget."""
-    return _budgeted(task, expansion.rbp, DD, kernels, budget, common, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_rbp_sd(task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any) -> Any:
-    """Randomised budget perceptrons with Hedge weights, updated if drawn, on one budget for all."""
-    return _budgeted(task, expansion.rbp, SD, kernels, budget, common, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_forgetron_dd(
-    task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any
-) -> Any:
-    """Forgetrons with Hedge weights, all of them updated, each with an equal part of the budget."""
-    return _budgeted(task, expansion.forgetron, DD, kernels, budget, common, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_forgetron_sd(
-    task: str, kernels: Any = None, budget: int = 1600, epsilon: float | None = None, **common: Any
-) -> Any:
-    """Forgetrons with Hedge weights, updated if drawn, on one budget for all."""
-    return _budgeted(task, expansion.forgetron, SD, kernels, budget, common, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_bogd_dd(
-    task: str,
-    kernels: Any = None,
-    budget: int = 1600,
-    eta: float | None = None,
-    lam: float = 1e-6,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Bounded gradient descent with Hedge weights, all updated, each learner with an equal part of the budget."""
-    return _budgeted(task, expansion.bogd, DD, kernels, budget, common, eta=eta, lam=lam, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_bogd_sd(
-    task: str,
-    kernels: Any = None,
-    budget: int = 1600,
-    eta: float | None = None,
-    lam: float = 1e-6,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Bounded gradient descent with Hedge weights, updated if drawn, on one budget for all."""
-    return _budgeted(task, expansion.bogd, SD, kernels, budget, common, eta=eta, lam=lam, epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_bpas_dd(
-    task: str,
-    kernels: Any = None,
-    budget: int = 1600,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budget PA with Hedge weights, all learners updated, each with an equal part of the budget."""
-    return _budgeted(task, expansion.bpas, DD, kernels, budget, common, C=_limit(task, C), epsilon=epsilon)
-
-
-@recipe(THESIS)
-def omkl_bpas_sd(
-    task: str,
-    kernels: Any = None,
-    budget: int = 1600,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budget PA with Hedge weights, updated if drawn, on one budget for all."""
-    return _budgeted(task, expansion.bpas, SD, kernels, budget, common, C=_limit(task, C), epsilon=epsilon)
-
-
-# ------------------------------------------------------------------------------------------- sparse, and features
+for _row in PAIRS:
+    _pair(*_row)
 
 
 @recipe(f"{THESIS}, algorithm 14")
@@ -191,22 +111,17 @@ def omkl_spa(
     alpha: float = 1.0,
     beta: float = 3.0,
     epsilon: float | None = None,
+    discount: float | str = "auto",
+    share: float = 0.0,
     **common: Any,
 ) -> Any:
     """Sparse PA with Hedge weights: a row joins learner i with probability min(alpha, loss)/beta × theta_i/max theta.
 
     ``budget`` is for each kernel; without it about alpha/beta of the rows join.
     """
-    common = {"updates": "stochastic", **common}
-    own: dict[str, Any] = {
-        "budget": budget,
-        "eta": eta,
-        "alpha": alpha,
-        "beta": beta,
-        "epsilon": epsilon,
-        "average": False,
-    }
-    return _ensemble(task, expansion.spa, kernels, common, **own)
+    common = {"updates": "stochastic", "discount": discount, "share": share, **common}
+    own: dict[str, Any] = {"budget": budget, "eta": eta, "alpha": alpha, "beta": beta, "epsilon": epsilon}
+    return _ensemble(task, expansion.spa, kernels, common, average=False, **own)
 
 
 @recipe(f"{THESIS}, algorithm 15")
@@ -216,6 +131,8 @@ def omkl_fogd(
     n_components: int = 100,
     eta: float | None = None,
     epsilon: float | None = None,
+    discount: float | str = "auto",
+    share: float = 0.0,
     **common: Any,
 ) -> Any:
     """FOGD with Hedge weights: ``n_components`` frequencies for each Gaussian, all of them from one product per row.
@@ -223,6 +140,7 @@ def omkl_fogd(
     Without ``eta`` the steps are AdaGrad's and need no tuning.
     """
     own: dict[str, Any] = {"n_components": n_components, "eta": eta, "epsilon": epsilon}
+    common = {"discount": discount, "share": share, **common}
     return _ensemble(task, feature.fogd, kernels, common, polynomials=False, **own)
 
 
@@ -234,8 +152,11 @@ def omkl_nogd(
     rank: int | None = None,
     eta: float | None = None,
     epsilon: float | None = None,
+    discount: float | str = "auto",
+    share: float = 0.0,
     **common: Any,
 ) -> Any:
     """NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks."""
     own: dict[str, Any] = {"budget": _part(budget, kernels), "rank": rank, "eta": eta, "epsilon": epsilon}
+    common = {"discount": discount, "share": share, **common}
     return _ensemble(task, feature.nogd, kernels, common, **own)

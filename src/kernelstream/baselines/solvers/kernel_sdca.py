@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...losses import Loss
-from .duals import dual_of
+from ...losses._base import dual_of
 
 BLOCK = 256  # rows of the Gram matrix made at once
 

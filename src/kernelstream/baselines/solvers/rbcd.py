@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._checks import whole
-from ...losses.curvature import BOUND, SMOOTH
+from ...losses import Loss
 from ...random import generator
 from ...second_order.statistics import more_ridge
 from ...solvers._problem import Problem, Solution, Solver
@@ -40,12 +40,14 @@ class BlockCoordinateDescent(Solver):
     """
 
     name: ClassVar[str] = "rbcd"
-    losses: ClassVar[tuple[str, ...]] = SMOOTH
 
     def __init__(self, tol: float = 1e-3, max_iter: int = 50, block_size: int = 128):
         self.tol = tol
         self.max_iter = max_iter
         self.block_size = block_size
+
+    def can(self, loss: Loss) -> bool:
+        return loss.smoothness is not None
 
     def check(self) -> None:
         super().check()
@@ -55,7 +57,7 @@ class BlockCoordinateDescent(Solver):
         Z, a = dense_rows(problem), row_weights(problem)
         P = Z.shape[1]
         blocks = [slice(start, min(P, start + self.block_size)) for start in range(0, P, self.block_size)]
-        root = np.sqrt(BOUND[problem.loss.name] * a)[:, None]
+        root = np.sqrt(problem.loss.smoothness * a)[:, None]
         factors = []
         for block in blocks:
             scaled = Z[:, block] * root.astype(Z.dtype)

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...losses import Loss
+from ...losses._base import dual_of
 from ...random import generator
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import by_column, dense_rows, row_weights
-from .duals import dual_of
 
 
 class SDCA(Solver):
@@ -33,11 +34,13 @@ class SDCA(Solver):
     """
 
     name: ClassVar[str] = "sdca"
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "squared", "logistic")
 
     def __init__(self, tol: float = 1e-3, max_iter: int = 50):
         self.tol = tol
         self.max_iter = max_iter
+
+    def can(self, loss: Loss) -> bool:
+        return loss.dual() is not None
 
     def solve(self, problem: Problem) -> Solution:
         if problem.start is not None:

@@ -45,7 +45,7 @@ class FeaturePass:
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         self.ops, self.state = ops, state
         self.map = on_device(ops, mapping)
-        self.rule = ops.host.Rule.of(loss, update)
+        self.rule = ops.host.ExpansionSpec.of(loss, update)
         self.w = ops.tensor(self._weights())  # (C, P)
         self.stale = False  # whether the state is behind the device
         self.behind = False  # whether the device is behind the state, because the processor has learned rows

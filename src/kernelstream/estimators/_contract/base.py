@@ -20,13 +20,16 @@ from ... import engine as engines
 from ..._checks import is_whole
 from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
+from ...passes.trust.python import EVERY
 from ...random import seed_from
+from ...registry.parameters import MovedParameters, default_parameters, without_moved
 from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .first_rows import odd_cells
-from .hooks import Hooks, State
+from .hooks import Hooks
+from .hooks import State as State
 from .order import Order, check_order
 from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
@@ -35,7 +38,7 @@ from .units import check_moderate
 WARM_UP = 100  # rows from which a bandwidth is estimated
 
 
-class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, BaseEstimator):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -156,7 +159,16 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         weight = self._set_aside(y, None) if self._sets_aside else None
         if self.standardize:
             X = self._standardized(self._state, X, weight)
-        return self._learn(self._state, X, y, weight)
+        scores = self._learn(self._state, X, y, weight)
+        ready: Any = self._cache.get("follow")
+        if ready is not None and ready[0] is self._state.get("link"):  # the short way, for calls of one row
+            if len(y) == 1 and weight is None and ready[0].item(0) % EVERY:
+                ready[0][0] += 1.0  # a row that is passed over
+            else:
+                ready[1](ready[0], scores, y, weight, *ready[2:])
+        else:
+            self._follow(scores, y, weight)
+        return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
@@ -179,11 +191,15 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
             if listens(self):
                 context = self._init_callback_context(max_subtasks=order.n_parts)
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            for parts in order:
-                ended = learn_in_parts(self, context, parts, rows, target, weight)
-                self._end_warm_up()
-                if ended:
-                    break
+            try:
+                for parts in order:
+                    ended = learn_in_parts(self, context, parts, rows, target, weight)
+                    self._end_warm_up()
+                    if ended:
+                        break
+                    self._linkless = True
+            finally:
+                self.__dict__.pop("_linkless", None)
             self._warm_caches()
             if context is not None:
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -273,8 +289,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
             self._check_rows(X)
             return X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
-        X = canonical(X) if sp.issparse(X) else native(X)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=least)
+        if reset or not self._is_plain(X, dtype, least):
+            X = canonical(X) if sp.issparse(X) else native(X)
+            checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
+            X = validate_data(self, X, reset=reset, **checks)
         if sp.issparse(X):
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
@@ -285,6 +303,19 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
                 "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
             )
         return X
+
+    def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
+        """Whether rows are in that form already, so that nobody need look at them again."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == dtype
+            and X.ndim == 2
+            and X.shape[1] == self._state["n_features"]
+            and len(X) >= least
+            and X.flags.c_contiguous
+            and "feature_names_in_" not in self.__dict__
+            and bool(np.isfinite(X).all())
+        )
 
     def _start(self, X: Rows, declared: Any) -> None:
         """A fresh state for rows of the width and type of X."""
@@ -343,8 +374,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         """Standardise and learn rows; y is the public target."""
         state = self._state
         weight = self._row_weights(state, y, weight)
-        X = self._standardized(state, X, weight)
-        return self._learn(state, X, self._encode(state, y), weight)
+        X, y = self._standardized(state, X, weight), self._encode(state, y)
+        scores = self._learn(state, X, y, weight)
+        self._follow(scores, y, weight)
+        return scores
 
     def _standardized(self, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
         """Rows scaled by the running moments, which they update."""
@@ -504,6 +537,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
         """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
+        params = without_moved(type(self), params, self.get_params(deep=False), warn=4)
         super().set_params(**unfolded(self, params))
         self._forget()
         return self
@@ -521,6 +555,12 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
+        found = self._successor(state)
+        if found is not None:  # of an earlier version
+            self.__class__ = found[0]
+            state = default_parameters(found[0]) | found[1]
+        if not self._moved_parameters.keys().isdisjoint(state):  # of an earlier version
+            state = without_moved(type(self), state, default_parameters(type(self)))
         super().__setstate__(state)
         self._forget()
 
@@ -530,7 +570,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, BaseEstimator):
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that are made anew
 
 
 def _copied(value: Any) -> Any:

@@ -43,6 +43,7 @@ class BatchEstimator(StreamEstimator):
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]
+        self._link_from(X, y, weight)
         return np.empty(0)
 
     @available_if(_never)

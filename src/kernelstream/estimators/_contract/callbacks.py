@@ -7,16 +7,21 @@ from typing import Any
 
 from ...rows import take
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9
+try:  # not from the package itself, which imports progress bars
+    from sklearn.callback._callback_support import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback._callback_support import with_callbacks as with_callbacks
+except ImportError:
+    try:
+        from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+        from sklearn.callback import with_callbacks as with_callbacks
+    except ImportError:  # before scikit-learn 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """No callbacks."""
+        class CallbackSupportMixin:  # type: ignore[no-redef]
+            """No callbacks."""
 
-    def with_callbacks(method: Any) -> Any:  # type: ignore[misc]
-        """No callbacks."""
-        return method
+        def with_callbacks(method: Any) -> Any:
+            """No callbacks."""
+            return method
 
 
 LISTENERS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")  # attributes by which callbacks are ended after a fit

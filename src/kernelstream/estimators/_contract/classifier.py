@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from ... import losses
@@ -20,14 +19,11 @@ from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn
+from . import link
 from .base import State, StreamEstimator
 
 #: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
 Part = tuple[np.ndarray, np.ndarray, Any]
-
-
-def _has_probability(est: StreamClassifier) -> bool:
-    return hasattr(est._loss_for(3), "probability") and hasattr(est._loss_for(2), "probability")
 
 
 class StreamClassifier(ClassifierMixin, StreamEstimator):
@@ -103,19 +99,39 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return classes[(scores[:, 0] >= 0).astype(np.intp)]
         return classes[np.argmax(scores, axis=1)]
 
-    @available_if(_has_probability)
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes), for losses that define them (logistic, softmax)."""
+        """Class probabilities, (n, n_classes); columns follow ``classes_``.
+
+        Those of the loss where it defines them (logistic, softmax). For other losses they are learned from the scores
+        that rows had before they were learned, and how often such scores were right.
+        """
         return self._proba(X)
 
+    @in_turn
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._proba(X))
+
     def _proba(self, X: Any) -> np.ndarray:
+        return self._proba_of(self._scores(X))
+
+    @in_turn
+    def _labels_and_proba(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What ``predict`` and ``predict_proba`` answer, by the same scores."""
         scores = self._scores(X)
+        return self._labels(scores), self._proba_of(scores)
+
+    def _proba_of(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities that go with scores."""
         classes = self._state["classes"]
         if not len(classes):
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
         if len(classes) == 1:
             return np.ones((len(scores), 1))
+        if self._needs_link():
+            return link.answers(self, self._state, scores)
         loss: Any = self._loss_now(self._state)
         if scores.shape[1] > 1:
             return loss.probability(scores)
@@ -129,6 +145,38 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         loss = losses.get(self.loss, task="classification")
         return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
 
+    def _needs_link(self) -> bool:
+        """Whether the loss does not say what probabilities its scores stand for."""
+        return self._cached(
+            "needs link", lambda: (not all(hasattr(self._loss_for(n), "probability") for n in (2, 3)),)
+        )[0]
+
+    def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        if not self._linkless and self._needs_link():
+            link.follow(self, self._state, scores, y, weight)
+            found, ops = self._state.get("link"), self._ops
+            if found is not None and not ops.on_device:
+                n = len(self._state["classes"])
+                self._cache["follow"] = found, ops.follow, n, link.kept_of(n)
+
+    def _by_link(self, held: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
+        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by the link as it was at some time."""
+        table = scores[:, None] if scores.ndim == 1 else scores
+        fits = held is not None and len(held) == len(link.start(len(self._state["classes"])))
+        state = {"classes": self._state["classes"]} | ({"link": held} if fits else {})
+        unknown = np.isneginf(table)
+        p = link.answers(
+            self, state, np.where(unknown, np.where(unknown, 0.0, table).min(axis=1, keepdims=True), table)
+        )
+        if p.shape == unknown.shape and unknown.any():  # classes that had not come yet
+            p[unknown] = 0.0
+            p /= p.sum(axis=1, keepdims=True)
+        return p
+
+    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        if not self._linkless and self._needs_link():
+            link.from_a_part(self, X, y, weight)
+
     def _loss_now(self, state: State) -> Loss:
         n = len(state["classes"])
         return self._cached(f"loss{n}", lambda: self._loss_for(n))
@@ -139,7 +187,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return max(n_classes, 1) if several else 1
 
     # ---------------------------------------------------------------- checks
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = _labels_1d(y, "y")
         counted = y if weight is None else y[weight > 0]
         state = self.__dict__.get("_state")
@@ -220,6 +268,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         counts[kept] = state["class_counts"]
         change = self._transition(state, new, kept)
         state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
+        link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
             self._mix_outputs(state, change)
 

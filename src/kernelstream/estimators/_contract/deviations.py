@@ -21,7 +21,7 @@ class InDeviations(StreamEstimator):
 
     def _scales_target(self) -> bool:
         """Whether it does."""
-        return self.center == STANDARD  # type: ignore[attr-defined]
+        return self.center == STANDARD
 
     def _warm_up_rows(self) -> int:
         rows = super()._warm_up_rows()

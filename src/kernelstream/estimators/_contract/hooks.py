@@ -27,6 +27,7 @@ class Hooks:
     _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
     _short_way: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
+    _linkless: bool = False  # whether rows are learned that say nothing of how sure scores are: they were seen before
     _several_targets: bool = False  # whether a regressor may have more than one output
 
     # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
@@ -62,6 +63,16 @@ class Hooks:
     def _score(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
+
+    def _fade(self, state: State, keep: float) -> bool:
+        """Let what was learned count as a part of itself, so that new rows move more; False where there is no way."""
+        return False
+
+    def _anew(self, state: State) -> bool:
+        """Weights as of an untrained model."""
+        state["t"] = 0
+        self._reset(state)
+        return True
 
     def _row_learner(self, state: State) -> Any:
         """A compiled learner of single rows that goes on with the state's own arrays.
@@ -127,6 +138,12 @@ class Hooks:
         Enters what the state must know of the target.
         """
         raise NotImplementedError
+
+    def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Scores (n, n_outputs) that rows had before they were learned, with their encoded targets and weights."""
+
+    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """All rows were learned at once, and none of them was forecast before."""
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Sample weights times whatever else weighs a row."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...features import Nystroem
 from ...kernels import Kernel
+from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
 from ..feature import MAP, map_entries, renew_map_entries
@@ -19,34 +19,33 @@ class KernelEstimator(StreamEstimator):
     gamma: Any
 
     @property
-    def _map(self) -> Nystroem:
-        """A map of the same kernel, which knows how its parameters are found."""
-        return self._cached("map", lambda: Nystroem(self.kernel, 1, self.gamma))
+    def _given(self) -> KernelParameters:
+        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
 
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
-            return self._map.resolved(map_entries(state))
+            return self._given.resolved(map_entries(state))
 
         return self._cached("kernel", resolve)
 
     def _begin(self, state: State) -> None:
-        if not self._map.kernel_needs_data:
+        if not self._given.kernel_needs_data:
             self._estimate(state, None)
 
     def _warm_up_rows(self) -> int:
-        return WARM_UP if self._map.kernel_needs_data else 0
+        return WARM_UP if self._given.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self._map.kernel_entries(X))
+        renew_map_entries(state, self._given.kernel_entries(X))
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
         """What the kernel has taken from rows, which is checked."""
-        if not trained and self._map.kernel_needs_data:
+        if not trained and self._given.kernel_needs_data:
             return {}
-        schema = self._map.kernel_schema()
+        schema = self._given.kernel_schema()
         check(map_entries(state), schema)
         return prefixed(MAP, schema)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._map.restricted):
-            self._map.check(host(X))
+        if self._cached("domain", lambda: self._given.restricted):
+            self._given.check(host(X))

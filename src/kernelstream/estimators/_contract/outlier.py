@@ -35,7 +35,7 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """-1 for novelties, +1 for the rest, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None
 
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

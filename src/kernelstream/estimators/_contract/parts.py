@@ -30,10 +30,11 @@ def unfolded(est: BaseEstimator, params: dict[str, Any]) -> dict[str, Any]:
     found = dict(params)
     for name in dict.fromkeys(key.partition("__")[0] for key in params if "__" in key):
         part = found.get(name, own.get(name))
-        if not isinstance(part, str) or name not in FINDERS:
+        named: dict[str, Callable[[], Any]] = getattr(est, "_named_parts", {}).get(name, {})
+        if not isinstance(part, str) or (name not in FINDERS and part not in named):
             continue
         automatic = part == "auto" and name == "update" and hasattr(est, "_auto_update")
-        made = est._auto_update() if automatic else FINDERS[name](part)
+        made = est._auto_update() if automatic else named[part]() if part in named else FINDERS[name](part)
         inside = {key: found.pop(key) for key in params if key.startswith(f"{name}__")}
         found[name] = made.set_params(**{key.partition("__")[2]: value for key, value in inside.items()})
     return found

@@ -51,7 +51,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         """Predicted targets, (n,)."""
         return self._scores(X)[:, 0]
 
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = column_or_1d(y, warn=True)
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
@@ -60,7 +60,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         assert_all_finite(y, input_name="y")
         return y, None
 
-    def _admit(self, *args, **kwargs):
+    def _admit(self, *args: Any, **kwargs: Any) -> Any:
         X, y, weight = super()._admit(*args, **kwargs)
         if len(y):
             check_moderate(y, self._state["dtype"], "y")
@@ -70,7 +70,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         if not self._at_once:
             state["target_range"] = no_targets(state["n_outputs"])
 
-    def _run(self, X, y, weight):
+    def _run(self, X: Any, y: Any, weight: Any) -> Any:
         return self._advance(X, y, weight)[:, 0]
 
     _sets_aside = True
@@ -83,7 +83,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             _warn(seen)
         return weight
 
-    def _trusted(self, X, y, weight):
+    def _trusted(self, X: Any, y: Any, weight: Any) -> Any:
         weight = super()._trusted(X, y, weight)
         seen = self._state["target_range"]
         for o, column in enumerate(y.reshape(len(y), -1).T):

@@ -10,6 +10,7 @@ from sklearn.base import is_regressor
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
 from ...rows import MODERATE, concat, dense, drop, pack, unpack
 from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
+from . import link
 from .units import check_moderate
 
 State = dict[str, Any]
@@ -157,16 +158,17 @@ def _classes(est: Any, state: State) -> Schema:
         return {}
     classes: Any = state.get("classes")
     labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "biufUS"
-    if not labels or not np.array_equal(np.unique(classes), classes):
+    if not labels or not (classes == classes).all() or not (classes[1:] > classes[:-1]).all():
         raise ValueError("state_['classes'] must be a sorted array of different labels")
     est._check_class_weight()
     if outputs != est._outputs_of(len(classes)):
         raise ValueError(f"{outputs} outputs do not go with {len(classes)} classes")
-    return {
+    own: Schema = {
         "classes": Anything(),
         "class_counts": Array(classes.shape, low=0.0),
         "classes_fixed": Count(0, 1),
     }
+    return own | link.schema(state)
 
 
 def _kept(state: State) -> Schema:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.python import all_below
+from ...core.arrays import all_below
 from ...rows import MODERATE
 
 

@@ -14,8 +14,8 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...features._base import KernelMap
 from ...kernels import Kernel
+from ...kernels.parameters import KernelParameters
 from ...random import uniforms
 from ...rows import Rows, host
 from ...state.change import Change
@@ -45,14 +45,6 @@ SLOTS = {
     "budget_scores": (1,),
     "budget_z": (0,),
 }
-
-
-class _Bandwidth(KernelMap):
-    """The part of a kernel map that turns ``kernel`` and ``gamma`` into a kernel with numbers."""
-
-    def __init__(self, kernel: Any, gamma: Any):
-        self.kernel = kernel
-        self.gamma = gamma
 
 
 class BudgetEstimator(StreamEstimator):
@@ -94,8 +86,8 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- components
     @property
-    def _bandwidth(self) -> _Bandwidth:
-        return self._cached("bandwidth", lambda: _Bandwidth(self.kernel, self.gamma))
+    def _given(self) -> KernelParameters:
+        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
 
     @property
     def _strategy(self) -> Budget:
@@ -112,7 +104,7 @@ class BudgetEstimator(StreamEstimator):
 
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
-            return self._bandwidth.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
+            return self._given.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
 
         return self._cached("kernel", resolve)
 
@@ -133,8 +125,8 @@ class BudgetEstimator(StreamEstimator):
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
-        if self._cached("restricted", lambda: self._bandwidth.restricted):
-            self._bandwidth.check(X)
+        if self._cached("restricted", lambda: self._given.restricted):
+            self._given.check(X)
 
     def _check_together(self, loss: losses.Loss) -> None:
         """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
@@ -145,7 +137,7 @@ class BudgetEstimator(StreamEstimator):
                 f"OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
             )
         update.check(loss)
-        self._strategy.check(self.budget, self._bandwidth.kernel_object, loss, update)
+        self._strategy.check(self.budget, self._given.kernel_object, loss, update)
 
     # ---------------------------------------------------------------- what is public besides scikit-learn's contract
     @property
@@ -167,14 +159,14 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- hooks
     def _begin(self, state: State) -> None:
-        if not self._bandwidth.kernel_needs_data:
+        if not self._given.kernel_needs_data:
             self._estimate(state, None)
 
     def _warm_up_rows(self) -> int:
-        return WARM_UP if self._bandwidth.kernel_needs_data else 0
+        return WARM_UP if self._given.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        state |= {KERNEL + key: value for key, value in self._bandwidth.kernel_entries(X).items()}
+        state |= {KERNEL + key: value for key, value in self._given.kernel_entries(X).items()}
 
     def _reset(self, state: State) -> None:
         strategy, outputs = self._strategy, state["n_outputs"]
@@ -234,7 +226,7 @@ class BudgetEstimator(StreamEstimator):
             self._make_room(state, state["n_support"] + 1)
 
     def _rule(self, state: State) -> Any:
-        make = self._ops.Rule.of
+        make = self._ops.ExpansionSpec.of
         return self._cached(
             ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
         )
@@ -364,9 +356,9 @@ class BudgetEstimator(StreamEstimator):
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
         """What the kernel has taken from rows, which is checked."""
-        if not trained and self._bandwidth.kernel_needs_data:
+        if not trained and self._given.kernel_needs_data:
             return {}
-        schema = prefixed(KERNEL, self._bandwidth.kernel_schema())
+        schema = prefixed(KERNEL, self._given.kernel_schema())
         check({name: value for name, value in state.items() if name.startswith(KERNEL)}, schema)
         return schema
 

@@ -19,16 +19,18 @@ from .base import BudgetEstimator
 
 
 class BudgetClassifier(StreamClassifier, BudgetEstimator):
-    r"""Online classifier in the kernel expansion, ``f(x) = sum_j alpha_j k(s_j, x)`` with at most ``budget`` support
-    vectors.
+    r"""Online classifier in the kernel expansion, with at most ``budget`` support vectors.
+
+    .. math:: f(x) = \sum_{j \le B} \alpha_j k(s_j, x)
 
     A row with loss wants to join the support set with the coefficients its ``update`` gives it; the ``strategy`` says
-    how the set keeps within the budget. Classes share one support set.
+    how the set keeps within the budget [1]_ [2]_. Classes share one support set.
 
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     budget : int or None, default=100
         Largest number of support vectors; None lets the set grow with the stream.
@@ -36,22 +38,45 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
         :class:`~kernelstream.budgets.Stop` when there is no budget.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
+        ``predict_proba``.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
-    random_state : int, Generator, RandomState or None
-        For strategies that draw lots.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------
     support_vectors_ : (n_support, d) array
+        The rows that make up the function.
     dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
     n_support_ : int
+        Number of support vectors now.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    BudgetRegressor : The same for numbers.
+    NystroemClassifier : The support vectors become landmarks of features.
+    FeatureClassifier : Random features instead of support vectors.
+
+    Notes
+    -----
+    A row that acts costs one row of the Gram matrix, time proportional to B d, and what the strategy needs. Without a
+    budget time and memory grow with the rows that act.
+
+    References
+    ----------
+    .. [1] Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------
@@ -74,7 +99,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         loss: losses.Loss | str = "hinge",
         update: Update | str = "auto",
         *,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -93,17 +118,60 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
 
 
 class BudgetRegressor(StreamRegressor, InDeviations, BudgetEstimator):
-    r"""Online regression in the kernel expansion, ``f(x) = ybar + sum_j alpha_j k(s_j, x)``; see
-    :class:`BudgetClassifier`.
+    r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
+
+    .. math:: f(x) = \bar y + \sum_{j \le B} \alpha_j k(s_j, x)
+
+    A row with loss wants to join the support set with the coefficient its ``update`` gives it; the ``strategy`` says
+    how the set keeps within the budget [1]_ [2]_.
 
     Parameters
     ----------
-    kernel, gamma, budget, strategy, update, engine, random_state
-        See :class:`BudgetClassifier`.
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name; None is "median".
+    budget : int or None, default=100
+        Largest number of support vectors; None lets the set grow with the stream.
+    strategy : Budget or str, default="auto"
+        One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
+        :class:`~kernelstream.budgets.Stop` when there is no budget.
     loss : Loss or str, default="squared"
+        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
+    update : Update or str, default="auto"
+        Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
     center : bool or "standard", default=True
         Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
         among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of strategies that draw at random comes from.
+
+    Attributes
+    ----------
+    support_vectors_ : (n_support, d) array
+        The rows that make up the function.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    n_support_ : int
+        Number of support vectors now.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    BudgetClassifier : The same for labels.
+    NystroemRegressor : The support vectors become landmarks of features.
+
+    Notes
+    -----
+    A row that acts costs one row of the Gram matrix, time proportional to B d, and what the strategy needs.
+
+    References
+    ----------
+    .. [1] Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
+    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

@@ -16,18 +16,19 @@ from .base import BudgetEstimator
 
 
 class BudgetOneClass(StreamOutlier, BudgetEstimator):
-    r"""NORMA for novelties: a row is novel when ``f(x) = sum_j alpha_j k(s_j, x) < rho``, f and rho learned online.
+    r"""NORMA for novelties: a row is novel where a function learned from the stream is below a threshold.
+
+    .. math:: f(x) = \sum_j \alpha_j k(s_j, x) < \rho
 
     A novel row joins the support set with coefficient eta and lowers the threshold, ``rho -= (1 - nu) eta``; any other
     row raises it, ``rho += nu eta``. Before each row f shrinks by ``1 - eta lam``, so what is not seen any more becomes
-    novel again. A share nu of a long stream is called novel.
-
-    Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
+    novel again. A share nu of a long stream is called novel [1]_.
 
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name; None is "median".
     budget : int or None, default=200
         Largest number of support vectors; None lets the set grow with the stream.
@@ -37,21 +38,38 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     nu : float, default=0.1
         Share of the rows that should be called novel.
     eta : float, default=0.05
-        Step size.
+        Step size: coefficient of a row that joins.
     lam : float, default=0.01
-        Regulariser: the model remembers the latest ``1/(eta lam)`` rows or so.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
-        For strategies that draw lots.
+        Penalty, next to the *mean* of the losses: the model remembers the latest ``1/(eta lam)`` rows or so.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------
     offset_ : float
         The threshold rho: ``decision_function = score_samples - offset_``.
     support_vectors_ : (n_support, d) array
+        The rows that make up the function.
     dual_coef_ : (1, n_support) array
+        Coefficients of the support vectors.
     n_support_ : int
+        Number of support vectors now.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    DoublyStochasticOneClass : The one-class support vector machine on random features.
+
+    Notes
+    -----
+    There is no target: ``learn(X)`` returns the decision values held before each row.
+
+    References
+    ----------
+    .. [1] Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
 
     Examples
     --------

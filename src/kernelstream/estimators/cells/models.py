@@ -302,11 +302,17 @@ def _look_before(t: int) -> int:
 
 
 class CellsClassifier(StreamClassifier, CellsEstimator):
-    r"""Classifier on cells of random grids, ``f(x) = b + sum_r w[cell_r(x)]``, with a step of its own for every cell.
+    r"""Classifier on cells of random grids, with a step of its own for every cell.
+
+    .. math:: f(x) = b + \sum_{r \le R} w_{c_r(x)}
+
+    with :math:`c_r(x)` the cell of grid r in which the row lies; a step of AdaGrad's kind moves the R weights that a
+    row meets [1]_ [2]_.
 
     Parameters
     ----------
     n_grids : int, default=128
+        Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
         doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
@@ -318,16 +324,38 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     relevance_ : (d,) array
         How much each column has helped lately.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    CellsRegressor : The same for numbers.
+    OnlineBinningClassifier : Grids over all columns, for the Laplacian kernel.
+
+    Notes
+    -----
+    A row meets one cell of every grid: time per row is proportional to the number of grids, whatever the number of
+    columns.
+
+    References
+    ----------
+    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
+       2016.
+    .. [2] Duchi, Hazan, Singer: Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12
+       (2011).
 
     Examples
     --------
@@ -348,7 +376,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         eta: float | str = "auto",
         forgetting: float = 1.0,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -363,26 +391,56 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
 
 
 class CellsRegressor(StreamRegressor, CellsEstimator):
-    r"""Regression on cells of random grids, ``f(x) = ybar + b + sum_r w[cell_r(x)]``.
+    r"""Regression on cells of random grids, with a step of its own for every cell.
 
-    Residuals count for five deviations of the target at most.
+    .. math:: f(x) = \bar y + b + \sum_{r \le R} w_{c_r(x)}
+
+    with :math:`c_r(x)` the cell of grid r in which the row lies; a step of AdaGrad's kind moves the R weights that a
+    row meets [1]_ [2]_. Residuals count for five deviations of the target at most.
 
     Parameters
     ----------
     n_grids : int, default=128
+        Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
-        See :class:`CellsClassifier`.
+        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
+        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
+        the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
+        columns, 2^18 cells for all grids together; it needs columns of like units (``standardize=True``).
     eta : float or "auto", default="auto"
         Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
     forgetting : float, default=1.0
+        Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
     standardize : bool, default=False
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    relevance_, state_
-        See :class:`CellsClassifier`.
+    relevance_ : (d,) array
+        How much each column has helped lately.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    CellsClassifier : The same for labels.
+    OnlineBinningRegressor : Grids over all columns, for the Laplacian kernel.
+
+    Notes
+    -----
+    A row meets one cell of every grid: time per row is proportional to the number of grids, whatever the number of
+    columns.
+
+    References
+    ----------
+    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
+       2016.
+    .. [2] Duchi, Hazan, Singer: Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12
+       (2011).
 
     Examples
     --------

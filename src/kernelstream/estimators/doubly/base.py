@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
-from ..._checks import positive, whole
-from ...features._base import BANDWIDTHS
+from ..._checks import positive
 from ...kernels import Kernel
+from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import ORDERS, Descent
 from ...random import generator
+from ...registry.parameters import named_part
 from ...rows import Rows, concat, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
@@ -27,7 +27,7 @@ from .._contract.batch import counted
 from .._contract.order import check_order
 from .._contract.state import packed, targets, widen_packed
 from .choice import CHOICE_ROWS, choose, trial
-from .step import BlockTags, DoublyStep
+from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
@@ -47,38 +47,55 @@ class DoublyEstimator(StreamEstimator):
     gamma: Any
     lam: Any
     step: Any
-    batch_size: int
-    block_size: int
-    max_blocks: int | None
-    passes: Any
+    schedule: Any
     center: bool = False
 
     _replaced = frozenset({"alpha", "mean"})
+    _named_parts: ClassVar = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}}
+    _moved_parameters: ClassVar = dict.fromkeys(("batch_size", "block_size", "max_blocks", "passes"), "schedule")
     _least_steps = LEAST_STEPS
-    _usual_step: ClassVar[dict[str, float]] = {}  # parameters of the step "auto"
+    _usual_size = 256  # draws in a block
+    _usual_blocks: int | None = None  # where the model stops growing
     _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
     def _the_step(self) -> DoublyStep:
-        if isinstance(self.step, DoublyStep):
-            return self.step
-        if isinstance(self.step, str) and self.step == "auto":
-            return DoublyStep(**self._usual_step)
-        raise ValueError(f"step must be 'auto' or a DoublyStep, got {self.step!r}")
+        return named_part(self, "step")
+
+    @property
+    def _schedule(self) -> DoublySchedule:
+        return self._cached("schedule", lambda: named_part(self, "schedule"))
+
+    @property
+    def _batch_size(self) -> int:
+        return self._schedule.batch_size
+
+    @property
+    def _block_size(self) -> int:
+        size = self._schedule.block_size
+        return self._usual_size if isinstance(size, str) else size
+
+    @property
+    def _max_blocks(self) -> int | None:
+        most = self._schedule.max_blocks
+        return self._usual_blocks if isinstance(most, str) else most
+
+    @property
+    def _auto_gamma(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "auto"
+
+    @property
+    def _given(self) -> KernelParameters:
+        return self._cached("given", lambda: KernelParameters(self.kernel, None if self._auto_gamma else self.gamma))
 
     def _kernel_given(self) -> Kernel:
         """The kernel of the parameters; its bandwidth may still be a rule."""
-        auto = isinstance(self.gamma, str) and self.gamma == "auto"
-        kernel = kernels.get(self.kernel, None if auto else self.gamma)
-        named = isinstance(self.kernel, str) and kernel.bandwidth is not None and "median" in kernel.rules
-        if named and (auto or self.gamma is None):
-            kernel = kernels.get(self.kernel, "median")
-        return kernel
+        return self._given.kernel_object
 
     def _chooses_bandwidth(self) -> bool:
         """Whether fractions of the median distance compete on held-out rows."""
         kernel = self._kernel_given()
-        auto = isinstance(self.gamma, str) and self.gamma == "auto" and isinstance(self.kernel, str)
+        auto = self._auto_gamma and isinstance(self.kernel, str)
         return auto and kernel.bandwidth is not None and "median" in kernel.rules
 
     @property
@@ -88,9 +105,8 @@ class DoublyEstimator(StreamEstimator):
         return self._kernel(self.state_)
 
     def _kernel(self, state: State) -> Kernel:
-        kernel = self._kernel_given()
         found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}
-        return clone(kernel).set_params(**found) if found else kernel
+        return self._given.resolved(found) if found else self._kernel_given()
 
     def _descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
@@ -102,11 +118,11 @@ class DoublyEstimator(StreamEstimator):
                 kernel,
                 state["seed"],
                 state["n_features"],
-                self.block_size,
+                self._block_size,
                 state["dtype"],
                 ops,
             )
-            loss, limits = self._loss_now(state), (step.average, step.precondition, self.max_blocks)
+            loss, limits = self._loss_now(state), (step.average, step.precondition, self._max_blocks)
             return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
@@ -119,11 +135,7 @@ class DoublyEstimator(StreamEstimator):
         kernel = self._kernel_given()
         if not kernel.has_features:
             raise ValueError(f"{type(kernel).__name__} has no random features, which doubly stochastic gradients need")
-        whole("batch_size", self.batch_size)
-        whole("block_size", self.block_size)
-        if self.max_blocks is not None:
-            whole("max_blocks", self.max_blocks)
-        _checked_passes(self.passes)
+        named_part(self, "schedule").check()
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
         if not isinstance(self.center, (bool, np.bool_)):
@@ -134,15 +146,14 @@ class DoublyEstimator(StreamEstimator):
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
-        kernel = self._cached("kernel given", self._kernel_given)
-        if kernel.domain != "real" or type(kernel).check is not Kernel.check:
-            kernel.check(X)
+        if self._cached("restricted", lambda: self._given.restricted):
+            self._given.check(X)
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
         if self._chooses_bandwidth() or self._the_step().eta == "auto":
             return CHOICE_ROWS
-        return WARM_UP if self.center or _rules(self._kernel_given()) else 0
+        return WARM_UP if self.center or self._given.kernel_needs_data else 0
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
@@ -181,8 +192,7 @@ class DoublyEstimator(StreamEstimator):
 
     def _set_kernel(self, state: State, kernel: Kernel) -> None:
         """Enter the numbers that the kernel took from rows."""
-        values = kernel.get_params()
-        state |= {KERNEL + name: float(values[name]) for name in _rules(self._kernel_given())}
+        state |= {KERNEL + name: value for name, value in self._given.entries_of(kernel).items()}
 
     # ---------------------------------------------------------------- a stream of batches
     def _reset(self, state: State) -> None:
@@ -199,22 +209,22 @@ class DoublyEstimator(StreamEstimator):
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:
         """Scores of rows that wait are not asked for."""
-        self._silent = True
+        self._scores_unwanted = True
         try:
             yield
         finally:
-            self.__dict__.pop("_silent", None)
+            self.__dict__.pop("_scores_unwanted", None)
 
     def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
-        wanted = not self.__dict__.get("_silent", False)
+        wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
         while start < n:
-            stop = _rows_until(weight, start, n, self.batch_size - state["waiting"])
+            stop = _rows_until(weight, start, n, self._batch_size - state["waiting"])
             part = slice(start, stop)
             fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
-            full = state["waiting"] == self.batch_size
+            full = state["waiting"] == self._batch_size
             if full and fresh == stop - start:  # the usual case: they end a batch, whose scores are needed anyway
                 before = self._learn_waiting(wanted)
                 if wanted:
@@ -225,6 +235,8 @@ class DoublyEstimator(StreamEstimator):
                 if full:
                     self._learn_waiting(False)
             start = stop
+        if wanted:
+            self._follow(scores, self._encode(state, y), weight)
         return scores
 
     def _wait(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
@@ -265,7 +277,7 @@ class DoublyEstimator(StreamEstimator):
         self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()
         self._reset(state)
-        self._descent(state).train(state, X, target, weight, WARM_STEPS, self.batch_size, state["seed"])
+        self._descent(state).train(state, X, target, weight, WARM_STEPS, self._batch_size, state["seed"])
 
     # ---------------------------------------------------------------- fit
     def fit(
@@ -281,7 +293,7 @@ class DoublyEstimator(StreamEstimator):
         shuffle : bool, default=True
             Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
         passes : float or "auto", optional
-            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
+            In place of those of the schedule; with ``shuffle=False`` an integer, 1 if not given.
 
         Returns
         -------
@@ -293,10 +305,11 @@ class DoublyEstimator(StreamEstimator):
                 return self
             with self._all_or_nothing(fresh=True):
                 check_order(self, shuffle, 1)
-                passes = self.passes if passes is None else _checked_passes(passes)
+                passes = self._schedule.passes if passes is None else checked_passes(passes)
                 rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
                 self._check_whole(target, weight)
                 self._fit(rows, target, weight, passes)
+                self._link_from(*counted(rows, target, weight))
                 self._warm_caches()
         return self
 
@@ -315,7 +328,7 @@ class DoublyEstimator(StreamEstimator):
         self._forget()
         self._reset(state)
         steps = self._steps(n, passes)
-        self._descent(state).train(state, X, y, weight, steps, self.batch_size, state["seed"])
+        self._descent(state).train(state, X, y, weight, steps, self._batch_size, state["seed"])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Enter what all targets say; returns the weights of all rows."""
@@ -323,7 +336,7 @@ class DoublyEstimator(StreamEstimator):
 
     def _steps(self, n: int, passes: Any) -> int:
         """Iterations of so many passes over n rows."""
-        one = n / min(self.batch_size, n)
+        one = n / min(self._batch_size, n)
         return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
 
     # ---------------------------------------------------------------- the rest of the contract
@@ -343,21 +356,21 @@ class DoublyEstimator(StreamEstimator):
     def _schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self._warm_up_rows()):
             return {}
-        kernel = prefixed(KERNEL, dict.fromkeys(_rules(self._kernel_given()), Number(POSITIVE)))
+        kernel = prefixed(KERNEL, self._given.kernel_schema())
         settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
         if not trained:
             return settled
         check({name: state[name] for name in settled if name in state}, settled)  # for the kernel
-        blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
+        blocks = state["t"] if self._max_blocks is None else min(state["t"], self._max_blocks)
         d, dtype = state["n_features"], state["dtype"]
-        width = FeatureBlocks(self._kernel(state), state["seed"], d, self.block_size, dtype, self._ops).width
+        width = FeatureBlocks(self._kernel(state), state["seed"], d, self._block_size, dtype, self._ops).width
         weights = Array((blocks, width, self._columns_of(state)), dtype)
         average: Schema = {"mean": weights} if self._the_step().average else {}
         return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
 
     def _waiting_schema(self, state: State) -> Schema:
         """Rows that wait for their batch."""
-        waiting = Count(0, self.batch_size - 1)
+        waiting = Count(0, self._batch_size - 1)
         check({name: state[name] for name in ("waiting",) if name in state}, {"waiting": waiting})
         n = state["waiting"]
         own: Schema = {"waiting": waiting}
@@ -374,16 +387,4 @@ class DoublyEstimator(StreamEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self._kernel_given().domain == "nonnegative"
         fields = {name: getattr(tags, name) for name in Tags.__dataclass_fields__}
-        return BlockTags(**fields, rows_per_update=self.batch_size)
-
-
-def _rules(kernel: Kernel) -> list[str]:
-    """Names of the (nested) parameters of a kernel that are still rules."""
-    return [name for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS]
-
-
-def _checked_passes(passes: Any) -> Any:
-    """``passes`` itself, "auto" or a positive number."""
-    if passes != "auto":
-        positive("passes", passes)
-    return passes
+        return BatchTags(**fields, rows_per_update=self._batch_size)

@@ -122,14 +122,14 @@ def trial(
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-    size, d, seed = min(est.block_size, TRIAL_SIZE), state["n_features"], state["seed"]
+    size, d, seed = min(est._block_size, TRIAL_SIZE), state["n_features"], state["seed"]
     blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
     loss, step = est._loss_now(state), est._the_step()
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, step.precondition)
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])
     try:
-        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, min(est.batch_size, TRIAL_SIZE), seed)
+        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, min(est._batch_size, TRIAL_SIZE), seed)
     except Diverged:
         return np.inf
     F = model["offset"] + blocks.scores(X[held], model["mean"], together=True)

@@ -2,7 +2,7 @@ r"""Gaussian-process regression by doubly stochastic gradients."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_array
@@ -20,7 +20,7 @@ from .._contract.base import State
 from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
-from .step import DoublyStep
+from .step import DoublySchedule, DoublyStep
 
 LEFT = 1  # stream of the features whose regressions make up the operator
 
@@ -43,7 +43,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     kernel : str or Kernel, default="gaussian"
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth, see :class:`DoublyStochasticClassifier`.
+        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
+        first rows and keeps what does best on held-out ones.
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
@@ -57,14 +58,12 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     variance_features : int, default=256
         Random features by which the operator is learned: with few of them the variance is too large or too small as a
         whole. 0 leaves the variance out.
-    batch_size : int, default=256
-    block_size : int, default=512
-    max_blocks : int or None, default=8
-        The model stops growing at so many blocks, because every one has weights for all ``variance_features``.
-    passes : float or "auto", default="auto"
-        Passes of ``fit`` over the rows; "auto" is one, or as many as make 100 iterations.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -74,6 +73,11 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         The kernel in use, its bandwidth a number.
     noise_ : float
         The variance of the noise in use.
+
+    See Also
+    --------
+    DoublyStochasticRegressor : The mean alone, for any loss.
+    OnlineRidge : Exact ridge regression on fixed features.
 
     Notes
     -----
@@ -97,6 +101,11 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     lam = "auto"  # follows from the noise
     _least_steps = 100  # with preconditioning more do not help
+    _usual_size = 512
+    _usual_blocks = 8  # every one has weights for all ``variance_features``
+    _named_parts: ClassVar = DoublyEstimator._named_parts | {
+        "step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}
+    }
 
     def __init__(
         self,
@@ -108,10 +117,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         *,
         normalize_y: bool = False,
         variance_features: int = 256,
-        batch_size: int = 256,
-        block_size: int = 512,
-        max_blocks: int | None = 8,
-        passes: float | str = "auto",
+        schedule: DoublySchedule | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -122,10 +128,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         self.step = step
         self.normalize_y = normalize_y
         self.variance_features = variance_features
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.engine = engine
         self.random_state = random_state
 
@@ -144,7 +147,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
-            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, sample_weight)
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -195,11 +198,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         return np.array(found)
 
     # ---------------------------------------------------------------- components
-    def _the_step(self) -> DoublyStep:
-        if isinstance(self.step, str) and self.step == "auto":
-            return DoublyStep(theta0=30.0, precondition=0.05)
-        return super()._the_step()
-
     def _loss_now(self, state: State) -> Loss:
         return self._cached("loss", lambda: losses.Squared())
 

@@ -2,6 +2,7 @@ r"""Doubly stochastic gradients for classification and regression: any kernel wi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
-from .step import DoublyStep
+from .step import DoublySchedule, DoublyStep
 
 
 class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
@@ -39,24 +40,17 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
         ``predict_proba``.
     lam : float or "auto", default="auto"
-        Strength of the regulariser ``lam/2 ||f||^2``; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in
-        a stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
+        6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
-    batch_size : int, default=256
-        Rows in a batch.
-    block_size : int, default=256
-        Random draws in a block: a Fourier kernel has two features (cosine and sine) for each.
-    max_blocks : int or None, default=None
-        If given, the model stops growing at so many blocks: further iterations come back to them in turn and refine
-        their alphas.
-    passes : float or "auto", default="auto"
-        Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations.
-    class_weight : dict, "balanced" or None
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Where the seed comes from.
 
     Attributes
@@ -68,10 +62,17 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
 
+    See Also
+    --------
+    DoublyStochasticRegressor : The same for numbers.
+    FeatureClassifier : A number of features chosen beforehand, row by row.
+    kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
+    kernelstream.estimators.DoublyStep : Step sizes.
+
     Notes
     -----
-    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until ``batch_size`` of them
-    are there, so any split into calls gives the same model. ``predict`` answers from the complete batches. When
+    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until a batch of them
+    is there, so any split into calls gives the same model. ``predict`` answers from the complete batches. When
     something is automatic, the first 1536 rows are kept, and the choice is made again, and the model trained again on
     them, when 1, 2, 4, … 1024 and finally 1536 rows have been seen.
 
@@ -84,14 +85,16 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     >>> from sklearn.datasets import make_circles
     >>> from kernelstream import DoublyStochasticClassifier
     >>> X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=0)
-    >>> model = DoublyStochasticClassifier(passes=20, random_state=0).fit(X[:700], y[:700])
+    >>> model = DoublyStochasticClassifier(random_state=0).fit(X[:700], y[:700], passes=20)
     >>> model.score(X[700:], y[700:]) > 0.97
     True
     """
 
     on_device = True
     # Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
-    _usual_step: ClassVar[dict[str, float]] = {"theta0": 300.0, "precondition": 0.1}
+    _named_parts: ClassVar = DoublyEstimator._named_parts | {
+        "step": {"auto": partial(DoublyStep, theta0=300.0, precondition=0.1)}
+    }
 
     def __init__(
         self,
@@ -101,11 +104,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         lam: float | str = "auto",
         step: DoublyStep | str = "auto",
         *,
-        batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = None,
-        passes: float | str = "auto",
-        class_weight: dict | str | None = None,
+        schedule: DoublySchedule | str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -114,10 +114,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self.loss = loss
         self.lam = lam
         self.step = step
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -140,7 +137,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self
         """
         with self._without_scores():
-            return super().partial_fit(X, y, classes, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, classes, sample_weight)
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         for label in np.unique(y):
@@ -167,15 +164,18 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     lam : float or "auto", default="auto"
-        Strength of the regulariser; "auto" is 1/(100 n) for the n rows of ``fit``, 6.5e-6 in a stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
+        6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     center : bool, default=True
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
-    batch_size, block_size, max_blocks, passes
-        See :class:`DoublyStochasticClassifier`.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
-    random_state : int, Generator, RandomState or None
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -183,6 +183,18 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Everything learned.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    DoublyStochasticClassifier : The same for labels.
+    DoublyStochasticGP : Regression with a standard deviation.
+    kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
+    kernelstream.estimators.DoublyStep : Step sizes.
+
+    Notes
+    -----
+    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until a batch of them is there,
+    so any split into calls gives the same model. ``predict`` answers from the complete batches.
 
     References
     ----------
@@ -210,10 +222,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         step: DoublyStep | str = "auto",
         *,
         center: bool = True,
-        batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = None,
-        passes: float | str = "auto",
+        schedule: DoublySchedule | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -223,10 +232,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         self.lam = lam
         self.step = step
         self.center = center
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.engine = engine
         self.random_state = random_state
 
@@ -234,4 +240,4 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
         with self._without_scores():
-            return super().partial_fit(X, y, sample_weight)  # type: ignore[return-value]
+            return super().partial_fit(X, y, sample_weight)

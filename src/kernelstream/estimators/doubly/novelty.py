@@ -20,7 +20,7 @@ from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .base import DoublyEstimator
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
-from .step import DoublyStep
+from .step import DoublySchedule, DoublyStep
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
 TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
@@ -51,10 +51,12 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Share of the rows that is called novel, and the strength of the regulariser.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
-    batch_size, block_size, max_blocks, passes
-        See :class:`DoublyStochasticClassifier`.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -64,6 +66,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         The threshold tau: ``decision_function = score_samples - offset_``.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    BudgetOneClass : Novelties by a support set of bounded size.
 
     Notes
     -----
@@ -95,10 +101,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         nu: float = 0.1,
         step: DoublyStep | str = "auto",
         *,
-        batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = None,
-        passes: float | str = "auto",
+        schedule: DoublySchedule | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -106,10 +109,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         self.gamma = gamma
         self.nu = nu
         self.step = step
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.engine = engine
         self.random_state = random_state
 
@@ -133,7 +133,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         shuffle : bool, default=True
             Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
         passes : float or "auto", optional
-            In place of the estimator's own ``passes``; with ``shuffle=False`` an integer, 1 if not given.
+            In place of those of the schedule; with ``shuffle=False`` an integer, 1 if not given.
 
         Returns
         -------
@@ -215,13 +215,13 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
         d, seed, step = state["n_features"], state["seed"], self._the_step()
-        size = min(self.block_size, TRIAL_SIZE)
+        size = min(self._block_size, TRIAL_SIZE)
         blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, TRIAL_STREAM, keep=False)
         eta = self._first_step(kernel, X, weight)
         descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, step.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}
         descent.reset(model, 1)
-        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, self.batch_size, seed)
+        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, self._batch_size, seed)
         box = generator(seed, BOX).uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
         threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold

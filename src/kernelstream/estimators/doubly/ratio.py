@@ -8,8 +8,9 @@ import numpy as np
 
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
+from .base import DoublyEstimator
 from .models import DoublyStochasticClassifier
-from .step import DoublyStep
+from .step import DoublySchedule, DoublyStep
 
 
 class DensityRatioEstimator(DoublyStochasticClassifier):
@@ -28,13 +29,16 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries fractions of the median distance on held-out rows.
     lam : float or "auto", default="auto"
-        Strength of the regulariser; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in a stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in
+        a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
-    batch_size, block_size, max_blocks, passes
-        See :class:`DoublyStochasticClassifier`.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    schedule : DoublySchedule or "auto", default="auto"
+        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -44,6 +48,10 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         The label of p and that of q.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
+
+    See Also
+    --------
+    DoublyStochasticClassifier : The same recursion for other losses.
 
     Notes
     -----
@@ -70,7 +78,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
-    _usual_step: ClassVar[dict[str, float]] = {}
+    _named_parts: ClassVar = DoublyEstimator._named_parts
 
     def __init__(
         self,
@@ -79,10 +87,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         lam: float | str = "auto",
         step: DoublyStep | str = "auto",
         *,
-        batch_size: int = 256,
-        block_size: int = 256,
-        max_blocks: int | None = None,
-        passes: float | str = "auto",
+        schedule: DoublySchedule | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -90,10 +95,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         self.gamma = gamma
         self.lam = lam
         self.step = step
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+        self.schedule = schedule
         self.engine = engine
         self.random_state = random_state
 
@@ -109,7 +111,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         return RatioLoss()
 
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         labels, declared = super()._check_target(y, classes, n, weight, fresh)
         known = [] if fresh or self.__dict__.get("_state") is None else self._state["classes"]
         counted = labels if weight is None else labels[weight > 0]

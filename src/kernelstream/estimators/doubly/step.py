@@ -1,14 +1,15 @@
-"""Step sizes of the doubly stochastic learners, and the tag that says how many rows a step takes."""
+"""Step sizes and schedule of the doubly stochastic learners, and the tag that says how many rows a step takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
-from ..._checks import positive
+from ..._checks import positive, whole
 from ...updates import check_auto
 
 
@@ -56,8 +57,61 @@ class DoublyStep(BaseEstimator):
             raise ValueError(f"average must be True or False, got {self.average!r}")
 
 
+class DoublySchedule(BaseEstimator):
+    r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how long it goes on.
+
+    Parameters
+    ----------
+    batch_size : int, default=256
+        Rows in a batch, one batch for each iteration.
+    block_size : int or "auto", default="auto"
+        Random draws in a block, one block for each iteration: a Fourier kernel has two features (cosine and sine) for
+        each draw. "auto" is 256; 512 for a Gaussian process.
+    max_blocks : int, None or "auto", default="auto"
+        If a number, the model stops growing at so many blocks: further iterations come back to them in turn and refine
+        their weights. None lets it grow. "auto" is None; 8 for a Gaussian process.
+    passes : float or "auto", default="auto"
+        Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations (100 for a Gaussian process).
+
+    Examples
+    --------
+    >>> from kernelstream import DoublyStochasticClassifier
+    >>> from kernelstream.estimators import DoublySchedule
+    >>> DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=64, passes=20))
+    DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=64, passes=20))
+    """
+
+    def __init__(
+        self,
+        batch_size: int = 256,
+        block_size: int | str = "auto",
+        max_blocks: int | str | None = "auto",
+        passes: float | str = "auto",
+    ):
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.max_blocks = max_blocks
+        self.passes = passes
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        whole("batch_size", self.batch_size)
+        if self.block_size != "auto":
+            whole("block_size", self.block_size)
+        if self.max_blocks is not None and self.max_blocks != "auto":
+            whole("max_blocks", self.max_blocks)
+        checked_passes(self.passes)
+
+
+def checked_passes(passes: Any) -> Any:
+    """``passes`` itself, "auto" or a positive number."""
+    if passes != "auto":
+        positive("passes", passes)
+    return passes
+
+
 @dataclass
-class BlockTags(Tags):
+class BatchTags(Tags):
     """scikit-learn's tags, and how many rows a learner takes in before it changes."""
 
     rows_per_update: int = 1

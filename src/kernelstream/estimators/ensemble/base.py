@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._checks import fraction
 from ...core import threads
-from ...engine.python import HISTORY, Hedge
+from ...passes.ensemble.python import HISTORY, Hedge
+from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
@@ -20,12 +21,10 @@ from . import choice as _hedge
 from . import members as _members
 from .fourier import FourierFamily
 from .fourier import find as find_family
+from .parts import HedgeWeights, StochasticUpdates
 from .pool import ExpansionFamily
 from .pool import find as find_expansions
 
-COMBINATIONS = ("hedge", "uniform")
-UPDATES = ("deterministic", "stochastic")
-COUNTED = ("all", "drawn")
 CAPACITIES = ("fixed", "shared", "weights")
 ROWS = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
@@ -38,13 +37,14 @@ class MultiKernelEstimator(CompositeEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     learners: Any
-    combination: str
-    updates: str
-    counted: str
-    discount: float
-    smoothing: float
-    share: float
+    combination: Any
+    updates: Any
     capacity: str
+    _usual_discount: float
+    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+    _moved_parameters: ClassVar = {
+        "discount": "combination", "share": "combination", "smoothing": "updates", "counted": "updates",
+    }  # fmt: skip
 
     # ---------------------------------------------------------------- components
     def _pool(self) -> list[Any]:
@@ -53,6 +53,25 @@ class MultiKernelEstimator(CompositeEstimator):
 
     def _hedge(self) -> Hedge:
         raise NotImplementedError
+
+    def _follows(self) -> HedgeWeights | None:
+        """How the weights follow the mistakes; None where they are equal."""
+        return None if self.combination == "uniform" else named_part(self, "combination")
+
+    def _rate_and_share(self) -> tuple[float, float]:
+        """Rate at which a loss costs weight, and the part of all weight that is spread evenly."""
+        weights = self._follows()
+        if weights is None:
+            return 0.0, 0.0
+        discount = self._usual_discount if isinstance(weights.discount, str) else weights.discount
+        return -math.log(discount), weights.share
+
+    @property
+    def _draws_learners(self) -> StochasticUpdates | None:
+        """How the learners of a row are drawn; None where all learn every row."""
+        if self.updates == "deterministic":
+            return None
+        return self._cached("updates", lambda: named_part(self, "updates"))
 
     def _prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
@@ -128,7 +147,8 @@ class MultiKernelEstimator(CompositeEstimator):
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, expansions: ExpansionFamily | None
     ) -> np.ndarray:
         hedge = self._cached("hedge", self._hedge)
-        stochastic = self.updates == "stochastic"
+        chance = self._draws_learners
+        stochastic, only_drawn = chance is not None, chance is not None and chance.counted == "drawn"
         everybody = expansions is not None and len(expansions.where) == len(self._states)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
@@ -140,7 +160,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 if stochastic and everybody and expansions is not None and not self._scarce(state):
                     run = slice(start, min(run.stop, start + expansions.rows()))
                     counted = None if weight is None else weight[run]
-                    scores[run] = self._learn_by_lot(state, X, y[run], counted, run, hedge)
+                    scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)
                     start = run.stop
                     continue
                 own = None if counted is None else np.tile(counted, (len(self._states), 1))
@@ -152,26 +172,26 @@ class MultiKernelEstimator(CompositeEstimator):
                     own = np.ascontiguousarray(drawn.T * (1.0 if counted is None else counted))
                 part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
                 F = self._member_scores(state, X, run, part, y[run], own)
-                scores[run] = self._ops.hedge_pass(
-                    F, y[run], counted, state, hedge, drawn if self.counted == "drawn" else None
-                )
+                scores[run] = self._ops.hedge_pass(F, y[run], counted, state, hedge, drawn if only_drawn else None)
                 start = run.stop
         return scores
 
-    def _learn_by_lot(
+    def _learn_drawn(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, hedge: Hedge
     ) -> np.ndarray:
         """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
         expansions = self._expansions()
         assert expansions is not None
-        lots = _hedge.lots(state["seed"], state["t"], weight, len(y), len(self._states))
+        chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self._states))
         able = np.ones(len(self._states), bool)
         if self.capacity == "shared":
             able[:] = [self._has_room(state, i) for i in range(len(able))]
         if weight is not None and state["n_outputs"] > 1:
             y = np.where(weight > 0, y, 0.0)  # the code of a row that does not count need not be one
-        only_drawn = self.counted == "drawn"
-        return expansions.learn_by_lot(X[rows], y, weight, lots, able, self.smoothing, only_drawn, state, hedge)
+        chance = self._draws_learners
+        assert chance is not None
+        least, only_drawn = chance.smoothing, chance.counted == "drawn"
+        return expansions.learn_drawn(X[rows], y, weight, chances, able, least, only_drawn, state, hedge)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self._ops, self._hedge()
@@ -290,8 +310,9 @@ class MultiKernelEstimator(CompositeEstimator):
         """Who is drawn to update, (n, m), in the next n of the rows: those for which it is settled."""
         n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
-        u = _hedge.lots(state["seed"], state["t"], ahead, n, len(self._states))
-        return _hedge.drawn(state["log_theta"], u, ahead, self.smoothing, hedge)
+        u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self._states))
+        assert self._draws_learners is not None
+        return _hedge.drawn(state["log_theta"], u, ahead, self._draws_learners.smoothing, hedge)
 
     # ---------------------------------------------------------------- capacity
     def _n_support(self) -> int:
@@ -353,27 +374,33 @@ class MultiKernelEstimator(CompositeEstimator):
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
                 _members.check(learner, self)
-        choices = {"combination": COMBINATIONS, "updates": UPDATES, "counted": COUNTED, "capacity": CAPACITIES}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        fraction("discount", self.discount, zero=False, one=True)
-        fraction("smoothing", self.smoothing, zero=True, one=True)
-        fraction("share", self.share, zero=True, one=False)
+        self._check_choices()
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
-        if self.combination == "uniform" and (self.updates == "stochastic" or self.share or self.capacity == "weights"):
-            raise ValueError("combination='uniform' has no weights that could choose updates, be shared or be followed")
-        if self.counted == "drawn" and self.updates != "stochastic":
-            raise ValueError("counted='drawn' needs updates='stochastic': else nobody is drawn, all learn every row")
         self._check_capacity()
+
+    def _check_choices(self) -> None:
+        """Raise ValueError where a choice is unknown, or two of them do not fit together."""
+        plain = {"combination": "uniform", "updates": "deterministic"}
+        for name, other in plain.items():
+            value = getattr(self, name)
+            if value == other:
+                continue
+            try:
+                named_part(self, name).check()
+            except ValueError as error:
+                raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
+        if self.capacity not in CAPACITIES:
+            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.capacity!r}")
+        if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
+            raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
 
     def _check_capacity(self) -> None:
         if self.capacity == "fixed":
             return
         members = self._examples()
         alike = all(map(_capacity.is_budget, members))
-        if self.capacity == "shared" and not (alike and self.updates == "stochastic"):
+        if self.capacity == "shared" and not (alike and self.updates != "deterministic"):
             raise ValueError(
                 "capacity='shared' is a common budget of support vectors for stochastic updates: it needs "
                 "updates='stochastic' and budgeted learners that remove or replace vectors"

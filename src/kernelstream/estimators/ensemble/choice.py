@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.python import Hedge
+from ...passes.ensemble.python import Hedge
 from ...random import uniforms
 
 STREAM = (1 << 62) + 1  # of the random numbers that choose learners; maps count theirs from 0, budgets have 1 << 62
 
 
-def lots(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int) -> np.ndarray:
+def chances(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int) -> np.ndarray:
     """Uniform numbers of n rows after row t, (n, learners); a row of weight 0 gets those of the next."""
     counted = np.arange(n) if weight is None else np.cumsum(weight > 0) - (weight > 0)
     rows = int(counted[-1]) + 1

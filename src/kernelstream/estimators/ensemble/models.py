@@ -2,12 +2,11 @@ r"""Online multiple kernel learning: many learners, one per kernel, weighted by 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from ...engine.python import Hedge
 from ...features import RandomFourier
 from ...kernels import Gaussian
+from ...passes.ensemble.python import Hedge
 from ...state.change import Change
 from .._contract.base import State
 from .._contract.composite import CompositeClassifier
@@ -15,6 +14,7 @@ from .._contract.deviations import STANDARD, InDeviations
 from .._contract.regressor import StreamRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
 from .base import MultiKernelEstimator
+from .parts import HedgeWeights, StochasticUpdates
 
 VOTES = ("sign", "score")
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
@@ -37,38 +37,28 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
 
     Parameters
     ----------
-    learners : list of estimators or None
+    learners : list of estimators or None, default=None
         Classifiers of this library, in any mixture, one for each kernel. None is FOGD with 100 frequencies for each of
         13 Gaussian kernels, sigma = 2^-6, …, 2^6.
-    combination : {"hedge", "uniform"}
-        Weights that follow the mistakes, or equal ones.
-    updates : {"deterministic", "stochastic"}
+    combination : HedgeWeights, "hedge" or "uniform", default="hedge"
+        Weights that follow the mistakes, with a factor of 0.99 for each and more choices in an object; or equal ones.
+    updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
         All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
-        which saves the work on hopeless ones.
-    counted : {"all", "drawn"}
-        Rows in which a learner that errs loses weight. All of them; or, with stochastic updates, those for which it was
-        drawn, whether or not it then had room to learn (algorithm 18): a learner that is hardly ever drawn keeps the
-        weight it has.
-    discount : float, default=0.99
-        gamma, the factor for a mistake.
-    smoothing : float, default=0.001
-        delta, the least probability of an update.
-    share : float, default=0
-        Fixed share: after every row this part of all weight is spread evenly, so that a learner that was bad for long
-        can be back soon when the stream changes [3]_. About 1/(rows between changes).
-    capacity : {"fixed", "shared", "weights"}
+        which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
+    capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
         vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
-    vote : {"sign", "score"}
+    vote : {"sign", "score"}, default="sign"
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of losses and discounts by class.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
         of the same numbers.
 
@@ -81,7 +71,21 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     learners_ : list
         The learners, fitted.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    MultiKernelRegressor : The same for numbers.
+    KernelClassifier : Unlike learners, combined by a recursion.
+    kernelstream.estimators.HedgeWeights : Discount and share.
+    kernelstream.estimators.StochasticUpdates : Who learns a row.
+
+    Notes
+    -----
+    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
+    pool of support vectors.
 
     References
     ----------
@@ -101,32 +105,25 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     True
     """
 
+    _usual_discount = 0.99
     loss = "hinge"  # how labels are coded: ±1 for two classes, a column each for more
 
     def __init__(
         self,
         learners: list[Any] | None = None,
-        combination: str = "hedge",
-        updates: str = "deterministic",
+        combination: HedgeWeights | str = "hedge",
+        updates: StochasticUpdates | str = "deterministic",
         *,
-        counted: str = "all",
-        discount: float = 0.99,
-        smoothing: float = 0.001,
-        share: float = 0.0,
         capacity: str = "fixed",
         vote: str = "sign",
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
         self.learners = learners
         self.combination = combination
         self.updates = updates
-        self.counted = counted
-        self.discount = discount
-        self.smoothing = smoothing
-        self.share = share
         self.capacity = capacity
         self.vote = vote
         self.standardize = standardize
@@ -138,8 +135,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         return [FeatureClassifier(features) for features in gaussian_maps()]
 
     def _hedge(self) -> Hedge:
-        rate = -math.log(self.discount) if self.combination == "hedge" else 0.0
-        return Hedge(rate, self.share, self.vote == "sign", False)
+        return Hedge(*self._rate_and_share(), self.vote == "sign", False)
 
     def _outputs_changed(self) -> None:
         self._regroup()
@@ -164,17 +160,48 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
 
     Parameters
     ----------
-    learners : list of estimators or None
+    learners : list of estimators or None, default=None
         Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
-    discount : float, default=0.61
-        gamma.
-    combination, updates, counted, smoothing, share, capacity, standardize, engine, random_state
-        See :class:`MultiKernelClassifier`.
+    combination : HedgeWeights, "hedge" or "uniform", default="hedge"
+        Weights that follow the squared errors, with a factor of 0.61 and more choices in an object; or equal ones.
+    updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
+        All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
+        which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
+    capacity : {"fixed", "shared", "weights"}, default="fixed"
+        Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
+        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
+        evenly, the rest goes by weight.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
+        of the same numbers.
 
     Attributes
     ----------
-    weights_, weights_history_, learners_, state_
-        See :class:`MultiKernelClassifier`.
+    weights_ : (m,) array
+        Weights of the learners now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    learners_ : list
+        The learners, fitted; they go on learning with the ensemble.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
+
+    See Also
+    --------
+    MultiKernelClassifier : The same for labels.
+    KernelRegressor : Unlike learners, combined by a recursion.
+    kernelstream.estimators.HedgeWeights : Discount and share.
+    kernelstream.estimators.StochasticUpdates : Who learns a row.
+
+    Notes
+    -----
+    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
+    pool of support vectors.
 
     References
     ----------
@@ -190,16 +217,14 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
     True
     """
 
+    _usual_discount = 0.61
+
     def __init__(
         self,
         learners: list[Any] | None = None,
-        combination: str = "hedge",
-        updates: str = "deterministic",
+        combination: HedgeWeights | str = "hedge",
+        updates: StochasticUpdates | str = "deterministic",
         *,
-        counted: str = "all",
-        discount: float = 0.61,
-        smoothing: float = 0.001,
-        share: float = 0.0,
         capacity: str = "fixed",
         standardize: bool = False,
         engine: str = "auto",
@@ -208,10 +233,6 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         self.learners = learners
         self.combination = combination
         self.updates = updates
-        self.counted = counted
-        self.discount = discount
-        self.smoothing = smoothing
-        self.share = share
         self.capacity = capacity
         self.standardize = standardize
         self.engine = engine
@@ -224,5 +245,4 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         return [FeatureRegressor(features) for features in gaussian_maps()]
 
     def _hedge(self) -> Hedge:
-        rate = -math.log(self.discount) if self.combination == "hedge" else 0.0
-        return Hedge(rate, self.share, False, True)
+        return Hedge(*self._rate_and_share(), False, True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import budgets
-from ...engine.python import Hedge
+from ...passes.ensemble.python import Hedge
 from ...random import uniforms
 from ...rows import Rows
 from ...state import undo as _undo
@@ -59,12 +59,12 @@ class ExpansionFamily:
         self._settle(block, specs, self.ops.pool_pass(block, 0, y, weights, specs, F))
         return F
 
-    def learn_by_lot(
+    def learn_drawn(
         self,
         X: Rows,
         y: np.ndarray,
         weight: np.ndarray | None,
-        lots: np.ndarray,
+        chances: np.ndarray,
         able: np.ndarray,
         smoothing: float,
         only_drawn: bool,
@@ -73,13 +73,13 @@ class ExpansionFamily:
     ) -> np.ndarray:
         """Learn rows, all members being in this family; scores of the whole, (n, C).
 
-        Members are drawn where ``lots`` (n, m) are small, and learn if they are ``able`` (m,) to. With ``only_drawn`` a
-        row counts for the weights of those drawn alone.
+        Members are drawn where ``chances`` (n, m) are small, and learn if ``able`` (m,) to. With ``only_drawn``
+        a row counts for the weights of those drawn alone.
         """
         F = np.empty((len(self.states), len(y), self.states[0]["n_outputs"]))
         block, specs = self.pool.block(X, True), self._specs(len(y))
         joined, scores = self.ops.pool_hedge_pass(
-            block, y, weight, lots, able, smoothing, only_drawn, specs, F, whole, hedge
+            block, y, weight, chances, able, smoothing, only_drawn, specs, F, whole, hedge
         )
         self._settle(block, specs, joined)
         return scores
@@ -188,4 +188,4 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
 
 def _rule(member: Any, ops: Any) -> Any:
     """The compiled twins of loss, update and strategy; None where one has none."""
-    return ops.Rule.of(member._loss_now(member._state), member._update, member._strategy).core
+    return ops.ExpansionSpec.of(member._loss_now(member._state), member._update, member._strategy).core

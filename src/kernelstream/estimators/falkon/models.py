@@ -13,7 +13,6 @@ from ..._checks import positive, whole
 from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
-from ...losses.curvature import SMOOTH
 from ...random import generator
 from ...rows import Rows, drop, host, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
@@ -46,7 +45,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
     @property
     def _free(self) -> bool:
         """Whether the bandwidth is left to us, and with it the widths of the columns."""
-        return isinstance(self.kernel, str) and self.gamma is None and self._map.kernel_object.is_fourier
+        return isinstance(self.kernel, str) and self.gamma is None and self._given.kernel_object.is_fourier
 
     def _solver_loss(self) -> Loss:
         """The loss of one output."""
@@ -62,9 +61,10 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         loss = self._solver_loss()
         solver: Solver = (ConjugateGradient if loss.name == "squared" else NewtonCG)(self.tol, self.max_iter)
         solver.check()
-        if loss.name not in SMOOTH or (loss.name == "squared" and loss.get_params()["epsilon"]):
-            raise ValueError(f"loss must be one of {', '.join(SMOOTH)}, without a dead zone, got {self.loss!r}")
-        self._map.kernel_object.validate(resolved=False)
+        if loss.smoothness is None:
+            smooth = [name for name in losses.names() if losses.get(name).smoothness is not None]
+            raise ValueError(f"loss must be one of {', '.join(smooth)}, without a dead zone, got {self.loss!r}")
+        self._given.kernel_object.validate(resolved=False)
 
     # ---------------------------------------------------------------- hooks
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -73,7 +73,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         if self._free:
             width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             state["width"] = width
-            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._map.kernel_schema()})
+            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._given.kernel_schema()})
             X = divided(X, width)
         else:
             self._estimate(state, X)
@@ -105,7 +105,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         }
 
     def _kernel_on(self, X: Rows) -> Kernel:
-        return self._map.resolved(self._map.kernel_entries(X))
+        return self._given.resolved(self._given.kernel_entries(X))
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         if "width" in state:
@@ -131,7 +131,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-        return self._map.resolved(map_entries(self.state_))
+        return self._given.resolved(map_entries(self.state_))
 
     @property
     def width_(self) -> np.ndarray:
@@ -190,38 +190,60 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
     Parameters
     ----------
     kernel : Kernel or str, default="gaussian"
-        Any kernel.
-    gamma : float, "scale", "median" or None
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
-        divided by their range, their deviation or one number for all, whichever is better there; for a kernel that is
-        not shift invariant it means "median".
+        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
+        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
+        means "median".
     n_centers : int, default=2000
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
-    lam : float or None
+    lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        "logistic" gives ``predict_proba``.
-    tol : float, default=1e-3
+        "logistic" has probabilities of its own.
+    tol : float, default=0.001
         Relative residual at which to stop.
     max_iter : int, default=100
         Passes over the rows, or Newton steps.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
-    random_state : int, Generator, RandomState or None
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
         Choice of the centres and of held-out rows.
 
     Attributes
     ----------
     classes_ : array
         The labels, sorted.
-    kernel_, width_, lam_
-        The choices made.
-    centers_, dual_coef_, intercept_
-        The function.
-    n_iter_, history_
-        Course of the solver.
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+    width_ : (d,) array
+        What the columns are divided by.
+    lam_ : float
+        The penalty in use.
+    centers_ : (m, d) array
+        The centres s.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    intercept_ : array
+        The constant score b of each output.
+    n_iter_ : int
+        Passes or iterations of the solver.
+    history_ : array
+        Course of the solver, one number per iteration.
+
+    See Also
+    --------
+    FalkonRegressor : The same for numbers.
+    BinningClassifier : The Laplacian kernel on all rows, by sparse features.
+
+    Notes
+    -----
+    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
+    block of rows.
 
     References
     ----------
@@ -248,7 +270,7 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         *,
         tol: float = 1e-3,
         max_iter: int = 100,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -277,12 +299,64 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
     .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2
               + \frac{\lambda}{2} \alpha' K_{SS}\, \alpha
 
-    See :class:`FalkonClassifier`.
+    The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_.
+    Blocks of the kernel matrix are made when they are needed.
 
     Parameters
     ----------
-    kernel, gamma, n_centers, lam, tol, max_iter, engine, random_state
-        See :class:`FalkonClassifier`.
+    kernel : Kernel or str, default="gaussian"
+        The kernel, by a name of the catalogue or as an object with its parameters.
+    gamma : float, "scale", "median" or None, default=None
+        Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
+        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
+        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
+        means "median".
+    n_centers : int, default=2000
+        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
+    lam : float or None, default=None
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
+        on held-out rows.
+    tol : float, default=0.001
+        Relative residual at which to stop.
+    max_iter : int, default=100
+        Passes over the rows, or Newton steps.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
+    random_state : int, Generator, RandomState or None, default=None
+        Choice of the centres and of held-out rows.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel in use, its bandwidth a number.
+    width_ : (d,) array
+        What the columns are divided by.
+    lam_ : float
+        The penalty in use.
+    centers_ : (m, d) array
+        The centres s.
+    dual_coef_ : (n_outputs, n_support) array
+        Coefficients of the support vectors.
+    intercept_ : array
+        The constant score b of each output.
+    n_iter_ : int
+        Passes or iterations of the solver.
+    history_ : array
+        Course of the solver, one number per iteration.
+
+    See Also
+    --------
+    FalkonClassifier : The same for labels.
+    OnlineRidge : Ridge regression row by row, on features.
+
+    Notes
+    -----
+    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
+    block of rows.
+
+    References
+    ----------
+    .. [1] Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017.
 
     Examples
     --------

@@ -100,20 +100,42 @@ class AROWClassifier(ConfidenceClassifier):
     Parameters
     ----------
     features : FeatureMap or str, default="fourier"
-        The map z, see :class:`OnlineRidge`.
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     lam : float, default=0.1
-        r: the larger, the smaller the steps. (With features of norm 1, 0.1 did better than 1 on ijcnn1 and cod-rna.)
+        r, next to the *sum* of the losses: the larger, the smaller the steps. (With features of norm 1, 0.1 did better
+        than 1 on ijcnn1 and cod-rna.)
     diagonal : bool, default=False
         Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
         square.
-    intercept, standardize, class_weight, engine, random_state
-        See :class:`OnlineRidgeClassifier`.
+    intercept : bool, default=False
+        Add a constant feature (it is penalised like the others).
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
     classes_ : array
+        Labels known so far, sorted.
     coef_ : array
+        Weights of the features, one row for each output.
+
+    See Also
+    --------
+    NewtonClassifier : Newton steps for any binary loss that curves.
+    OnlineRidgeClassifier : Least squares that takes every row.
+
+    Notes
+    -----
+    A row costs time proportional to r² for r features, to r with ``diagonal=True``. ``sample_weight`` multiplies the
+    hinge loss of a row.
 
     References
     ----------
@@ -138,7 +160,7 @@ class AROWClassifier(ConfidenceClassifier):
         *,
         intercept: bool = False,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -166,22 +188,40 @@ class NewtonClassifier(ConfidenceClassifier):
     Parameters
     ----------
     features : FeatureMap or str, default="fourier"
-        The map z, see :class:`OnlineRidge`.
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="logistic"
-        A binary loss. "logistic" gives ``predict_proba``.
+        A binary loss. "logistic" has probabilities of its own.
     lam : float, default=0.1
+        :math:`\lambda`, next to the *sum* of the losses: the larger, the smaller the first steps.
     curvature : float, default=0.5
         gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
     diagonal : bool, default=False
         Keep only the diagonal of A: time per row proportional to the number of features, not to its square.
-    standardize, engine, random_state
-        See :class:`OnlineRidgeClassifier`.
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation, learned row by row with the model.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
     classes_ : array
+        Labels known so far, sorted.
     coef_ : array
+        Weights of the features, one row for each output.
+
+    See Also
+    --------
+    AROWClassifier : The same kind of matrix, for the hinge loss.
+    OnlineRidgeClassifier : Least squares on the labels.
+
+    Notes
+    -----
+    A row costs time proportional to r² for r features, to r with ``diagonal=True``: the inverse is kept up to date by
+    rank-one changes.
 
     References
     ----------

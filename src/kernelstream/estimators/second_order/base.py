@@ -188,7 +188,7 @@ class ManyTargets(StreamRegressor):
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))
 
-    def _check_target(self, y, classes, n, weight, fresh):
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = np.asarray(y)
         if y.ndim == 2 and y.shape[1] > 1:
             try:
@@ -213,7 +213,7 @@ class ManyTargets(StreamRegressor):
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
 
-    def _run(self, X, y, weight):
+    def _run(self, X: Any, y: Any, weight: Any) -> Any:
         return self._public(self._advance(X, y, weight))
 
     def __sklearn_tags__(self) -> Any:

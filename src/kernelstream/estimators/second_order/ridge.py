@@ -104,6 +104,12 @@ class RidgeEstimator(SecondOrderEstimator):
         return w[0] if len(w) == 1 else w
 
     # ---------------------------------------------------------------- merging
+    def _fade(self, state: State, keep: float) -> bool:
+        second_order.flush(state, self.forgetting)
+        for name in ("gram", "b", "yy", "zsum", "mass"):
+            state[name] = state[name] * keep
+        return True
+
     def merge(self, other: RidgeEstimator) -> RidgeEstimator:
         """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
 
@@ -134,6 +140,11 @@ class RidgeEstimator(SecondOrderEstimator):
                 mine[name] = mine[name] + theirs[name]
         if "expert_bound" in mine:
             mine["expert_bound"] = np.maximum(mine["expert_bound"], theirs["expert_bound"])
+        if "link" in mine and len(theirs.get("link", ())) == len(mine["link"]):  # of scores to probabilities
+            share = theirs["t"] / max(mine["t"] + theirs["t"], 1)
+            rows = mine["link"][0] + theirs["link"][0]
+            mine["link"] = (1.0 - share) * mine["link"] + share * theirs["link"]
+            mine["link"][0] = rows
         mine["mass"] += theirs["mass"]
         mine["t"] += theirs["t"]
         self.state_ = mine
@@ -179,9 +190,10 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
     lam : float, sequence of floats or "auto", default=1.0
-        lambda. Of several values, forecasts are averaged with weights that follow their losses so far; "auto" is
-        0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
+        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
+        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
     forecaster : {"ridge", "awv"}, default="ridge"
+        "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
     forgetting : float, default=1.0
         mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
         to 1e-13 of the trace of A.
@@ -189,9 +201,9 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         Add a constant feature (it is penalised like the others).
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         Blocks of rows, or the readable recursion.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
@@ -200,6 +212,11 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         Everything learned: A, b and the rows not yet in them.
     coef_ : array
         Weights of the features.
+
+    See Also
+    --------
+    OnlineRidgeClassifier : The same for labels.
+    FeatureRegressor : First-order steps, in time proportional to the number of features.
 
     Notes
     -----
@@ -294,23 +311,61 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
 
 
 class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
-    r"""Least-squares classification after every row: :class:`OnlineRidge` on targets ±1, one output per class.
+    r"""Least-squares classification after every row, on targets -1 and +1, one output per class.
 
-    Two classes share one output. A class that appears late is treated as if it had been known from the start (its
-    target was -1 on all rows before), which the sufficient statistics allow exactly.
+    .. math:: f_t(x) = z(x)'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
+              b_t = \sum_{s \le t} y_s z_s
+
+    with features :math:`z = z(x)` [1]_ [2]_. Two classes share one output. A class that appears late is treated as if
+    it had been known from the start (its target was -1 on all rows before), which the sufficient statistics allow
+    exactly.
 
     Parameters
     ----------
-    features, lam, forecaster, forgetting, intercept, standardize, engine, random_state
-        See :class:`OnlineRidge`.
-    class_weight : dict, "balanced" or None
+    features : FeatureMap or str, default="fourier"
+        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
+    lam : float, sequence of floats or "auto", default=1.0
+        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
+        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
+    forecaster : {"ridge", "awv"}, default="ridge"
+        "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
+    forgetting : float, default=1.0
+        mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
+        to 1e-13 of the trace of A.
+    intercept : bool, default=False
+        Add a constant feature (it is penalised like the others).
+    standardize : bool, default=False
+        Scale every column by its running mean and deviation.
+    class_weight : dict, "balanced" or None, default=None
         Factors of the squared error by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        Blocks of rows, or the readable recursion.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
     ----------
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
     classes_ : array
+        Labels known so far, sorted.
     coef_ : array
+        Weights of the features, one row for each output.
+
+    See Also
+    --------
+    OnlineRidge : The same for numbers.
+    AROWClassifier : Leaves out rows that are answered with a margin.
+
+    Notes
+    -----
+    Time per row is proportional to r² for r features, whatever the number of classes: all outputs share A.
+
+    References
+    ----------
+    .. [1] Azoury, Warmuth: Relative loss bounds for on-line density estimation with the exponential family of
+       distributions, Machine Learning 43 (2001).
+    .. [2] Vovk: Competitive on-line statistics, International Statistical Review 69 (2001).
 
     Examples
     --------
@@ -333,7 +388,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         *,
         intercept: bool = False,
         standardize: bool = False,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ...core import threads
 from ...core.overflow import LEARNING
-from ...engine.python import HISTORY
+from ...passes.ensemble.python import HISTORY
 from ...passes.stack.python import LABEL_SHARE, NUMBER_SHARE, shares, start_stack
 from ...rows import Rows, dense
 from ...state.schema import Array, Count, Schema
@@ -17,11 +17,15 @@ from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.composite import CompositeEstimator
 from .._contract.mixed import MixedRows
+from .._contract.state import pad_columns
 from ..ensemble import members as _members
-from . import batch
+from . import batch, watch
 from .fit import StackFit
 from .members import SIZES
+from .reasons import Reasons, keep_rows, places
 from .rows import RowByRow
+from .sure import Sure
+from .watch import Watched
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
@@ -29,7 +33,7 @@ STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
 
 
-class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
+class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, CompositeEstimator):
     """Members that learn the same scaled rows, and the recursion that combines their forecasts."""
 
     members: Any
@@ -145,6 +149,9 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
                     restarts[i] += 1
         if restarts is not None:
             own["restarts"] = restarts
+        for name in ("reason_X", "watch_X"):
+            if name in own:
+                own[name] = pad_columns(own[name], d)
         state |= _members.flatten(own, states)
 
     def _check_parameters(self) -> None:
@@ -213,7 +220,17 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
             state |= {f"o{o}_{name}": value for name, value in fresh.items()}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
         state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
-        self._begin_trust(state, k)
+        for name in [name for name in state if "_interval_" in name or name.startswith(("reason_", "watch_"))]:
+            del state[name]
+        self._complete(state)
+
+    def _complete(self, state: State) -> None:
+        """Add what follows the forecasts, where it is not there: models of old files have none of it."""
+        for o in range(self._outputs(state)):
+            self._tracker(state, o)
+        if "reason_X" not in state:
+            state |= watch.start(state)
+            state["reason_X"] = np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])
 
     def _outputs_changed(self) -> None:
         for name in ("targets", "rows", "batch"):
@@ -225,8 +242,19 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         state["recent_on"] = int(recent)
         X = self._ops.squashed(dense(X))
         t = state["t"]
+        self._complete(state)
         scores = self._members_learn_rows(state, X, y, weight, recent)
-        return batch.blended(self, state, X, scores, t, weight) if batch.present(state) else scores
+        if batch.present(state):
+            scores = batch.blended(self, state, X, scores, t, weight)
+        keep_rows(state, X, t, weight)
+        if self._outputs(state) == 1:
+            errors = self._follow_errors(state, 0, scores, y, weight)
+        else:
+            targets = np.ascontiguousarray(y.T)
+            columns = enumerate(np.ascontiguousarray(scores.T)[:, :, None])
+            errors = np.mean([self._follow_errors(state, o, f, targets[o], weight) for o, f in columns], axis=0)
+        watch.follow(self, state, X, errors, t, weight)
+        return scores
 
     def _members_learn_rows(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
         """Scores of the members' combination before each row, which they learn."""
@@ -271,17 +299,27 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
             target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
             found = self._ops.stack_pass(block, target, own, part, (self._regression, recent))
-            self._follow_errors(state, o, found, target, own)
             if self._outputs(state) == 1:
                 scores[rows] = found
             else:
                 scores[rows, o] = found[:, 0]
 
-    def _begin_trust(self, state: State, k: int) -> None:
-        """Entries of what follows the errors of the forecasts."""
+    def _fade(self, state: State, keep: float) -> bool:
+        for member in self._learners:
+            member._fade(member._state, keep)
+            member._forget()
+        for part in self._combinations(state):
+            for name in ("stack_A", "stack_b"):
+                if name in part:
+                    part[name] *= keep
+        return True
 
-    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
-        """Forecasts of output o and the truth."""
+    def _anew(self, state: State) -> bool:
+        for i, member in enumerate(self._learners):
+            member._anew(member._state)
+            member._forget()
+            state["restarts"][i] += 1
+        return True
 
     def _note_weights(self, state: State) -> None:
         place = state["t"] // state["history_stride"] - 1
@@ -334,7 +372,10 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         return _members.scores(part, C)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        X = self._ops.squashed(dense(X))
+        return self._combined(state, self._ops.squashed(dense(X)))
+
+    def _combined(self, state: State, X: np.ndarray) -> np.ndarray:
+        """Scores of rows as the members see them."""
         scores = self._members_score(state, X)
         return batch.blended(self, state, X, scores, state["t"]) if batch.present(state) else scores
 
@@ -371,7 +412,9 @@ class StackEstimator(RowByRow, MixedRows, StackFit, CompositeEstimator):
         for o in range(k):
             for name, value in start_stack(N, outputs, self._regression).items():
                 schema[f"o{o}_{name}"] = Array(value.shape)
-        return schema | batch.schema(state)
+        if "reason_X" in state:
+            schema["reason_X"] = Array((places(state["first_width"]), state["n_features"]), state["dtype"])
+        return schema | self._interval_schema(state) | watch.schema(state) | batch.schema(state)
 
     def _check_state(self, trained: bool | None = None) -> None:
         super()._check_state(trained)

@@ -14,8 +14,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, nnls
-from scipy.special import logsumexp
+from scipy import special
 
 from ...random import generator
 from ...state.schema import Array, Count, Schema, anything
@@ -31,7 +30,7 @@ GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of th
 TRACE = 0.02  # weights below it count for nothing
 MAKERS: dict[str, Any] = {
     "binning": (BinningClassifier, BinningRegressor, {"n_components": 128}),
-    "falkon": (FalkonClassifier, FalkonRegressor, {"n_centers": 1000}),
+    "falkon": (FalkonClassifier, FalkonRegressor, {"kernel": "matern", "n_centers": 1000}),
 }
 
 
@@ -58,6 +57,7 @@ def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.
     found, G = {}, []
     for kind in MAKERS:
         learner = _make(kind, est)
+        learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
             learner.fit(X, y, sample_weight=weight)
@@ -99,7 +99,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
         F += b * _scores(learner, X[:, : learner.n_features_in_], S.shape[1])
     share = n / np.maximum(age, n)
     F = share * F + (1.0 - share) * S
-    return F - logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
+    return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
 
 
 def drop(state: State) -> None:
@@ -185,7 +185,7 @@ def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> fl
     elif F.shape[1] == 1:
         loss = np.logaddexp(0.0, -y * F[:, 0])
     else:
-        loss = logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
+        loss = special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
     return float(np.average(loss, weights=weight))
 
 
@@ -194,6 +194,8 @@ def _weights(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> tup
 
     def loss(w: np.ndarray) -> float:
         return mean_loss(regression, np.tensordot(w, F, 1), y, weight)
+
+    from scipy.optimize import minimize, nnls  # slow to import, and wanted only here
 
     alone = np.eye(len(F))[0]
     if regression:

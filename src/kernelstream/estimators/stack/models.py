@@ -8,9 +8,8 @@ import numpy as np
 
 from ...passes.stack.python import start_recent
 from ...state.change import Change
-from ...state.schema import Schema
 from ...state.turns import in_turn
-from ...trust.intervals import IntervalTracker, check_coverage
+from ...trust.intervals import check_coverage
 from .._contract.base import State
 from .._contract.composite import CompositeClassifier
 from ..second_order.base import ManyTargets
@@ -36,20 +35,24 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
 
     Parameters
     ----------
-    members : "auto" or list of classifiers of this library
+    members : "auto" or list of classifiers of this library, default="auto"
+        "auto" is the eight of above; a list takes their place, each with its own parameters.
     size : {"small", "medium", "large"}, default="medium"
         Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
         large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
         ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
-    columns : "auto" or dict of name: kind
+    columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    class_weight : dict, "balanced" or None
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -64,11 +67,25 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     columns_ : Columns
         The encoder of mixed rows, if there is one.
     classes_ : array
+        Labels known so far, sorted.
     state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
-    KernelRegressor : the same for numbers.
+    KernelRegressor : The same for numbers.
+    FeatureClassifier : One learner of a kind: less work for a row.
+
+    Notes
+    -----
+    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
+    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
+
+    References
+    ----------
+    .. [1] Wolpert: Stacked generalization, Neural Networks 5 (1992).
+    .. [2] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
+       (2007).
 
     Examples
     --------
@@ -91,7 +108,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         *,
         recent: bool = True,
         columns: dict[str, str] | str = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -110,6 +127,60 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes)."""
         return self._proba(X)
+
+    @in_turn
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Which labels each row may well have: sets that hold the truth in a given share of the rows.
+
+        They are the labels with a probability above a threshold, which follows the forecasts made so far by adaptive
+        conformal inference (:class:`kernelstream.trust.IntervalTracker` of 1 - P(truth)).
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        coverage : float, default=0.9
+            0.5 to 0.99.
+
+        Returns
+        -------
+        (n, n_classes) bool array
+            Columns follow ``classes_``. A set may be empty: nothing fits. All labels, before a row has been forecast.
+        """
+        coverage = check_coverage(coverage)
+        p = self._proba(X)
+        return 1.0 - p <= self._half(0, coverage)
+
+    @in_turn
+    def learn_set(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns scores and 90 % sets of labels, as they were before each row.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array
+        classes : array, optional
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        scores : (n,) or (n, n_classes) array
+            What ``learn`` returns.
+        sets : (n, n_classes) bool array
+            Columns follow ``classes_``; all labels, before there was a row to learn from.
+        """
+        scores, ends = self._with_ends(lambda: self.learn(X, y, classes, sample_weight))
+        if len(self.classes_) < 2:
+            return scores, np.ones((len(scores), len(self.classes_)), bool)
+        loss: Any = self._loss_now(self._state)
+        p = loss.probability(scores)
+        p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
+        half = np.full(len(p), np.inf)
+        if ends:
+            own = np.concatenate([high for _, _, high in ends])
+            half[len(half) - len(own) :] = own  # the first rows had nothing to go by
+        return scores, 1.0 - p <= half[:, None]
 
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
@@ -137,24 +208,50 @@ class KernelRegressor(StackEstimator, ManyTargets):
 
     Parameters
     ----------
-    members : "auto" or list of regressors of this library
+    members : "auto" or list of regressors of this library, default="auto"
+        "auto" is eight regressors of the kinds named above; a list takes their place, each with its own parameters.
     size : {"small", "medium", "large"}, default="medium"
-        See :class:`KernelClassifier`.
+        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
+        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last targets may help to forecast the next one in a stream.
-    columns : "auto" or dict of name: kind
-        See :class:`KernelClassifier`.
-    engine : {"auto", "native", "python"}
-    random_state : int, Generator, RandomState or None
+    columns : "auto" or dict of name: kind, default="auto"
+        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
+        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
+        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    weights_, weights_history_, members_, learners_, state_
-        See :class:`KernelClassifier`; errors are roots of mean squared errors.
+    weights_ : (m,) array
+        Weights of the learners now.
+    weights_history_ : pair of arrays (k,), (k, m)
+        Row numbers and the weights after them, at most 256.
+    members_ : list of dict
+        Each member's name, weight, error so far and lately, restarts after numbers out of range.
+    learners_ : list
+        The learners, fitted; they go on learning with the ensemble.
+    state_ : dict
+        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
-    KernelClassifier : the same for labels.
+    KernelClassifier : The same for labels.
+    FeatureRegressor : One learner of a kind: less work for a row.
+
+    Notes
+    -----
+    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
+    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
+
+    References
+    ----------
+    .. [1] Wolpert: Stacked generalization, Neural Networks 5 (1992).
+    .. [2] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
+       (2007).
 
     Examples
     --------
@@ -213,31 +310,31 @@ class KernelRegressor(StackEstimator, ManyTargets):
         """
         coverage = check_coverage(coverage)
         scores = self._scores(X)
-        parts = [self._tracker(self._state, o).interval(f, coverage) for o, f in enumerate(scores.T)]
-        low, high = (np.stack(ends, axis=1) for ends in zip(*parts, strict=True))
-        return self._public(low), self._public(high)
+        half = np.array([self._half(o, coverage) for o in range(scores.shape[1])])
+        return self._public(scores - half), self._public(scores + half)
 
-    def _tracker(self, state: State, o: int) -> IntervalTracker:
-        """What follows the errors of an output; its arrays are the state's own."""
-        tracker = self._cached(("tracker", o), lambda: IntervalTracker(engine=self.engine))
-        tracker.state = {name: state[f"o{o}_interval_{name}"] for name in tracker.state}
-        return tracker
+    @in_turn
+    def learn_interval(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns predictions and their 90 % intervals, as they were before each row.
 
-    def _begin_trust(self, state: State, k: int) -> None:
-        for o in range(k):
-            fresh = IntervalTracker(engine=self.engine).state
-            state |= {f"o{o}_interval_{name}": value for name, value in fresh.items()}
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) or (n, k) array
+        sample_weight : (n,) array, optional
 
-    def _follow_errors(self, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
-        self._tracker(state, o).learn(scores[:, 0], y, weight)
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = super()._schema(state, trained)
-        if trained:
-            own = IntervalTracker().schema()
-            for o in range(self._outputs(state)):
-                schema |= {f"o{o}_interval_{name}": entry for name, entry in own.items()}
-        return schema
+        Returns
+        -------
+        forecast, low, high : arrays like y
+            ``low`` and ``high`` are infinite before there was a row to learn from.
+        """
+        forecast, ends = self._with_ends(lambda: self.learn(X, y, sample_weight))
+        found = np.full((2, *forecast.shape), np.inf) * np.array([-1.0, 1.0]).reshape(2, *[1] * forecast.ndim)
+        for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
+            own = np.concatenate([np.stack(part[1:]) for part in ends if part[0] == o] or [np.empty((2, 0))], axis=1)
+            at = found if forecast.ndim == 1 else found[:, :, o]
+            at[:, len(forecast) - own.shape[1] :] = own  # the first rows had nothing to go by
+        return forecast, found[0], found[1]
 
     def _outputs(self, state: State) -> int:
         return int(state["n_outputs"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.arrays import SQUASH
 from ...trust.intervals import STEPS
-from . import batch
+from . import batch, watch
 
 AT_ONCE = 8  # rows of a call up to which they go this way
 
@@ -22,9 +22,12 @@ class RowByRow:
     """
 
     def _learn_plain(self: Any, X: Any, y: np.ndarray) -> np.ndarray:
-        if len(X) <= AT_ONCE:
+        before_look = watch.ROWS - self._state["t"] % watch.ROWS
+        if len(X) <= min(AT_ONCE, before_look) and "_ends" not in self.__dict__:
             scores = self._by_rows(lambda rows: rows.learn(X, y, bool(self.recent)))
             if scores is not None:
+                if len(X) == before_look:
+                    watch.look(self, self._state, self._state["t"])
                 return scores
         return super()._learn_plain(X, y)  # type: ignore[misc]
 
@@ -61,8 +64,9 @@ class RowByRow:
             if any(learner is NotImplemented for learner in learners):
                 return None
             if all(learner is not None for learner in learners):
-                intervals = (self._tracker(state, 0).levels, STEPS) if self._regression else None
-                held = self._ops.RowStack(state, learners, SQUASH, intervals)
+                self._complete(state)
+                coverages = self._tracker(state, 0).levels, STEPS
+                held = self._ops.RowStack(state, learners, SQUASH, self._regression, coverages)
         self._cache["rows"] = (held, self.engine)
         return held
 

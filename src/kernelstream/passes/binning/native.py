@@ -22,6 +22,9 @@ from . import python as _binning_python
 State = dict[str, Any]
 
 
+SWEPT = ("squared", "squared_hinge", "logistic")  # losses whose coordinate descent is compiled
+
+
 def cg_dots(P: np.ndarray, Q: np.ndarray, threads: int = 1) -> np.ndarray:
     """``P'Q`` and ``P'P`` of every column, (2, C)."""
     sums = np.empty((2, P.shape[1]))
@@ -71,6 +74,8 @@ def sweep_cells(
     threads: int = 1,
 ) -> tuple[float, float]:
     """One pass of coordinate descent over the grids; f and w change in place."""
+    if loss.name not in SWEPT:
+        return _binning_python.sweep_cells(lists, starts, order, y, weight, loss, lam, active, f, w, threads)
     rule = loss.name, float(lam), bool(active)
     return _core.sweep_cells({"f": f, "w": w}, (*lists, starts), order, y, weight, rule, threads)
 
@@ -88,6 +93,8 @@ def sweep_columns(
     threads: int = 1,
 ) -> tuple[float, float]:
     """One pass over dense features ``Z'`` (P, n)."""
+    if loss.name not in SWEPT:
+        return _binning_python.sweep_columns(Z, squares, order, y, weight, loss, lam, f, w, threads)
     rule = loss.name, float(lam), False
     return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, rule, threads)
 

@@ -21,7 +21,6 @@ from ...core.cells_python import order_of_cells as order_of_cells
 from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
 from ...losses import Loss
-from ...losses.curvature import BOUND, curvature
 from ...updates import TINY
 
 State = dict[str, Any]
@@ -112,7 +111,7 @@ def sweep_cells(
             mine = rows[r, first[j] : end]
             a = 1.0 if weight is None else weight[mine]
             g = z * np.sum(a * loss.gradient(y[mine], f[mine]))
-            H = max(z * z * np.sum(a * curvature(loss, y[mine], f[mine])), 1e-12)
+            H = max(z * z * np.sum(a * loss.curvature(y[mine], f[mine])), 1e-12)
             violation = max(violation, _violation(w[j], g, lam))
             d = _soft_step(w[j], g, H, lam)
             if d == 0.0:
@@ -171,7 +170,7 @@ def sweep_columns(
     a = 1.0 if weight is None else weight
     for j in order:
         g = float(np.sum(a * loss.gradient(y, f) * Z[j]))
-        H = max(BOUND[loss.name] * squares[j], 1e-12)
+        H = max(loss.smoothness * squares[j], 1e-12)
         violation = max(violation, _violation(w[j], g, lam))
         d = _soft_step(w[j], g, H, lam)
         if d != 0.0:

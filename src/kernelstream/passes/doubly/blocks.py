@@ -59,7 +59,7 @@ class FeatureBlocks:
     # ---------------------------------------------------------------- making a block
     def _frequencies(self, i: int, coordinates: np.ndarray) -> np.ndarray:
         """Rows ``coordinates`` of the Gaussian frequencies of block i, (len(coordinates), D)."""
-        scale = math.sqrt(2.0 * self.kernel.gamma)  # type: ignore[attr-defined]
+        scale = math.sqrt(2.0 * self.kernel.gamma)
         return self.ops.normals(self.seed, i, coordinates, self.draws, self.stream, scale, self.dtype)
 
     def _make(self, i: int) -> Any:
@@ -68,7 +68,7 @@ class FeatureBlocks:
             return self._frequencies(i, np.arange(self.d))
         rng = generator(self.seed, (self.stream << 32) + i)
         if self.kernel.is_fourier:
-            return self.kernel.frequencies(rng, self.d, self.draws).astype(self.dtype)  # type: ignore[attr-defined]
+            return self.kernel.frequencies(rng, self.d, self.draws).astype(self.dtype)
         return self.kernel.draw(rng, self.d, self.draws)
 
     def random_part(self, i: int) -> Any:

@@ -21,7 +21,7 @@ FEWEST, MOST = 32, 256  # rows of a block
 ALONE = 300_000  # kernel values of a block below which a second thread costs more than it saves
 
 
-class Block(NamedTuple):
+class PoolRows(NamedTuple):
     """Rows and their products with the vectors of the pool; while they are learned, the rows are its last vectors."""
 
     rows: np.ndarray  # (m, d)
@@ -53,7 +53,7 @@ class Pool:
         """Rows that a block should have."""
         return max(FEWEST, min(MOST, ENTRIES // max(1, self.size)))
 
-    def block(self, X: Rows, enter: bool) -> Block:
+    def block(self, X: Rows, enter: bool) -> PoolRows:
         """Products of the rows; with ``enter`` the rows themselves have places ``size``, … until :meth:`settle`."""
         rows = np.ascontiguousarray(dense(X), self.vectors.dtype)
         norms, m = squared_norms(rows), len(rows)
@@ -73,9 +73,9 @@ class Pool:
             far = workspace("pool_distances", products.shape, rows.dtype)
             _core.squared_distances(rows, norms, self.vectors, self.norms, products, far, count)
         reach = float(np.sqrt(self.norms[:count].max(initial=0.0)))
-        return Block(rows, (self.size, products, far, norms, reach))
+        return PoolRows(rows, (self.size, products, far, norms, reach))
 
-    def settle(self, block: Block, states: list[State], places: list[np.ndarray]) -> list[bool]:
+    def settle(self, block: PoolRows, states: list[State], places: list[np.ndarray]) -> list[bool]:
         """The rows of the block have been learned: those that became support vectors stay, and enter the states.
 
         Parameters
@@ -112,7 +112,7 @@ class Pool:
 
 
 def pool_pass(
-    block: Block, start: int, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray
+    block: PoolRows, start: int, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray
 ) -> list[int]:
     """Every learner learns the rows of a block from ``start`` on; returns how many rows joined each growing set.
 
@@ -132,10 +132,10 @@ def pool_pass(
 
 
 def pool_hedge_pass(
-    block: Block, y: np.ndarray, weight: np.ndarray | None, lots: np.ndarray, able: np.ndarray, smoothing: float,
+    block: PoolRows, y: np.ndarray, weight: np.ndarray | None, chances: np.ndarray, able: np.ndarray, smoothing: float,
     only_drawn: bool, specs: list[Any], F: np.ndarray, state: State, hedge: Hedge,
 ) -> tuple[list[int], np.ndarray]:  # fmt: skip
-    """All learners take the rows of a block in turn, and their weights and ``lots`` (n, m) decide who is drawn.
+    """All learners take the rows of a block in turn, and their weights and ``chances`` (n, m) decide who is drawn.
 
     Who is drawn and ``able`` (m,) learns the row; with ``only_drawn`` it counts for the weights of those drawn alone.
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
@@ -143,7 +143,7 @@ def pool_hedge_pass(
     scores = np.empty(F.shape[1:])
     rule = numbers(hedge), (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
-    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, lots, able), rule, threads, (F, scores))
+    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), rule, threads, (F, scores))
     return joined, scores
 
 

@@ -14,7 +14,7 @@ State = dict[str, Any]
 Pool: Any = None  # of vectors that learners have in common: the specification lets each have its own
 
 GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that what is a tie on paper is one here
-SILENCE = 1e-300  # scores up to here say nothing: of numbers without all their digits, rounding decides the sign
+NO_VOTE = 1e-300  # scores up to here say nothing: of numbers without all their digits, rounding decides the sign
 HISTORY = 256  # remembered weights; when there is no room left, every second one goes
 
 
@@ -74,11 +74,11 @@ def ballots(F: np.ndarray) -> np.ndarray:
     """Votes of learners with scores (m, n, C).
 
     The sign of a single score, so that 0 votes for neither class; otherwise 1 for the class with the highest score, and
-    nothing where two share it. What differs by no more than ``SILENCE`` is the same.
+    nothing where two share it. What differs by no more than ``NO_VOTE`` is the same.
     """
     if F.shape[2] == 1:
-        return np.where(np.abs(F) > SILENCE, np.sign(F), 0.0)
-    top = F.max(axis=2, keepdims=True) - F <= SILENCE
+        return np.where(np.abs(F) > NO_VOTE, np.sign(F), 0.0)
+    top = F.max(axis=2, keepdims=True) - F <= NO_VOTE
     return np.where(top.sum(axis=2, keepdims=True) == 1, top, 0.0)
 
 
@@ -92,9 +92,9 @@ def losses(F: np.ndarray, y: float, hedge: Hedge, state: State) -> np.ndarray:
         low, high = state["range"]
         return ((F[:, 0] - y) / (high - low)) ** 2 if high > low else np.zeros(len(F))
     if F.shape[1] == 1:
-        return (y * F[:, 0] <= SILENCE).astype(float)
+        return (y * F[:, 0] <= NO_VOTE).astype(float)
     others = np.delete(F, int(y), axis=1).max(axis=1)
-    return (F[:, int(y)] - others <= SILENCE).astype(float)
+    return (F[:, int(y)] - others <= NO_VOTE).astype(float)
 
 
 def hedge_pass(

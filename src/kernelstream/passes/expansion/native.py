@@ -169,7 +169,7 @@ class Expansion:
     # ---------------------------------------------------------------- Gaussian kernel
     @property
     def _gamma(self) -> float:
-        return float(self.kernel.gamma)  # type: ignore[attr-defined]
+        return float(self.kernel.gamma)
 
     def _fits(self, X: Any) -> bool:
         """Whether the block goes through the compiled Gaussian kernel."""
@@ -217,7 +217,7 @@ def tile_width(dtype: Any) -> int:
 
 
 @dataclass(slots=True)
-class Rule:
+class ExpansionSpec:
     """What the passes do to a row: the parts, and their compiled twins, if all have one."""
 
     loss: Loss
@@ -226,10 +226,11 @@ class Rule:
     core: Any  # a _core.Spec, or None
 
     @classmethod
-    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
+    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> ExpansionSpec:
         """Made once, used for many blocks."""
         found = twins(loss, update, strategy)
-        return cls(loss, update, strategy, None if found is None else _core.Spec(*found))
+        core = None if found is None else _core.Spec(found[0], found[1], found[2] if strategy is not None else None)
+        return cls(loss, update, strategy, core)
 
 
 def expansion_pass(
@@ -237,7 +238,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    rule: Rule,
+    rule: ExpansionSpec,
     state: State,
     room: int,
     *,
@@ -247,7 +248,7 @@ def expansion_pass(
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
     if rule.core is None:
-        parts = _expansion_python.Rule(rule.loss, rule.update, rule.strategy)
+        parts = _expansion_python.ExpansionSpec(rule.loss, rule.update, rule.strategy)
         return _expansion_python.expansion_pass(F, G, y, weight, parts, state, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
@@ -266,7 +267,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    rule: Rule,
+    rule: ExpansionSpec,
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(rule.strategy, Merge)
@@ -301,7 +302,7 @@ def _solve_likely(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: State,
-    rule: Rule,
+    rule: ExpansionSpec,
 ) -> tuple[np.ndarray, np.ndarray]:
     """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
 
@@ -312,7 +313,7 @@ def _solve_likely(
     trial = {"t": state["t"], "memory": state["memory"].copy()}
     if "center" in state:
         trial["center"] = state["center"].copy()
-    joins = Rule.of(rule.loss, rule.update)
+    joins = ExpansionSpec.of(rule.loss, rule.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
     if rule.strategy is not None and rule.strategy.restless:
         several = rule.loss.kind == "multiclass"

@@ -60,7 +60,7 @@ class Expansion:
         state["diag"][start:stop] = self.kernel.diag(rows)
 
 
-class Rule(NamedTuple):
+class ExpansionSpec(NamedTuple):
     """What the passes do to a row."""
 
     loss: Loss
@@ -68,7 +68,7 @@ class Rule(NamedTuple):
     strategy: Any = None  # a Budget; for expansion_pass a Growing one, or None: every row that acts joins
 
     @classmethod
-    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> Rule:
+    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> ExpansionSpec:
         """Made once, used for many blocks."""
         return cls(loss, update, strategy)
 
@@ -82,7 +82,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    rule: Rule,
+    rule: ExpansionSpec,
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -144,7 +144,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    rule: Rule,
+    rule: ExpansionSpec,
     state: State,
     room: int,
     *,
@@ -168,7 +168,7 @@ def expansion_pass(
         block, is left alone.
     room : int
         How many rows may join.
-    rule : Rule
+    rule : ExpansionSpec
         Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
     u : (m,), optional
         Random numbers of the strategy, the j-th for the j-th row of positive weight.

@@ -21,7 +21,7 @@ def spec(loss: Loss, update: Update) -> Spec:
     """What a pass does to a row; made once, used for many blocks."""
     inner, average = unwrap(update)
     found = twins(loss, inner)
-    core = None if found is None else _core.Spec(*found, None, average)
+    core = None if found is None else _core.Spec(found[0], found[1], None, average)
     return Spec(core, specification.spec(loss, update))
 
 

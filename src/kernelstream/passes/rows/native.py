@@ -41,16 +41,22 @@ class RowStack:
         From :func:`row_learner`.
     squash : float
         Deviations beyond which a scaled value counts by its logarithm.
-    intervals : (levels, steps) or None
-        Of a regression: coverages that are followed, and the steps of their trackers.
+    regression : bool
+    coverages : (levels, steps)
+        Shares of the truths that are followed, and the steps of their trackers.
     """
 
     def __init__(
-        self, state: State, learners: list[Any], squash: float, intervals: tuple[np.ndarray, np.ndarray] | None
+        self,
+        state: State,
+        learners: list[Any],
+        squash: float,
+        regression: bool,
+        coverages: tuple[np.ndarray, np.ndarray],
     ):
         make = getattr(_core, f"RowStack{_bits(state)}")
         self.outputs = state["n_outputs"]
-        self._whole = make(state, learners, intervals is not None, squash, *(intervals or (None, None)))
+        self._whole = make(state, learners, regression, squash, *coverages)
         self.usable = True  # until an array of the states is another
 
     def learn(self, X: np.ndarray, y: np.ndarray, recent: bool) -> np.ndarray | None:

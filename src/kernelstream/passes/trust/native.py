@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ... import _core
 
-calibrate, track = _core.calibrate, _core.track
+calibrate, doubts, follow, track = _core.calibrate, _core.doubts, _core.follow, _core.track

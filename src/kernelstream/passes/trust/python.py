@@ -11,9 +11,9 @@ back to the identity,
 .. math:: H \leftarrow \lambda H + (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
           \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
 
-and are mixed, with the raw score among them, by the probability that each gave to the truth (Bayes with a fixed share).
-Whatever comes, the sum of log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row
-for every row.
+with slopes that stay positive (a larger score is never less probable), and are mixed, with the raw score among them, by
+the probability that each gave to the truth (Bayes with a fixed share). Whatever comes, the sum of log-losses is at most
+that of the raw scores plus ``log(answers)`` plus the share of a row for every row.
 
 **Several classes.** :math:`q_c = a_c s_c + b_c` of centred scores, a 2 by 2 curvature for each class, half a step each
 (the whole curvature is at most twice its blocks).
@@ -32,6 +32,7 @@ exactly the change of c, over gamma n.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,8 @@ PRIOR = 5.0  # curvature at the start, and the least there is
 SHARE = 1e-4  # part of all weight that is spread evenly after a row
 MEMORY = 1e4  # rows over which the size of scores is averaged
 RAW = 2.0  # log-odds of a score of usual size that is no log-odds
+FLAT = 0.01  # least slope of an answer: a larger score is never less probable
+EVERY = 2  # one row of so many teaches a link, and counts as all of them
 
 TRACK_STEP = 0.005  # of the factor that corrects the coverage
 TRACK_MEMORY = 1000.0  # rows over which the size of errors is averaged
@@ -95,7 +98,7 @@ def _unit(size: np.ndarray, own: bool) -> float:
     return RAW / math.sqrt(size[1]) if size[1] > 0 else 0.0
 
 
-def _two(score, own, size, weights, theta):
+def _two(score: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
     """Log-odds of a row, and what each answer makes of it: inputs (1, 4) and probabilities (E + 1, 2)."""
     s = np.clip(score * _unit(size, own), -WIDEST, WIDEST)
     z = np.array([np.logaddexp(0.0, s), -np.logaddexp(0.0, -s), np.tanh(s), 1.0])
@@ -105,7 +108,7 @@ def _two(score, own, size, weights, theta):
     return math.log(yes) - math.log(no), (z[None], p)
 
 
-def _several(scores, own, size, weights, theta):
+def _several(scores: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
     """Logarithms of probabilities of a row, and of each answer: inputs (C, 2) and probabilities (E + 1, C)."""
     s = np.clip((scores - scores.mean()) * _unit(size, own), -WIDEST, WIDEST)
     q = np.concatenate([s[None], np.clip(theta[..., 0] * s + theta[..., 1], -WIDEST, WIDEST)])
@@ -114,7 +117,7 @@ def _several(scores, own, size, weights, theta):
     return np.log(weights @ p), (np.stack([s, np.ones_like(s)], axis=1), p)
 
 
-def _learn(parts, label, importance, keep, weights, theta, curvature):
+def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, theta: Any, curvature: Any) -> None:
     """Weigh the answers by what they gave to the label, then move each."""
     inputs, p = parts
     posterior = weights * p[:, label] ** importance
@@ -137,6 +140,76 @@ def _learn(parts, label, importance, keep, weights, theta, curvature):
             H = H + np.tril(H, -1).T
             gradient = importance * wrong[e, c] * z + pull * (t - start)
             t -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient)
+            _rise(t)
+
+
+def _rise(t):
+    """Coefficients, in place, such that the answer rises with the score."""
+    t[0] = max(t[0], FLAT)
+    if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
+        t[1] = max(t[1], FLAT)
+        t[2] = max(t[2], FLAT - min(t[0], t[1]))
+
+
+def link_parts(link: np.ndarray, classes: int, answers: int) -> dict[str, np.ndarray]:
+    """The state of :func:`calibrate` that follows the number of rows in one array, as views of it."""
+    tail = ((4,), (10,)) if classes == 2 else ((classes, 2), (classes, 3))
+    shapes = {"size": (2,), "weights": (answers + 1,), "theta": (answers, *tail[0]), "curvature": (answers, *tail[1])}
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    return {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(shapes.items(), np.split(link[1:], ends[:-1]), strict=True)
+    }
+
+
+def follow(
+    link: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None, classes: int, keep: np.ndarray
+) -> None:
+    """Learn the scores that rows had before they were learned, which are no log-odds: of every second row, for two.
+
+    Parameters
+    ----------
+    link : (k,) array
+        Rows seen, then see :func:`link_parts`. Changed in place.
+    scores : (n, outputs) array
+    y : (n,) array
+        -1 or 1 for one output, else numbers of classes.
+    weight : (n,) array or None
+    classes : int
+    keep : (E,) array
+    """
+    if scores.shape[1] == 1:
+        scores, y = scores[:, 0], (y > 0).astype(np.float64)
+    elif classes == 2:
+        scores = scores[:, 1] - scores[:, 0]
+    counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+    taken = counted[int(-link[0]) % EVERY :: EVERY]
+    link[0] += len(counted)
+    factor = np.full(len(taken), float(EVERY)) if weight is None else EVERY * weight[taken]
+    parts, scores = link_parts(link, classes, len(keep)), scores[taken]
+    calibrate(parts, scores, y[taken], factor, False, keep, np.empty_like(scores))
+
+
+def doubts(scores: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    """What forecasts left to all labels but the truth, 1 - P(y), (n,).
+
+    Parameters
+    ----------
+    scores : (n, C) array
+        Log-odds for C = 1, else logarithms of probabilities up to a constant.
+    y : (n,) array
+        -1 or 1 for C = 1, else numbers of classes.
+    out : (n,) array
+    """
+    if scores.shape[1] == 1:
+        margin = y * scores[:, 0]
+        e = np.exp(-np.abs(margin))
+        out[:] = np.where(margin >= 0, e, 1.0) / (1.0 + e)
+        return
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    total = e.sum(axis=1)
+    e[np.arange(len(y)), y.astype(np.intp)] = 0.0
+    out[:] = e.sum(axis=1) / total
 
 
 def track(

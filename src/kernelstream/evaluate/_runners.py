@@ -25,7 +25,7 @@ def task_of(est: Any, y: np.ndarray) -> str:
     return "regression" if np.asarray(y).dtype.kind == "f" else "classification"
 
 
-class Student:
+class Runner:
     """An estimator with the few calls an evaluation makes; ``seconds`` counts the time inside it."""
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
@@ -33,7 +33,7 @@ class Student:
         self.classes = None if classes is None else np.unique(classes)
         self.seconds = 0.0
         self.clock = time.perf_counter
-        self.taught = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
+        self.has_learned = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         """Answers of rows before they are learned."""
@@ -56,7 +56,7 @@ class Student:
 
     def _declaration(self) -> dict[str, Any]:
         """The ``classes`` argument, which only a first call needs."""
-        first, self.taught = not self.taught, True
+        first, self.has_learned = not self.has_learned, True
         return {"classes": self.classes} if first and self.task == "classification" and self.classes is not None else {}
 
     def _of_truth(self, table: np.ndarray, y: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -65,19 +65,31 @@ class Student:
         return np.where(columns[at] == y, table[np.arange(len(y)), at], 0.0)
 
 
-class Learner(Student):
+class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
+    link: np.ndarray | None = None  # how scores were made probabilities before a block, where that is learned
+
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        self._note_link()
         scores = self._timed(self.est.learn, X, y, **self._declaration())
         return self._read(scores, y)
 
+    def _note_link(self) -> None:
+        if self.probability and self._linked():
+            state = self.est.__dict__.get("_state") or {}
+            self.link = np.array(state["link"]) if "link" in state else None
+
+    def _linked(self) -> bool:
+        return hasattr(self.est, "_needs_link") and self.est._needs_link()
+
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
+        self._note_link()
         try:
             return self._read(self._timed(score, X), y)
         except (NotFittedError, AttributeError):
-            if self.taught:
+            if self.has_learned:
                 raise
         # an untrained model has score 0 everywhere
         if self.task == "regression":
@@ -103,6 +115,8 @@ class Learner(Student):
         return predicted, self._truth(scores, y, classes) if self.probability else None
 
     def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        if self._linked():
+            return self._of_truth(self.est._by_link(self.link, scores), y, classes)
         spec = getattr(self.est, "loss", None)
         loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
         if scores.ndim == 2 and loss is not None:
@@ -113,7 +127,7 @@ class Learner(Student):
         return self._of_truth(np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p, y, classes)
 
 
-class Fitter(Student):
+class BatchRunner(Runner):
     """An estimator with ``predict`` and ``partial_fit`` only: a block is predicted, then fitted."""
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
@@ -131,9 +145,9 @@ class Fitter(Student):
         try:
             predicted = self._timed(self.est.predict, X)
         except (NotFittedError, AttributeError):
-            if self.taught:
+            if self.has_learned:
                 raise
-            return self._untaught(len(y))
+            return self._before_learning(len(y))
         if not self.probability:
             return predicted, None
         return predicted, self._of_truth(self._timed(self.est.predict_proba, X), y, self.est.classes_)
@@ -142,7 +156,7 @@ class Fitter(Student):
         declaration = self._declaration()
         self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))
 
-    def _untaught(self, n: int) -> Answer:
+    def _before_learning(self, n: int) -> Answer:
         if self.task == "regression":
             return np.zeros(n), None
         if self.classes is None:

@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...losses import Loss
-
 
 class Dual(NamedTuple):
     """Step and dual value of a loss; ``start`` times a is where beta begins."""
@@ -58,28 +56,25 @@ def _entropy(y: np.ndarray, beta: np.ndarray, a: np.ndarray) -> np.ndarray:
     return -a * (share * np.log(share) + rest * np.log(rest))
 
 
-def _tube(epsilon: float) -> Dual:
+def hinge_dual() -> Dual:
+    return Dual(_hinge, lambda y, beta, a: beta)
+
+
+def squared_hinge_dual() -> Dual:
+    return Dual(_squared_hinge, lambda y, beta, a: beta - beta * beta / (2.0 * a))
+
+
+def squared_dual() -> Dual:
+    return Dual(_squared, lambda y, beta, a: beta * y - beta * beta / (2.0 * a))
+
+
+def logistic_dual() -> Dual:
+    return Dual(_logistic, _entropy, 0.5)  # the entropy wants an inner point
+
+
+def tube_dual(epsilon: float) -> Dual:
     def best(y: float, f: float, beta: float, a: float, q: float) -> float:
         free = beta + (y - f) / q
         return min(a, max(-a, math.copysign(max(0.0, abs(free) - epsilon / q), free)))
 
     return Dual(best, lambda y, beta, a: beta * y - epsilon * np.abs(beta))
-
-
-_DUALS = {
-    "hinge": Dual(_hinge, lambda y, beta, a: beta),
-    "squared_hinge": Dual(_squared_hinge, lambda y, beta, a: beta - beta * beta / (2.0 * a)),
-    "squared": Dual(_squared, lambda y, beta, a: beta * y - beta * beta / (2.0 * a)),
-    "logistic": Dual(_logistic, _entropy, 0.5),  # the entropy wants an inner point
-}
-#: Names of the losses that have a dual step.
-LOSSES = (*_DUALS, "epsilon_insensitive", "absolute")
-
-
-def dual_of(loss: Loss) -> Dual:
-    """The dual step of a loss of :data:`LOSSES`."""
-    if loss.name in ("epsilon_insensitive", "absolute"):
-        return _tube(float(loss.get_params().get("epsilon", 0.0)))
-    if loss.name not in _DUALS or loss.get_params().get("epsilon"):
-        raise ValueError(f"dual coordinate ascent serves the losses {', '.join(LOSSES)}, not {loss!r}")
-    return _DUALS[loss.name]

@@ -1,0 +1,98 @@
+"""Modules that are imported when they are first used.
+
+scikit-learn's base classes import scipy.stats, narwhals and others, which take three quarters of the time that a
+command needs to start and which most commands never use. Inside :func:`imports_later` such a module is there by name
+only; the first look at something in it executes it, and from then on it is like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+import threading
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+LATER = (
+    "narwhals",
+    "narwhals.stable",
+    "narwhals.stable.v2",
+    "numpy.f2py",
+    "numpy.ma",
+    "numpy.polynomial",
+    "numpy.testing",
+    "scipy.special",
+    "scipy.stats",
+    "sklearn.callback",
+)
+_lock = threading.RLock()
+
+
+class _Later(types.ModuleType):
+    """A module whose code waits for the first look at one of its names."""
+
+    def __getattr__(self, name: str) -> Any:
+        _execute(self)
+        try:
+            return self.__dict__[name]
+        except KeyError:  # its code is running now and has not come to it, or it makes names on request
+            make = self.__dict__.get("__getattr__")
+            if make is None:
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+            return make(name)
+
+
+class _Loader(importlib.abc.Loader):
+    """Makes modules that wait; ``real`` is the loader that executes their code."""
+
+    def __init__(self, real: Any):
+        self.real = real
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """An ordinary module, to begin with."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__class__ = _Later
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        if name not in LATER:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+def _execute(module: types.ModuleType) -> None:
+    """Run the code of a module that waits, that of the packages it lies in first."""
+    with _lock:
+        spec: Any = module.__spec__
+        parent = sys.modules.get(spec.name.rpartition(".")[0])
+        if type(parent) is _Later:
+            _execute(parent)  # it may look at this one
+        loader = spec.loader
+        if not isinstance(loader, _Loader):
+            return  # it is done, or its own code looks for a name that is not there yet
+        spec.loader = module.__loader__ = loader.real
+        loader.real.exec_module(module)
+        module.__class__ = types.ModuleType
+
+
+@contextlib.contextmanager
+def imports_later() -> Iterator[None]:
+    """While inside, modules of :data:`LATER` are imported by name only, and pandas is not found."""
+    finder, pandas = _Finder(), "pandas" in sys.modules
+    sys.meta_path.insert(0, finder)
+    if not pandas:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        if not pandas:
+            del sys.modules["pandas"]

@@ -1,0 +1,139 @@
+r"""Probabilities for losses that have none: a link from scores to probabilities, learned beside the model.
+
+A hinge or a squared loss gives scores that say which label is ahead, not how sure that is. ``learn`` returns the score
+that each row had before it was learned, so the model knows how often such a score was right: a
+:class:`~kernelstream.trust.Calibrator` (beta calibration of two classes, a slope and a shift for each of several)
+follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 34 for two classes, 15
+for each of several and seven more.
+
+The answers keep to what the model predicts: they rise with the score, and the label that is predicted has the largest
+probability. Where the calibrated answer would favour another label, the two share what they have.
+
+Before the link has learned, and in a model file without one, a score of 1 counts as log-odds of 2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ...core.overflow import SCORING
+from ...passes.trust.python import EVERY, link_parts
+from ...random import generator
+from ...rows import host
+from ...state.schema import Array, Schema
+from ...trust.calibration import KEEP, Calibrator, probabilities
+
+State = dict[str, Any]
+
+# What each answer keeps of its past with every row it learns: memories of 500 rows, 5000 and all; of two classes, where
+# a row costs most beside the learner, the first and the last.
+SEVERAL = KEEP**EVERY
+TWO = SEVERAL[[0, 2]]
+SLOPE = 1e-6  # log-odds of one unit of the score at which a label that is ahead must be the more probable one
+AHEAD = 1e-9  # by which the predicted label is ahead of one that is as probable
+PART = 2000  # rows from which a learner of all rows at once takes its link
+HELD = 5  # one row of so many of them is held out
+FEWEST = 20  # rows for which that makes sense
+ORDER = 11  # stream of the seed that chooses them
+
+
+def kept_of(n_classes: int) -> np.ndarray:
+    """What the answers keep of their past."""
+    return TWO if n_classes == 2 else SEVERAL
+
+
+def start(n_classes: int) -> np.ndarray:
+    """A link that has learned nothing."""
+    return np.concatenate(
+        [[0.0], *(part.ravel() for part in Calibrator._start(n_classes, kept_of(n_classes)).values())]
+    )
+
+
+def schema(state: State) -> Schema:
+    """The entries, where there are some: a model of a loss with probabilities has none, and old files neither."""
+    n = len(state["classes"])
+    return {"link": Array(start(n).shape)} if "link" in state and n > 1 else {}
+
+
+def grow(state: State, kept: np.ndarray, n_classes: int) -> None:
+    """Class i so far is ``kept[i]`` of ``n_classes`` from now on."""
+    if "link" not in state or n_classes == len(kept):
+        return
+    if len(kept) < 2:
+        state["link"] = start(n_classes)
+        return
+    old = link_parts(state["link"], len(kept), len(kept_of(len(kept))))
+    new = Calibrator.grown(old, kept, n_classes, SEVERAL)
+    state["link"] = np.concatenate([state["link"][:1], *(part.ravel() for part in new.values())])
+
+
+def follow(est: Any, state: State, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+    """Learn from the scores (n, outputs) that rows had before they were learned, and their encoded labels (n,)."""
+    n_classes = len(state["classes"])
+    if n_classes < 2:
+        return
+    link = state.get("link")
+    if link is None or not link.flags.writeable:  # of a mapped file
+        link = state["link"] = start(n_classes) if link is None else link.copy()
+    scores, y = np.ascontiguousarray(host(scores), np.float64), np.ascontiguousarray(y, np.float64)
+    est._ops.follow(link, scores, y, weight, n_classes, kept_of(n_classes))
+
+
+def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
+    """Probabilities (n, n_classes) of scores (n, outputs)."""
+    n_classes = len(state["classes"])
+    scores = np.ascontiguousarray(scores, np.float64)
+    values = scores if n_classes > 2 else scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+    values = np.ascontiguousarray(values)
+    parts = link_parts(np.array(state.get("link", start(n_classes))), n_classes, len(kept_of(n_classes)))
+    if parts["size"][1] == 0.0:  # nothing was learned: a score of 1 is taken for usual
+        parts["size"][1] = 1.0
+    out = np.empty_like(values)
+    est._ops.calibrate(parts, values, None, None, False, kept_of(n_classes), out)
+    if values.ndim == 1:
+        ahead = values >= 0 if scores.shape[1] == 1 else values > 0
+        least = SLOPE * np.tanh(values)
+        p = probabilities(np.where(ahead, np.maximum(out, least + AHEAD), np.minimum(out, least)))
+    else:
+        p = _agreeing(probabilities(out), np.argmax(values, axis=1))
+    if not np.isfinite(p).all():
+        raise ValueError(SCORING)
+    return p
+
+
+def _agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Probabilities (n, C) whose largest is that of the predicted label: those above it share with it."""
+    odd = np.flatnonzero(p.argmax(axis=1) != predicted)
+    for i in odd:
+        k = predicted[i]
+        shared = p[i] >= p[i, k]
+        p[i, shared] = p[i, shared].mean() * (1.0 - AHEAD)
+        p[i, k] += 1.0 - p[i].sum()
+    return p
+
+
+def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+    """The link of a learner that takes all rows at once: a model like it learns some of them and forecasts others.
+
+    At most 2,000 rows, of which every fifth is held out. Where they are too few, or lack a label, there is no link.
+    """
+    state = est._state
+    n_classes = len(state["classes"])
+    some = np.sort(generator(state["seed"], ORDER).permutation(len(y))[:PART])
+    held = np.arange(len(some)) % HELD == 0
+    train, asked = some[~held], some[held]
+    if n_classes < 2 or len(some) < FEWEST or len(np.unique(y[train])) < n_classes:
+        return
+    part = clone(est)
+    part._linkless = True
+    part.random_state = int(state["seed"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a tolerance that was not reached was said of the whole
+        part.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
+    scores = part._scores(X[asked])
+    labels = est._encode(state, y[asked])
+    follow(est, state, scores, labels, None if weight is None else weight[asked])

@@ -1,0 +1,186 @@
+"""Random binning features solved on all rows at once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from ... import solvers
+from ..._checks import positive
+from ..._progress import SolverBar
+from ...core.cell_matrix import MOST_CELLS, CellMatrix
+from ...kernels.bandwidth import MEDIAN_ROWS
+from ...losses import Loss
+from ...random import generator
+from ...rows import Rows
+from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
+from ...state.schema import Array, Count, Number, Schema, check, length
+from ...state.turns import in_turn
+from .._contract.base import State
+from .._contract.batch import CALLER, BatchEstimator, counted
+from .base import BinningEstimator, divided, ranges
+from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
+from .search import Search
+
+#: Solvers that find the constant score themselves, which rows in cells never seen are left with.
+SOLVERS = (ConjugateGradient, NewtonCG, CoordinateDescent)
+
+
+class BatchBinning(BinningEstimator, BatchEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    lam: float | None
+    solver: Any
+    warm_start: bool
+
+    # ---------------------------------------------------------------- components
+    @property
+    def _solver(self) -> Solver:
+        return self._cached("solver", lambda: solvers.get(self.solver))
+
+    def _solver_loss(self) -> Loss:
+        """The loss that the solver minimises for every output."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        solver = self._solver
+        if isinstance(solver, Online):
+            raise ValueError("solver='online' is an estimator of its own: Online" + type(self).__name__)
+        solver.check()
+        if not isinstance(solver, SOLVERS):
+            names = ", ".join(repr(cls.name) for cls in SOLVERS)
+            raise ValueError(f"random binning is solved by {names}; got {solver!r}, which is for fixed features")
+        if self.lam is not None:
+            positive("lam", self.lam)
+        solver.serves(self._solver_loss())
+
+    # ---------------------------------------------------------------- scores
+    def _weights(self, state: State) -> tuple[np.ndarray, Any]:
+        return state["w"], state["offset"]
+
+    def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
+        ops, grids, threads = self._ops.binning, self._grids(state), self._threads
+        table = self._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
+        return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        schema = self._grid_schema(state, trained)
+        return schema | self._batch_schema(state) if trained else schema
+
+    def _batch_schema(self, state: State) -> Schema:
+        """Cells that have a weight: those of grid r have the columns starts[r], …, starts[r + 1] - 1."""
+        D, outputs = length(state, "cells"), state["n_outputs"]
+        schema: Schema = {"starts": Array((self.n_components + 1,), "int64", low=0, high=D, rising=True)}
+        check({"starts": state.get("starts")}, schema)
+        starts = state["starts"]
+        if starts[0] != 0 or starts[-1] != D or (np.diff(starts) > MOST_CELLS).any():
+            raise ValueError(f"state_['starts'] must lead from 0 to {D} by at most {MOST_CELLS} at a time")
+        history = (length(state, "history"),)
+        return (
+            schema
+            | {"cells": Array((D,), "uint64"), "w": Array((D, outputs), state["dtype"]), "offset": Array((outputs,))}
+            | {"n_columns": Count(), "n_iter": Count(), "history": Array(history, free=True)}
+            | {"lam": Number(0.0), "searched_lam": Number(0.0, optional=True)}
+        )
+
+    # ---------------------------------------------------------------- fit
+    def _start(self, X: Rows, declared: Any) -> None:
+        old = self.__dict__.get("_state")
+        super()._start(X, declared)
+        if self.warm_start and old is not None and "cells" in old and old["n_features"] == X.shape[1]:
+            kept = {name: old[name] for name in ("seed", "gamma", "width", "searched_lam") if name in old}
+            self._state |= kept
+            self._cache["old"] = old
+
+    @staticmethod
+    def _error(F: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
+        """What the search makes small, for scores F and targets Y (n, C)."""
+        raise NotImplementedError
+
+    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X, y, weight = counted(X, y, weight)
+        self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
+        self._link_from(X, y, weight)
+        return np.empty(0)
+
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, old: State | None = None) -> None:
+        solver, loss, ops = self._solver, self._solver_loss(), self._ops
+        outputs = Y.shape[1]
+        offset = state["offset"] = best_constant(Y, weight, loss)
+        if "gamma" not in state:
+            self._choose_bandwidth(state, X, Y, weight)
+        lam = self.lam if self.lam is not None else state.get("searched_lam")
+        relative = solver.name == "cd" and self.lam is None
+        if lam is None:
+            search = self._search(state, X, Y, weight)
+            lam = state["searched_lam"] = search.penalty(state.get("gamma"), self._kernel(state), relative)
+        features = make_features(X, self._grids(state), ops, self._threads)
+        if relative:
+            lam = max(lam * largest_penalty(features, Y, weight, loss, offset), 1e-12)
+        start = None
+        if old is not None and old["w"].shape[1] == outputs:
+            start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
+        label = f"{type(self).__name__}, {features.Z.shape[1]:,} columns"
+        with SolverBar(label) as report:
+            found = solve(
+                features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
+            )
+        if not found.converged:
+            warnings.warn(
+                f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
+                f"raise max_iter, tol or lam",
+                ConvergenceWarning,
+                stacklevel=CALLER,
+            )
+        keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
+        state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}
+        if solver.name == "cd":
+            keys, starts, W = without_zeros(keys, starts, W)
+        state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W), "t": X.shape[0]}
+
+    def _search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
+        fixed = (self._solver_loss(), self._solver, self._error, np.dtype(state["dtype"]), state["seed"], self._ops)
+        return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self._threads)
+
+    def _kernel_of(self, gamma: float) -> Any:
+        return self._given.resolved({"gamma": gamma})
+
+    def _choose_bandwidth(
+        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
+    ) -> None:
+        """Enter a bandwidth, found on rows X; ``width`` is that of the columns where X are only some of the rows."""
+        if self._free:
+            state["width"] = ranges(X) if width is None else width
+            some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            median = self._given.kernel_entries(divided(some, state["width"]))["gamma"]
+            state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
+        elif self._given.kernel_needs_data:
+            state |= self._given.kernel_entries(X)
+
+    # ---------------------------------------------------------------- what was found
+    @property
+    @in_turn
+    def coef_(self) -> Any:
+        """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
+        W = self.state_["w"].T
+        return sp.csr_matrix(W) if self._solver.name == "cd" else W
+
+    @property
+    def lam_(self) -> float:
+        """The penalty in use."""
+        return self.state_["lam"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """Course of the solver: relative residuals ("cg") or objectives ("newton-cg", "cd"), one per iteration."""
+        return self.state_["history"]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        return self.state_["n_iter"]

@@ -1,0 +1,73 @@
+"""What an ensemble is told about its weights and about who learns a row."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+
+from ..._checks import fraction
+
+COUNTED = ("all", "drawn")
+
+
+class HedgeWeights(BaseEstimator):
+    r"""Weights that follow the mistakes of the learners, :math:`\theta_i \leftarrow \theta_i \gamma^{l_i}` (Hedge).
+
+    Parameters
+    ----------
+    discount : float or "auto", default="auto"
+        :math:`\gamma`, the factor for a mistake, in (0, 1]. "auto" is 0.99 in classification and 0.61 in regression.
+    share : float, default=0
+        Fixed share: after every row this part of all weight is spread evenly, so that a learner that was bad for long
+        can be back soon when the stream changes [1]_. About 1/(rows between changes).
+
+    References
+    ----------
+    .. [1] Herbster, Warmuth: Tracking the best expert, Machine Learning 32 (1998).
+
+    Examples
+    --------
+    >>> from kernelstream import MultiKernelClassifier
+    >>> from kernelstream.estimators import HedgeWeights
+    >>> MultiKernelClassifier(combination=HedgeWeights(discount=0.9, share=0.001))
+    MultiKernelClassifier(combination=HedgeWeights(discount=0.9, share=0.001))
+    """
+
+    def __init__(self, discount: float | str = "auto", share: float = 0.0):
+        self.discount = discount
+        self.share = share
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        if self.discount != "auto":
+            fraction("discount", self.discount, zero=False, one=True)
+        fraction("share", self.share, zero=True, one=False)
+
+
+class StochasticUpdates(BaseEstimator):
+    r"""Learner i of an ensemble learns a row with probability :math:`(1 - \delta)\theta_i / \max_j \theta_j + \delta`.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.001
+        :math:`\delta`, the least probability.
+    counted : {"all", "drawn"}, default="all"
+        Rows in which a learner that errs loses weight. All of them; or those for which it was drawn, whether or not it
+        then had room to learn: a learner that is hardly ever drawn keeps the weight it has.
+
+    Examples
+    --------
+    >>> from kernelstream import MultiKernelClassifier
+    >>> from kernelstream.estimators import StochasticUpdates
+    >>> MultiKernelClassifier(updates=StochasticUpdates(counted="drawn"))
+    MultiKernelClassifier(updates=StochasticUpdates(counted='drawn'))
+    """
+
+    def __init__(self, smoothing: float = 0.001, counted: str = "all"):
+        self.smoothing = smoothing
+        self.counted = counted
+
+    def check(self) -> None:
+        """Raise ValueError for parameters out of range."""
+        fraction("smoothing", self.smoothing, zero=True, one=True)
+        if self.counted not in COUNTED:
+            raise ValueError(f"counted must be one of {', '.join(COUNTED)}, got {self.counted!r}")

@@ -1,0 +1,132 @@
+r"""Which columns matter to the one learner, and which moved an answer.
+
+.. math:: r_j = E\left[\left(\frac{f(x + h e_j) - f(x - h e_j)}{2h}\right)^2\right]
+
+over rows of late, columns in deviations: the diagonal of the average gradient outer product, by differences with a step
+h = 1/4, because some members are made of steps. Learning costs nothing but keeping a row now and then; the differences
+are taken when somebody asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...rows import dense
+from ...state.turns import in_turn
+from ...trust.contributions import Explanation, in_turns
+from .._contract.base import State
+from .._contract.mixed import Encoded
+from .._contract.state import scaled_rows
+
+KEPT = 64  # rows that are kept, and
+LEAST, ROOM = 16, 8192  # at least, where there are more numbers than this in them
+EVERY = 16  # one row of so many is kept: those of about the last thousand
+STEP = 0.25  # of the differences, in deviations
+ASKED = 8192  # differences of one look, at most, unless that leaves fewer rows than
+FEWEST = 8
+
+
+def places(width: int) -> int:
+    """How many rows are kept."""
+    return int(np.clip(ROOM // width, LEAST, KEPT))
+
+
+def keep_rows(state: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> None:
+    """Keep some of the rows X (n, d), as the members see them; t rows were learned before."""
+    kept = state["reason_X"]
+    m = len(kept)
+    counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
+    numbers = t + np.arange(len(counted))
+    some = np.flatnonzero((numbers < m) | (numbers % EVERY == 0))
+    if not len(some):
+        return
+    numbers = numbers[some]
+    # a place that is taken twice has the later row: numpy writes in order
+    kept[np.where(numbers < m, numbers, numbers // EVERY % m)] = X[counted[some]]
+
+
+class Reasons:
+    """Mixed into the one learner."""
+
+    @property
+    @in_turn
+    def relevance_(self: Any) -> np.ndarray:
+        """How much each column matters now: shares of the mean squared gradient at rows of late; the sum is one.
+
+        One number for each column of the rows as they come, (d,); of mixed rows, in the order of ``columns_.kinds_``.
+        """
+        state = self._fitted()
+        kept = state.get("reason_X")
+        if kept is None:
+            raise AttributeError("the model file is of an older version: relevance_ is there after the next rows")
+        rows = np.array(kept[: min(state["t"], len(kept))], np.float64)
+        d = kept.shape[1]
+        rows = rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * d)))]
+        found = np.zeros(d)
+        at_once = max(1, (1 << 22) // (2 * rows.size))
+        for start in range(0, d, at_once):
+            columns = np.arange(start, min(d, start + at_once))
+            moved = np.repeat(rows[None], 2 * len(columns), axis=0)
+            for i, c in enumerate(columns):
+                moved[2 * i, :, c] += STEP
+                moved[2 * i + 1, :, c] -= STEP
+            said = self._answers_to(moved.reshape(-1, d)).reshape(len(columns), 2, len(rows), -1)
+            gradient = (said[:, 0] - said[:, 1]) / (2 * STEP)
+            found[columns] = (gradient**2).sum(axis=2).mean(axis=1)
+        groups, n = self._sources()
+        found = np.bincount(groups, found, n)
+        return found / found.sum() if found.any() else found
+
+    @in_turn
+    def explain(self: Any, X: Any, baseline: Any = None) -> Explanation:
+        """Which columns moved the answers to some rows, by exchanging them with those of a baseline in random orders.
+
+        Parameters
+        ----------
+        X : (n, d) array, or mixed rows
+        baseline : (d,) array, or one mixed row, optional
+            The row that the others are compared with; by default the mean of all rows so far.
+
+        Returns
+        -------
+        :class:`~kernelstream.trust.Explanation`
+            Contributions (n, d), which sum to the difference between ``score`` and ``base``: predictions, or scores of
+            the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
+        """
+        state = self._fitted()
+        rows = np.asarray(self._check_X(X, reset=False))
+        base: Any
+        if baseline is None:
+            base = np.asarray(state["x_mean"], rows.dtype)[None]
+            base = base.view(Encoded)
+        else:
+            base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
+        base = np.asarray(self._check_X(base, reset=False))
+        if len(base) != 1:
+            raise ValueError(f"baseline must be one row, got {len(base)}")
+        seen, start = (self._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
+        said, at_base = (
+            self._answers_to(np.concatenate([seen, start])),
+            self._answers_to(np.repeat(start, 2, axis=0))[0],
+        )
+        said = said[:-1]
+        which = said.argmax(axis=1) if said.shape[1] > 1 and not self._regression else np.zeros(len(rows), np.intp)
+        groups, _ = self._sources()
+        parts = in_turns(self._answers_to, np.asarray(seen), np.asarray(start[0]), which, groups)
+        return Explanation(parts, said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
+
+    def _answers_to(self: Any, X: np.ndarray) -> np.ndarray:
+        """Scores (n, outputs) of rows as the members see them, more than one of them: a table."""
+        rows = np.ascontiguousarray(X, np.dtype(self._state["dtype"]))
+        return self._combined(self._state, rows)
+
+    def _sources(self: Any) -> tuple[np.ndarray, int]:
+        """Of each column that members see the column of the rows it comes from, (d,), and how many there are."""
+        d = self._state["n_features"]
+        if self._encoder is None:
+            return np.arange(d), d
+        store = self._encoder._learned()
+        groups = np.array([at for at, _, _ in store.layout], np.intp)
+        return np.pad(groups, (0, d - len(groups)), mode="edge"), len(store.sources)

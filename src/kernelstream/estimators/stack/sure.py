@@ -1,0 +1,75 @@
+"""How sure the one learner is: intervals around numbers, sets of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...state.schema import Schema
+from ...trust.intervals import IntervalTracker
+from .._contract.base import State
+
+
+class Sure:
+    """Mixed into the one learner: trackers of the errors of its forecasts, one for each combination.
+
+    Of numbers the error is the distance to the truth, of labels what was left to the others, 1 - P(truth).
+    """
+
+    def _tracker(self: Any, state: State, o: int) -> IntervalTracker:
+        """What follows the errors of an output; its arrays are the state's own."""
+        tracker = self._cached(("tracker", o), lambda: IntervalTracker(engine=self.engine))
+        names = {name: f"o{o}_interval_{name}" for name in tracker.state}
+        if names["size"] not in state:  # of a file without
+            fresh = IntervalTracker(engine=self.engine).state
+            state |= {names[name]: value for name, value in fresh.items()}
+        tracker.state = {name: state[entry] for name, entry in names.items()}
+        return tracker
+
+    def _follow_errors(self: Any, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+        """Errors (n,) of the forecasts (n, C) of output o before each row, which its tracker learns."""
+        tracker = self._tracker(state, o)
+        if self._regression:
+            forecast, wrong = scores[:, 0], np.abs(y - scores[:, 0])
+            ends = tracker.learn(forecast, y, weight)
+        else:
+            wrong = np.empty(len(y))
+            if scores.shape[1] > 1:  # a row of weight 0 may have a label that nobody knows
+                y = np.minimum(y, scores.shape[1] - 1.0)
+            self._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
+            ends = tracker.learn(np.zeros(len(y)), wrong, weight)
+        collected = self.__dict__.get("_ends")
+        if collected is not None:
+            collected.append((o, *ends))
+        return wrong
+
+    def _with_ends(self: Any, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
+        """What learning returns, and the 90 % intervals before each row: output, low, high of each stretch."""
+        ends: list[tuple[int, Any, Any]] = []
+        self._ends = ends
+        try:
+            return learn(), ends
+        finally:
+            self.__dict__.pop("_ends", None)
+
+    def _half(self: Any, o: int, coverage: float) -> float:
+        """Half-width of the intervals of an output, infinite before there was a forecast to learn from."""
+        state = self._state
+        return self._tracker(state, o)._half(coverage) if f"o{o}_interval_size" in state else float("inf")
+
+    def _renew(self: Any) -> None:
+        """Rows are learned again: what is said of them now was not said before they came."""
+        held = self.__dict__.pop("_ends", None)
+        super()._renew()  # type: ignore[misc]
+        if held is not None:
+            self._ends = held
+
+    def _interval_schema(self: Any, state: State) -> Schema:
+        schema: Schema = {}
+        for o in range(self._outputs(state)):
+            if f"o{o}_interval_size" in state or self._regression:
+                own = IntervalTracker().schema()
+                schema |= {f"o{o}_interval_{name}": entry for name, entry in own.items()}
+        return schema

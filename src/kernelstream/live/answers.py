@@ -1,0 +1,53 @@
+"""What a live learner answers, and the errors it raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .log import LogError
+
+
+class StoreError(OSError):
+    """The folder of a learner cannot be used."""
+
+
+class Busy(RuntimeError):
+    """More calls are waiting than the learner takes on; nothing of this one has been learned."""
+
+
+class UnknownId(KeyError):
+    """Targets for rows that are not remembered."""
+
+    def __init__(self, ids: list[Any]):
+        super().__init__(ids)
+        self.ids = ids
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.ids[:5])) + (", ..." if len(self.ids) > 5 else "")
+        return f"no row is remembered under the id {shown}: send the row together with its target"
+
+
+@dataclass(frozen=True)
+class View:
+    """What readers see: a copy of the model at some moment, which nobody changes any more."""
+
+    model: Any
+    version: int
+    rows: int
+    columns: tuple[str, ...] | None
+    task: str = "regression"  # or "classification", "novelty"
+    extras: tuple[str, ...] = ()  # methods besides predict that it answers
+
+
+@dataclass
+class Learned:
+    """Answer to a call of ``learn``: rows learned now, rows in all, version, rows left out as learned before."""
+
+    learned: int
+    total: int
+    version: int
+    repeated: int = 0
+
+
+__all__ = ["Busy", "Learned", "LogError", "StoreError", "UnknownId", "View"]

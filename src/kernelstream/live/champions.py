@@ -1,0 +1,159 @@
+"""The champion, its challenger and former champions: what a call does to them, now and in a replay.
+
+Everything here follows from the records of the log in their order (:mod:`.records`), so a replay needs nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import model_io
+from .answers import Learned
+from .log import Log
+from .scores import Scores, task_of
+
+VERSIONS = 5  # former champions that can be called back
+
+logger = logging.getLogger("kernelstream.live")
+
+
+@dataclass
+class Seat:
+    """A model and how it does."""
+
+    model: Any
+    scores: Scores
+    failures: int = 0
+
+    def learn(self, X: Any, y: Any, also: Scores | None = None) -> None:
+        """Learn rows and count the answers before; ``also`` counts them too."""
+        asked = None
+        if self.scores.task == "classification" and not hasattr(self.model, "loss"):
+            with contextlib.suppress(Exception):  # a model without probabilities, or without a row so far
+                asked = self.model.predict_proba(X)
+        answer = self.model.learn(X) if self.scores.task == "novelty" else self.model.learn(X, y)
+        for scores in (self.scores, also):
+            if scores is not None:
+                try:
+                    scores.add(self.model, answer, y, asked)
+                except Exception:  # the rows are learned: what cannot be counted must not look like a refusal
+                    logger.exception("the answers of %s cannot be scored", type(self.model).__name__)
+
+
+class Champions:
+    """The models of a learner and all that its calls change; ``folder`` (a path) and its log are there already."""
+
+    champion: Seat
+
+    def __init__(self, folder: Path, log: Log, remembered: int):
+        self.folder, self.log, self.remembered = folder, log, remembered
+        self.problems: dict[str, str] = {}
+        self._waiting: OrderedDict[Any, Any] = OrderedDict()  # rows by id, until their targets come
+        self._waiting_lock = threading.Lock()
+        self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
+        self.version, self.total = 1, 0
+        self.columns: list[str] | None = None
+        self.positions: dict[str, int | str] = {}  # how far the sources have been read
+        self._moved = False  # since the latest snapshot
+        self.challenger: Seat | None = None
+        self.against: Scores | None = None  # of the champion, since the challenger is there
+        self.retired: list[dict[str, int]] = []
+        self._stale = True  # the readers' copy is behind
+        self._example: Any = None  # a row that was learned
+
+    def _complain(self, what: str, message: str) -> None:
+        if self.problems.get(what) != message:
+            logger.error("%s: %s: %s", self.folder, what, message)
+        self.problems[what] = message
+
+    def _learn(self, X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any]) -> Learned:
+        repeated = 0
+        if ids is not None:
+            fresh = list({name: i for i, name in reversed(list(enumerate(ids))) if name not in self._ids}.values())[
+                ::-1
+            ]
+            repeated = len(ids) - len(fresh)
+            if repeated:
+                X = [X[i] for i in fresh] if isinstance(X, list) else X[fresh]
+                y = None if y is None else y[fresh]
+        n = len(X) if isinstance(X, list) else X.shape[0]
+        if n:
+            self.champion.learn(X, y, self.against)
+            if more.get("columns") is not None and self.columns is None:
+                self.columns = more["columns"]
+            if self.challenger is not None:
+                self._teach_challenger(X, y)
+            self.total += n
+            self._stale, self._example = True, X[-1:]
+        if ids is not None:
+            self._learned(ids)
+        if more.get("positions"):
+            self.positions = self.positions | more["positions"]
+            self._moved = True
+        return Learned(n, self.total, self.version, repeated)
+
+    def _teach_challenger(self, X: Any, y: Any) -> None:
+        assert self.challenger is not None
+        try:
+            self.challenger.learn(X, y)
+        except Exception as error:
+            self.challenger.failures += 1
+            logger.warning("%s: the challenger could not learn: %s", self.folder, error)
+
+    def _learned(self, ids: list[Any]) -> None:
+        for name in ids:
+            self._ids[name] = None
+            self._ids.move_to_end(name)
+        while len(self._ids) > self.remembered:
+            self._ids.popitem(last=False)
+        with self._waiting_lock:
+            for name in ids:
+                self._waiting.pop(name, None)
+
+    def _challenge(self, content: bytes) -> None:
+        self.challenger = self.against = None
+        if content:
+            model = model_io.load(io.BytesIO(content))
+            self.challenger = Seat(model, Scores(task_of(model)))
+            self.against = Scores(self.champion.scores.task)
+
+    def _version_file(self, version: int) -> Path:
+        return self.folder / f"version-{version:06d}.ks"
+
+    def _retire(self) -> None:
+        """The champion as it is goes to a file of its own, before the record that replaces it is written."""
+        notes = {"live": {"scores": self.champion.scores.to_notes()}}
+        model_io.save(self.champion.model, self._version_file(self.version), notes)
+
+    def _before_promote(self) -> None:
+        if self.challenger is None:
+            raise ValueError("there is no challenger to promote")
+        self._retire()
+
+    def _before_rollback(self, to: int) -> None:
+        model_io.read(self._version_file(to))  # an error now, rather than behind the record
+        self._retire()
+
+    def _succeed(self, seat: Seat) -> int:
+        if not self._version_file(self.version).exists():  # in a replay, after somebody removed it
+            self._retire()
+        self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
+        self.champion, self.challenger, self.against = seat, None, None
+        self.version += 1
+        self._stale = True
+        return self.version
+
+    def _promote(self) -> int:
+        assert self.challenger is not None
+        return self._succeed(self.challenger)
+
+    def _rollback(self, to: int) -> int:
+        model, notes = model_io.read(self._version_file(to))
+        return self._succeed(Seat(model, Scores.from_notes(notes["live"]["scores"])))

@@ -1,0 +1,41 @@
+"""Copies of a model: for its readers, and with seeds that a replay can repeat."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any
+
+from ..estimators._contract.base import StreamEstimator
+from ..random import seed_from
+
+
+def copied(model: Any, example: Any) -> Any:
+    """A copy of a model for readers, ready to answer at once.
+
+    What a model derives from its state is made again, by a first prediction; the feature map, which nobody changes, is
+    shared.
+    """
+    made = copy.deepcopy(model)
+    if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
+        with model._turns:
+            cache = model.__dict__.get("_cache") or {}
+            made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
+        made._warm_caches()
+    if example is not None:
+        with contextlib.suppress(ValueError, ArithmeticError):  # it will be said to whoever asks
+            made.predict(example)
+    return made
+
+
+def seeded(model: Any) -> Any:
+    """The model, with numbers for seeds that are left to chance: a replay must draw the same."""
+    if getattr(model, "state_", None) is not None or not hasattr(model, "get_params"):
+        return model
+    deep = not isinstance(model, StreamEstimator)  # the parts of an estimator draw from its own seed
+    params = model.get_params(deep=deep)
+    free = [name for name, value in params.items() if name.split("__")[-1] == "random_state" and value is None]
+    if not free:
+        return model
+    model = copy.deepcopy(model)
+    return model.set_params(**{name: seed_from(None) % 2**31 for name in free})

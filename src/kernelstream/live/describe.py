@@ -1,0 +1,113 @@
+"""What a live learner tells of itself, as numbers, strings, lists and dicts."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Kernel
+from .rows import encoder_of
+from .scores import weights_of
+from .writer import Writer
+
+RELEVANCE = 3.0  # seconds
+
+
+class Described(Writer):
+    """A learner that can be asked how it does."""
+
+    _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
+
+    def health(self) -> dict[str, Any]:
+        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls}."""
+        problems = dict(self.problems)
+        return {"status": "degraded" if problems else "ok", "problems": problems, "waiting": len(self._queue)}
+
+    def rows_per_second(self, seconds: float = 5.0) -> float:
+        """Rows learned a second, lately."""
+        now, total = time.monotonic(), self.total
+        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
+        return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
+
+    def describe(self) -> dict[str, Any]:
+        """What the learner is and how it does, as numbers, strings, lists and dicts."""
+        view, champion = self._view, self.champion
+        inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
+        kinds = getattr(encoder_of(view.model), "kinds_", None)
+        columns = kinds if view.columns is None else view.columns
+        about: dict[str, Any] = {
+            "class": type(inner).__name__,
+            "task": champion.scores.task,
+            "rows": self.total,
+            "rows_per_second": self.rows_per_second(),
+            "version": self.version,
+            "versions": list(self.retired),
+            "columns": None if columns is None else list(columns),
+            "kinds": kinds,
+            "wrong_cells": _wrong(view.model),
+            "width": getattr(inner, "n_features_in_", None),
+            "classes": _plain(getattr(inner, "classes_", None)),
+            "members": _members(inner),
+            "relevance": self._relevance(view.model),
+            "drift": champion.scores.marks,
+            "scores": champion.scores.summary(),
+            "challenger": None,
+            "health": self.health(),
+        }
+        rival, against = self.challenger, self.against
+        if rival is not None and against is not None:
+            about["challenger"] = {
+                "class": type(getattr(rival.model, "model", rival.model)).__name__,
+                "scores": rival.scores.summary(),
+                "champion": against.summary(),
+                "failures": rival.failures,
+            }
+        return about
+
+    def _relevance(self, model: Any) -> Any:
+        """How much each column matters, where the model tells; asked for now and then, since it may take a while."""
+        at, found = self._asked
+        if time.monotonic() - at > RELEVANCE:
+            try:
+                found = _plain(getattr(model, "relevance_", None))
+            except Exception:  # of a model that has learned too little, say
+                found = None
+            self._asked = time.monotonic(), found
+        return found
+
+
+def _wrong(model: Any) -> dict[str, int] | None:
+    """Cells that were taken as missing, since they were none of their column's kind, by column."""
+    encoder = encoder_of(model)
+    return None if encoder is None else {name: count for name, (count, _) in encoder.wrong_.items()}
+
+
+def _plain(value: Any) -> Any:
+    """An attribute of a model as JSON knows it; None where it has none."""
+    try:
+        return None if value is None else np.asarray(value).tolist()
+    except Exception:
+        return None
+
+
+def _members(model: Any) -> dict[str, Any] | None:
+    """Names and weights of the members of an ensemble."""
+    weights = weights_of(model)
+    if weights is None:
+        return None
+    told = getattr(model, "members_", None)
+    names = [one["name"] for one in told] if isinstance(told, list) and told and isinstance(told[0], dict) else []
+    names = names or [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
+    if len(set(names)) < len(weights):
+        names = [f"{i + 1}: {name}" for i, name in enumerate(names or ["member"] * len(weights))]
+    return {"names": names, "weights": weights}
+
+
+def _member_name(member: Any) -> str:
+    """A member in a few words: its kernel if it has one."""
+    params = member.get_params() if hasattr(member, "get_params") else {}
+    kernel = next((value for value in params.values() if isinstance(value, Kernel)), None)
+    return " ".join(str(kernel or member).split())[:60]

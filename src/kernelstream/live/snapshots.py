@@ -1,0 +1,176 @@
+"""Snapshots of a learner, and its recovery from the latest of them and the log."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import model_io
+from .._files import sweep, write_atomic
+from . import records
+from .answers import StoreError
+from .champions import Champions, Seat, logger
+from .copies import seeded
+from .log import Log
+from .scores import Scores, task_of
+
+KEEP = 2  # snapshots
+
+_SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
+_OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
+
+
+class Snapshots(Champions):
+    """Champions that are written to the disk as a whole and made again from there."""
+
+    def __init__(self, folder: Path, log: Log, remembered: int):
+        super().__init__(folder, log, remembered)
+        self._since_snapshot = 0
+        self._saver: threading.Thread | None = None
+
+    def _notes(self) -> dict[str, Any]:
+        notes: dict[str, Any] = {
+            "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
+            "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
+            "scores": self.champion.scores.to_notes(),
+        }  # fmt: skip
+        if self.challenger is not None and self.against is not None:
+            notes["challenger"] = {
+                "scores": self.challenger.scores.to_notes(), "failures": self.challenger.failures,
+                "against": self.against.to_notes(),
+            }  # fmt: skip
+        return notes
+
+    def _snapshot(self, wait: bool) -> None:
+        """The state as it is now, to the disk; in another thread unless ``wait``."""
+        self._wait_for_saver()
+        try:
+            number = self.log.next
+            content = model_io.to_bytes(self.champion.model, {"live": self._notes()})
+            rival = None if self.challenger is None else model_io.to_bytes(self.challenger.model)
+            self.log.roll()
+        except (OSError, ValueError) as error:
+            self._since_snapshot = 0  # not again at once: the log has everything
+            self._complain("snapshot", str(error))
+            raise
+        self._since_snapshot, self._moved = 0, False
+        if wait:
+            self._write_snapshot(number, content, rival)
+            return
+        arguments = (number, content, rival)
+        self._saver = threading.Thread(target=self._save_aside, args=arguments, name="snapshot", daemon=True)
+        self._saver.start()
+
+    def _save_aside(self, number: int, content: bytes, rival: bytes | None) -> None:
+        with contextlib.suppress(Exception):  # said in `problems`
+            self._write_snapshot(number, content, rival)
+
+    def _write_snapshot(self, number: int, content: bytes, rival: bytes | None) -> None:
+        try:
+            if rival is not None:
+                write_atomic(self.folder / f"challenger-{number:016d}.ks", rival)
+            write_atomic(self.folder / f"snapshot-{number:016d}.ks", content)
+        except OSError as error:
+            self._complain("snapshot", str(error))
+            raise
+        self.problems.pop("snapshot", None)
+        kept = [found for found, path in self._snapshots() if path not in self._unreadable][-KEEP:]
+        for path in list(self.folder.iterdir()):
+            match = _OWN.match(path.name)
+            if match and int(match[1]) < kept[0]:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        self.log.drop(kept[0])
+        oldest = self.retired[0]["version"] if self.retired else 0
+        for path in self.folder.glob("version-*.ks"):
+            if int(path.stem.removeprefix("version-")) < oldest:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _wait_for_saver(self) -> None:
+        if self._saver is not None:
+            self._saver.join()
+            self._saver = None
+
+    def _snapshots(self) -> list[tuple[int, Path]]:
+        return sorted((int(match[1]), path) for path in self.folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
+
+    def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
+        sweep(self.folder)
+        self._unreadable: set[Path] = set()
+        found = self._snapshots()
+        for number, path in reversed(found):
+            try:
+                self._take(path, number)
+            except (ValueError, OSError, KeyError, TypeError) as error:
+                self._unreadable.add(path)
+                self._complain("recovery", f"{path.name} cannot be read ({error}): an older snapshot is used")
+                continue
+            self._replay(number)
+            return
+        if found:
+            raise StoreError(f"{self.folder}: none of its {len(found)} snapshots can be read; nothing has been changed")
+        if self.log.files():
+            raise StoreError(f"{self.folder} holds a log without a snapshot: it is no folder of a learner, or damaged")
+        if model is None:
+            raise StoreError(f"{self.folder} holds no learner yet: say which model to start with")
+        if not hasattr(model, "learn"):
+            raise ValueError(f"{type(model).__name__} has no learn: it cannot go on learning")
+        seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
+        self.champion = Seat(seat, Scores(task_of(seat)))
+        self.columns = None if columns is None else [str(name) for name in columns]
+        self.log.open()
+        self._snapshot(wait=True)
+
+    def _take(self, path: Path, number: int) -> None:
+        """The state of a snapshot."""
+        model, notes = model_io.read(path)
+        notes = notes["live"]
+        rival = None
+        if "challenger" in notes:
+            rival = model_io.load(path.with_name(f"challenger-{number:016d}.ks"))
+        self.champion = Seat(model, Scores.from_notes(notes["scores"]))
+        if rival is not None:
+            about = notes["challenger"]
+            self.challenger = Seat(rival, Scores.from_notes(about["scores"]), about["failures"])
+            self.against = Scores.from_notes(about["against"])
+        self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
+        self.positions = notes["positions"]
+        self.retired, self._ids = notes["retired"], OrderedDict.fromkeys(notes["ids"])
+
+    def _replay(self, start: int) -> None:
+        void: set[int] = set()
+        for _, payload in self.log.read(start):
+            if payload[:1] == records.VOID:
+                void.update(records.unpack(payload)[1]["numbers"])
+        for number, payload in self.log.read(start):
+            if number not in void:
+                self._again(number, payload)
+        if self.log.lost:
+            gaps = ", ".join(f"{a} to {b}" for a, b in self.log.lost)
+            self._complain("recovery", f"the log is damaged: its records {gaps} cannot be read; all others were used")
+        elif self.log.torn:
+            logger.warning("%s: %d bytes that were never acknowledged ended the log", self.folder, self.log.torn)
+        self.log.open()
+
+    def _again(self, number: int, payload: bytes) -> None:
+        kind, header, content = records.unpack(payload)
+        try:
+            if kind == records.LEARN:
+                X, y, ids = records.unpack_learn(header, content)
+                self._learn(X, y, ids, header)
+                self._since_snapshot += len(X) if isinstance(X, list) else X.shape[0]
+            elif kind == records.CHALLENGER:
+                self._challenge(bytes(content))
+            elif kind == records.PROMOTE:
+                self._promote()
+            elif kind == records.ROLLBACK:
+                self._rollback(header["to"])
+        except (ValueError, OSError, ArithmeticError, TypeError) as error:  # it was refused then, too
+            logger.warning("%s: record %d of the log is passed over: %s", self.folder, number, error)

@@ -1,0 +1,195 @@
+"""The writer's thread: calls wait in a queue, are logged together, applied in their order, and answered."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import records
+from .answers import Busy, StoreError, View
+from .copies import copied
+from .log import Log
+from .rows import columns_of
+from .snapshots import Snapshots
+
+EXTRAS = ("predict_proba", "predict_interval", "predict_set")
+WAITING = 10_000  # calls that may wait for the writer
+TOGETHER = 256  # calls that share one fsync
+SHARE = 10  # copies for the readers take at most one part in so many of the writer's time
+IDLE = 5.0  # seconds after which the writer's thread ends
+
+
+@dataclass
+class Call:
+    """A call on its way to the writer."""
+
+    payload: bytes
+    apply: Callable[[], Any]
+    rows: int = 0
+    before: Callable[[], Any] | None = None  # what must be on the disk before the record is
+    after: Callable[[], Any] | None = None
+    future: Future[Any] = field(default_factory=Future[Any])
+
+
+class Writer(Snapshots):
+    """The one thread that changes the models, and the copy that readers see."""
+
+    _view: View
+
+    def __init__(self, folder: Path, log: Log, remembered: int, snapshot_rows: int, swap: float):
+        super().__init__(folder, log, remembered)
+        self.snapshot_rows, self.swap = snapshot_rows, swap
+        self._condition = threading.Condition()
+        self._queue: deque[Call] = deque()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._voids: list[int] = []
+        self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # when how many rows had been learned
+
+    def _send(self, call: Call) -> Future[Any]:
+        call.future.set_running_or_notify_cancel()  # who waits for it may go away: it is learned all the same
+        with self._condition:
+            if self._closed:
+                raise StoreError("the learner has been closed")
+            if len(self._queue) >= WAITING:
+                raise Busy(f"{len(self._queue):,} calls are waiting")
+            self._queue.append(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=f"learner {self.folder.name}", daemon=True)
+                self._thread.start()
+            else:
+                self._condition.notify()
+        return call.future
+
+    def _work(self) -> None:
+        idle_since = time.monotonic()
+        while True:
+            with self._condition:
+                while not self._queue and not self._closed:
+                    now = time.monotonic()
+                    waits = [idle_since + IDLE - now]
+                    if self._stale:
+                        waits.append(self._swapped + self._pause - now)
+                    if (due := self.log.due()) is not None:
+                        waits.append(due)
+                    if min(waits) <= 0:
+                        break
+                    self._condition.wait(min(waits))
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), TOGETHER))]
+                if not batch and (self._closed or time.monotonic() >= idle_since + IDLE):
+                    if self._stale:
+                        self._publish()
+                    if self.log.due() is None or self._closed:
+                        self._thread = None
+                        return
+            try:
+                if batch:
+                    self._serve(batch)
+                    idle_since = time.monotonic()
+                self._look_after()
+            except Exception as error:  # a lack of memory, say: the next calls may fare better
+                self._complain("writer", f"{type(error).__name__}: {error}")
+                for call in batch:
+                    if not call.future.done():
+                        call.future.set_exception(error)
+
+    def _serve(self, batch: list[Call]) -> None:
+        """Calls in their order; neighbours that need nothing else share a write to the log."""
+        group: list[Call] = []
+        for call in batch:
+            if call.payload and call.before is None:
+                group.append(call)
+                continue
+            self._commit(group)
+            group = []
+            self._commit([call])
+        self._commit(group)
+
+    def _commit(self, group: list[Call]) -> None:
+        """Log, learn, answer."""
+        if not group:
+            return
+        try:
+            for call in group:
+                if call.before is not None:
+                    call.before()
+            payloads = [call.payload for call in group if call.payload]
+            first = self.log.next
+            if payloads or self._voids:
+                voids = [records.pack(records.VOID, {"numbers": self._voids})] if self._voids else []
+                first = self.log.append([*voids, *payloads]) + len(voids)
+                self._voids = []
+                self.problems.pop("log", None)
+        except Exception as error:
+            if isinstance(error, OSError):
+                self._complain("log", f"{error.strerror or error}; nothing is learned until it can be written again")
+            for call in group:
+                call.future.set_exception(error)
+            return
+        answers: list[tuple[Call, Any, BaseException | None]] = []
+        for i, call in enumerate(group):
+            try:
+                answers.append((call, call.apply(), None))
+            except Exception as error:
+                if call.payload:
+                    self._voids.append(first + i)
+                answers.append((call, None, error))
+            self._since_snapshot += call.rows
+        if self._voids:
+            with contextlib.suppress(OSError):  # else they go with the next record
+                self.log.append([records.pack(records.VOID, {"numbers": self._voids})])
+                self._voids = []
+        for call in group:
+            if call.after is not None:
+                with contextlib.suppress(Exception):  # a snapshot that fails is said in `problems`
+                    call.after()
+        due = time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group)
+        if due or (self.total and not self._view.rows):  # whoever taught the first rows may ask at once
+            self._publish()
+        for call, answer, failure in answers:
+            if failure is None:
+                call.future.set_result(answer)
+            else:
+                call.future.set_exception(failure)
+
+    def _look_after(self) -> None:
+        """What is due besides calls: a copy for the readers, an fsync, a snapshot."""
+        if self._stale and time.monotonic() - self._swapped >= self._pause:
+            self._publish()
+        try:
+            self.log.flush_if_due()
+        except OSError as error:
+            self._complain("log", f"{error.strerror or error}; a snapshot is tried instead")
+            with contextlib.suppress(Exception):
+                self._snapshot(wait=True)
+        if self._since_snapshot >= self.snapshot_rows and (self._saver is None or not self._saver.is_alive()):
+            with contextlib.suppress(Exception):
+                self._snapshot(wait=False)
+
+    def _publish(self) -> None:
+        """A new copy for the readers; where there is no memory for it, they keep the one they have."""
+        started = time.monotonic()
+        try:
+            model = copied(self.champion.model, self._example)
+        except MemoryError:
+            if not hasattr(self, "_view"):
+                raise
+            self._complain("readers", "there is not enough memory for a new copy of the model")
+            self._swapped = time.monotonic()
+            return
+        self.problems.pop("readers", None)
+        columns = columns_of(model) or self.columns
+        names = None if columns is None else tuple(columns)
+        extras = tuple(name for name in EXTRAS if hasattr(model, name))
+        self._view = View(model, self.version, self.total, names, self.champion.scores.task, extras)
+        self._swapped, self._stale = time.monotonic(), False
+        if not self._pace or started - self._pace[-1][0] > 0.1:
+            self._pace.append((started, self.total))
+        self._pause = max(self.swap, SHARE * (self._swapped - started))

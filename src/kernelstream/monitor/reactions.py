@@ -1,0 +1,75 @@
+"""What a learner can do about a change: count the past for less, or begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._checks import is_number
+
+Reaction = Callable[[Any, Any], None]
+
+
+def forget(keep: float = 0.1) -> Reaction:
+    """A reaction for :class:`Monitor`: what was learned counts as a part of itself, so that new rows move more.
+
+    AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums
+    of least squares; of the one learner, those of its members and of their combination.
+
+    Parameters
+    ----------
+    keep : float, default=0.1
+        More than 0, less than 1.
+
+    Returns
+    -------
+    callable (model, mark)
+
+    Examples
+    --------
+    >>> from kernelstream import FeatureClassifier, drift
+    >>> from kernelstream.evaluate import prequential
+    >>> from kernelstream.monitor import Monitor, forget
+    >>> stream = drift.generate(8000, block=250, random_state=0, n_concepts=2)
+    >>> watch = Monitor(inputs=False, react=forget())
+    >>> result = prequential(FeatureClassifier(random_state=0), stream, classes=[-1, 1], monitor=watch)
+    >>> len(result.marks)
+    1
+    """
+    if not is_number(keep) or not 0 < keep < 1:
+        raise ValueError(f"keep must be a number between 0 and 1, got {keep!r}")
+
+    def react(model: Any, mark: Any) -> None:
+        _change(model, lambda learner: learner._fade(learner._state, float(keep)), "forget")
+
+    return react
+
+
+def restart() -> Reaction:
+    """A reaction for :class:`Monitor`: the weights begin anew; labels, features and scales stay.
+
+    Of the one learner all members begin anew, and how they are combined stays.
+
+    Returns
+    -------
+    callable (model, mark)
+    """
+
+    def react(model: Any, mark: Any) -> None:
+        _change(model, lambda learner: learner._anew(learner._state), "begin anew")
+
+    return react
+
+
+def _change(model: Any, change: Callable[[Any], bool], what: str) -> None:
+    while hasattr(model, "model_"):  # wrappers
+        model = model.model_
+    if not hasattr(model, "_fade"):
+        raise ValueError(f"{type(model).__name__} is no learner of this library: it cannot {what}")
+    with model._turns:
+        if model.__dict__.get("_state") is None or model._state["warm_rows"]:
+            return  # there is nothing yet to be forgotten
+        model._sync()
+        if not change(model):
+            raise ValueError(f"{type(model).__name__} has no way to {what}: pass a function of your own as react")
+        model._forget()

@@ -1,0 +1,199 @@
+"""Probabilities of every classifier: of the loss, or learned from forecasts that were made before each row."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from cases import CASES, LEARNERS
+from scipy.special import expit
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+
+import kernelstream as ks
+from kernelstream import FeatureClassifier, KernelClassifier
+from kernelstream.features import RandomFourier
+from kernelstream.trust import Calibrator, calibration
+
+CLASSIFIERS = [name for name in LEARNERS if is_classifier(CASES[name])]
+TWO_ONLY = {name for name in CLASSIFIERS if name.startswith("Density")}
+WIDTH = RandomFourier(n_components=40, gamma=0.5)
+
+
+def blobs(n, classes, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    return rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[y % 3], y
+
+
+def agrees(model, X):
+    p = model.predict_proba(X)
+    assert p.shape == (len(X), len(model.classes_))
+    assert np.isfinite(p).all() and p.min() >= 0
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    scores = model.decision_function(X)
+    if scores.ndim == 1:
+        assert (np.diff(p[np.argsort(scores), 1]) >= -1e-15).all()  # a larger score is never less probable
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, atol=1e-12)
+    return p
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_has_them(name, classes):
+    if classes == 3 and name in TWO_ONLY:
+        pytest.skip("two labels only")
+    X, y = blobs(160, classes)
+    model = clone(CASES[name])
+    assert hasattr(model, "predict_proba")
+    model.fit(X[:140], y[:140])
+    p = agrees(model, X[140:])
+    assert p[np.arange(20), y[140:]].mean() > 1 / classes  # they know something
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_they_are_the_calibrator_of_the_forecasts(engine, loss, monkeypatch):
+    """The naive way: take the scores of ``learn``, and give them to a calibrator one after the other."""
+    X, y = blobs(150, 2)
+    model = FeatureClassifier(WIDTH, loss=loss, engine=engine, random_state=0)
+    scores = model.learn(X, y, classes=[0, 1])
+    monkeypatch.setattr(calibration, "KEEP", calibration.KEEP[[0, 2]] ** 2)  # memories of 500 rows, and of all
+    naive = Calibrator(own=False, engine=engine)
+    for i in range(0, 150, 2):  # every second row counts as two
+        naive.learn(scores[i : i + 1], y[i : i + 1], [2.0])
+    rows, _ = blobs(50, 2, seed=1)
+    said = model.decision_function(rows)
+    expected = expit(naive.transform(said))
+    expected = np.where(said >= 0, np.maximum(expected, 0.5), np.minimum(expected, 0.5))
+    np.testing.assert_allclose(model.predict_proba(rows)[:, 1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_any_split_gives_the_same(engine, classes):
+    X, y = blobs(180, classes)
+    w = np.random.default_rng(0).integers(0, 3, 180).astype(float)
+    whole, parts = (FeatureClassifier(WIDTH, engine=engine, random_state=0) for _ in range(2))
+    whole.learn(X, y, sample_weight=w)
+    for a, b in ((0, 1), (1, 2), (2, 50), (50, 51), (51, 180)):
+        parts.learn(X[a:b], y[a:b], sample_weight=w[a:b])
+    np.testing.assert_allclose(parts.state_["link"], whole.state_["link"], rtol=1e-9, atol=1e-12)
+    without = FeatureClassifier(WIDTH, engine=engine, random_state=0).learn(X, y)
+    assert not np.array_equal(whole.state_["link"], without)
+
+
+@pytest.mark.parametrize("make", [FeatureClassifier, KernelClassifier])
+def test_a_row_without_weight_may_have_a_strange_label(make):
+    X, y = blobs(120, 3)
+    with_it, without = (make(random_state=0) for _ in range(2))
+    for model in (with_it, without):
+        model.learn(X[:100], y[:100])
+    with_it.learn(X[100:], np.append(y[100:119], 99), sample_weight=np.append(np.ones(19), 0.0))
+    without.learn(X[100:119], y[100:119])
+    np.testing.assert_allclose(with_it.predict_proba(X), without.predict_proba(X), atol=1e-9)
+
+
+def test_engines_agree():
+    for classes in (2, 4):
+        X, y = blobs(200, classes)
+        a, b = (FeatureClassifier(WIDTH, engine=engine, random_state=0) for engine in ("python", "auto"))
+        a.learn(X, y), b.learn(X, y)
+        np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-9)
+
+
+def test_they_hold_what_they_promise():
+    """Labels drawn with known odds: what the hinge says of new rows is close to the truth, and far from its scores."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (8000, 2))
+    truth = np.where(np.sin(1.5 * X[:, 0]) > 0, 0.95, 0.05)
+    y = (rng.random(8000) < truth).astype(int)
+    model = FeatureClassifier(loss="hinge", random_state=0)
+    model.learn(X[:7000], y[:7000])
+    away = np.abs(np.sin(1.5 * X[7000:, 0])) > 0.3  # from the edge, which features can only blur
+    new, truth = X[7000:][away], truth[7000:][away]
+    wrong = np.abs(model.predict_proba(new)[:, 1] - truth).mean()
+    assert wrong < 0.05 < 0.07 < np.abs(expit(model.decision_function(new)) - truth).mean()
+
+
+def test_a_refused_call_leaves_the_link_as_it_was():
+    X, y = blobs(120, 2)
+    model = FeatureClassifier(WIDTH, random_state=0)
+    model.learn(X[:100], y[:100], classes=[0, 1])
+    before = model.state_["link"].copy()
+    for rows, labels in ((X[100:], np.full(20, 7)), (np.full((3, 3), np.nan), y[:3])):
+        with pytest.raises(ValueError):
+            model.learn(rows, labels)
+    np.testing.assert_array_equal(model.state_["link"], before)
+    model.learn(X[100:], y[100:])
+    assert not np.array_equal(model.state_["link"], before)
+
+
+def test_it_is_in_the_file_and_goes_on_from_there(tmp_path):
+    X, y = blobs(200, 3)
+    model = FeatureClassifier(WIDTH, random_state=0)
+    model.learn(X[:150], y[:150])
+    ks.save(model, tmp_path / "m.npz")
+    again = ks.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    again.learn(X[150:], y[150:]), model.learn(X[150:], y[150:])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_file_without_a_link():
+    """A score of 1 is log-odds of 2, and the next rows are learned from."""
+    X, y = blobs(120, 2)
+    model = FeatureClassifier(WIDTH, random_state=0)
+    model.learn(X[:100], y[:100])
+    state = {name: value for name, value in model.state_.items() if name != "link"}
+    old = FeatureClassifier(WIDTH, random_state=0)
+    old.state_ = state
+    old._check_state()
+    np.testing.assert_allclose(old.predict_proba(X)[:, 1], expit(2 * old.decision_function(X)), atol=1e-6)
+    old.learn(X[100:], y[100:])
+    assert "link" in old.state_ and np.isfinite(agrees(old, X)).all()
+
+
+def test_a_class_that_comes_later():
+    X, y = blobs(300, 3)
+    first = y < 2
+    model = FeatureClassifier(WIDTH, random_state=0)
+    model.learn(X[first], y[first])
+    agrees(model, X)
+    model.learn(X[~first][:60], y[~first][:60])
+    model.learn(X[:100], y[:100])
+    assert agrees(model, X).shape == (300, 3)
+
+
+def test_later_passes_over_the_same_rows_teach_nothing():
+    X, y = blobs(150, 2)
+    one, two = (FeatureClassifier(WIDTH, random_state=0).fit(X, y, passes=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.state_["link"], two.state_["link"])
+    assert not np.array_equal(one.state_["w"], two.state_["w"])
+
+
+def test_models_with_probabilities_have_no_link():
+    X, y = blobs(100, 2)
+    for model in (FeatureClassifier(WIDTH, loss="logistic"), KernelClassifier(size="small")):
+        model.learn(X, y)
+        assert "link" not in model.state_
+
+
+def test_scikit_learn_calibrates_it_too():
+    X, y = blobs(200, 2)
+    model = CalibratedClassifierCV(FeatureClassifier(WIDTH, random_state=0), cv=2).fit(X, y)
+    assert model.predict_proba(X).shape == (200, 2)
+
+
+def test_a_pickle_keeps_it():
+    import pickle
+
+    X, y = blobs(100, 2)
+    model = FeatureClassifier(WIDTH, random_state=0)
+    model.learn(X, y)
+    file = io.BytesIO()
+    pickle.dump(model, file)
+    file.seek(0)
+    np.testing.assert_array_equal(pickle.load(file).predict_proba(X), model.predict_proba(X))

@@ -1,0 +1,103 @@
+"""Readers, writers and what is flushed when."""
+
+import os
+import threading
+import time
+
+import pytest
+from live_cases import CALLS, crash, logistic, moons, same, taught
+
+from kernelstream.live import Busy, DurableLearner, writer
+
+
+# -------------------------------------------------------------------- threads
+def test_predictions_never_wait_for_learning(tmp_path):
+    """While a call of learn takes its time, predictions are answered by the copy from before."""
+    gate, inside = threading.Event(), threading.Event()
+    with taught(tmp_path, CALLS, swap_ms=0) as learner:
+        X, y = moons(10)
+        before = learner.predict(X)
+        model = learner.champion.model
+        plain = type(model).learn
+
+        def slow(self, *args):
+            if self is model:
+                with self._turns:
+                    inside.set()
+                    assert gate.wait(10)
+            return plain(self, *args)
+
+        type(model).learn = slow
+        try:
+            future = learner.learn_soon(X, y)
+            assert inside.wait(10)
+            assert (learner.predict(X) == before).all() and not future.done()
+        finally:
+            gate.set()
+            future.result(10)
+            type(model).learn = plain
+
+
+def test_many_threads(tmp_path):
+    """Calls from many threads share the log; each is learned once, and a replay gives the same model."""
+    learner = DurableLearner(tmp_path, logistic(), snapshot_rows=50)
+    X, y = moons(200)
+
+    def teach(k):
+        for i in range(k, 200, 8):
+            learner.learn(X[i : i + 1], y[i : i + 1])
+            learner.predict(X[:3])
+
+    threads = [threading.Thread(target=teach, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert learner.total == 200
+    crash(learner)
+    again = DurableLearner(tmp_path)
+    assert same(again.champion.model, learner.champion.model)
+    again.close()
+
+
+def test_the_first_rows_are_there_at_once(tmp_path):
+    """Whoever has taught the first rows may ask at once, however seldom readers get a copy."""
+    with DurableLearner(tmp_path, logistic(), swap_ms=60_000) as learner:
+        learner.learn(*moons(5))
+        assert len(learner.predict(moons(3)[0])) == 3
+
+
+def test_readers_follow(tmp_path):
+    with taught(tmp_path, CALLS, swap_ms=1) as learner:
+        learner.learn(*moons(5))
+        until = time.monotonic() + 5
+        while learner.view.rows < learner.total and time.monotonic() < until:
+            time.sleep(0.001)
+        assert same(learner.model, learner.champion.model)
+
+
+def test_too_many_calls_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "WAITING", 0)
+    with DurableLearner(tmp_path, logistic()) as learner, pytest.raises(Busy):
+        learner.learn(*moons(5))
+
+
+@pytest.mark.parametrize("flush", ["request", 2.0])
+def test_policies(tmp_path, flush, monkeypatch):
+    """fsync when it is due, not before every answer."""
+    times = []
+    real = os.fdatasync
+    with DurableLearner(tmp_path, logistic(), flush=flush) as learner:
+        monkeypatch.setattr(os, "fdatasync", lambda file: (times.append(file), real(file))[1])
+        for _ in range(3):
+            learner.learn(*moons(1))
+        if flush == "request":
+            time.sleep(0.05)
+            assert not times
+            learner.flush()
+            assert len(times) == 1
+        else:
+            until = time.monotonic() + 5
+            while not times and time.monotonic() < until:
+                time.sleep(0.005)
+            assert times
