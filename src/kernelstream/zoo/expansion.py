@@ -420,7 +420,9 @@ def bsgd_remove(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Budgeted Pegasos: the smallest support vector is removed."""
+    """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
+    if lam is None and task != "regression":  # the sooner steps shrink, the more the vectors of the first rows weigh
+        lam = 1e-4
     return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
 
 
