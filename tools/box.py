@@ -4,11 +4,13 @@ python tools/box.py            # after adding a component, or after running an e
 python tools/box.py --check    # exit code 1 when a table is stale
 
 A page says where a table goes: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``, or, for the
-table of an experiment, its name in place of ``box``.
+table of an experiment, its name in place of ``box``. The table of a benchmark, ``benchmarks/results/NAME.json`` with
+``head`` and ``rows``, goes by the name ``record-NAME``.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -52,13 +54,24 @@ def table(name: str) -> str:
     return "\n".join(text).rstrip()
 
 
+def record(name: str) -> str:
+    """Table of a benchmark."""
+    found = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+    lines = [found["head"], ["---"] * len(found["head"]), *found["rows"]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def body(name: str) -> str:
+    """What stands between the marks of a name."""
+    if name == "box":
+        return box()
+    return record(name.removeprefix("record-")) if name.startswith("record-") else table(name)
+
+
 def renewed(text: str) -> str:
     """A page with fresh tables."""
     return MARK.sub(
-        lambda found: (
-            f"<!-- {found[1]}: written by tools/box.py -->\n{box() if found[1] == 'box' else table(found[1])}\n"
-            f"<!-- end of {found[1]} -->"
-        ),
+        lambda found: f"<!-- {found[1]}: written by tools/box.py -->\n{body(found[1])}\n<!-- end of {found[1]} -->",
         text,
     )
 

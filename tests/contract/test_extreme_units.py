@@ -287,7 +287,7 @@ def test_pegasos_in_regression():
     X, y = load_diabetes(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     X, y = (X / X.std(axis=0))[order], y[order]
-    for name in ("pegasos", "bsgd_remove", "bsgd_merge", "bsgd_project", "dualsgd"):
+    for name in ("pegasos", "bsgd_merge", "bsgd_project", "dualsgd"):
 
         def error(name=name, **parameters):
             forecast = zoo.make(name, task="regression", random_state=0, **parameters).learn(X, y)
@@ -298,11 +298,27 @@ def test_pegasos_in_regression():
         assert best < 0.8 * y.var()
 
 
-@pytest.mark.parametrize("units", [1e-9, 1e9])
-def test_pegasos_follows_the_units_of_the_target(units):
+IN_UNITS = ("pegasos", "norma", "perceptron", "rbp", "forgetron", "projectron", "stoptron", "pa", "pa1", "pa2", "bpas",
+            "bpann", "bpap", "bogd", "spa", "omkl_rbp_dd", "omkl_bpas_dd", "omkl_u")  # fmt: skip
+
+
+@pytest.mark.parametrize("units", [2.0**-30, 2.0**30])
+@pytest.mark.parametrize("name", IN_UNITS)
+def test_follows_the_units_of_the_target(name, units):
     X, y = rows_of("regression")
-    forecast = [zoo.make("pegasos", task="regression").learn(X, y * unit) for unit in (1.0, units)]
+    made = [zoo.make(name, task="regression", random_state=0) for _ in range(2)]
+    forecast = [model.learn(X, y * unit) for model, unit in zip(made, (1.0, units), strict=True)]
     np.testing.assert_allclose(forecast[1], forecast[0] * units, rtol=1e-9)
+    np.testing.assert_allclose(made[1].predict(X), made[0].predict(X) * units, rtol=1e-9)
+    assert np.std(forecast[0]) > 0
+
+
+@pytest.mark.parametrize("name, instead", [("bsgd_remove", "bsgd_merge"), ("pros_n_kons", "ridge")])
+def test_says_what_to_use_instead(name, instead):
+    with pytest.raises(ValueError, match=instead):
+        zoo.make(name, task="regression", random_state=0)
+    assert name not in zoo.names("regression")
+    zoo.make(name, task="regression", budget=30)
 
 
 # ------------------------------------------------------------------------------------------------------------- parts

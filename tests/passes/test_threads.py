@@ -23,9 +23,9 @@ def test_prefetch_keeps_the_order(count):
     assert list(threads.prefetch(lambda i: i * i, items, True)) == [(i, i * i) for i in items]
 
 
-def test_prefetch_works_ahead_by_one():
+def test_prefetch_works_ahead_of_a_slow_consumer():
     threads.set_num_threads(2)
-    started = []
+    started, workers = [], []
 
     def work(i):
         started.append(i)
@@ -33,8 +33,42 @@ def test_prefetch_works_ahead_by_one():
 
     for i, worker in threads.prefetch(work, range(8), True):
         time.sleep(0.01)
-        assert worker != threading.get_ident()
-        assert max(started) <= i + 1  # two buffers are enough for whoever consumes
+        workers.append(worker)
+        assert max(started) <= i + threads.AHEAD  # so many buffers are enough for whoever consumes
+    assert sum(worker != threading.get_ident() for worker in workers) >= 6
+
+
+def test_a_consumer_does_not_wait_for_slow_work():
+    """Both threads make items, and each item is made once."""
+    threads.set_num_threads(2)
+    workers, started = [], []
+
+    def work(i):
+        started.append(i)
+        time.sleep(0.01)
+        return i, threading.get_ident()
+
+    for i, (made, worker) in threads.prefetch(work, range(12), True):
+        assert made == i
+        workers.append(worker)
+    assert sorted(started) == list(range(12))
+    assert 3 <= sum(worker == threading.get_ident() for worker in workers) <= 9
+
+
+def test_a_consumer_that_stops_leaves_nothing_behind():
+    threads.set_num_threads(2)
+    running = []
+
+    def work(i):
+        running.append(i)
+        time.sleep(0.005)
+        running.remove(i)
+
+    for i, _ in threads.prefetch(work, range(20), True):
+        if i == 3:
+            break
+    assert running == []
+    assert list(threads.prefetch(lambda i: i, range(5), True)) == [(i, i) for i in range(5)]
 
 
 def test_prefetch_passes_errors_on():
@@ -101,9 +135,11 @@ def test_a_caller_that_stops_early_leaves_the_helper_free():
     threads.set_num_threads(2)
     for _ in range(2):
         blocks = threads.prefetch(lambda i: threading.get_ident(), range(8), True)
-        _, worker = next(blocks)
-        assert worker != threading.get_ident()
+        next(blocks)
+        time.sleep(0.02)  # the helper has worked ahead meanwhile
+        workers = {next(blocks)[1], next(blocks)[1]}
         blocks.close()
+        assert workers - {threading.get_ident()}
 
 
 def test_nobody_goes_on_for_a_caller_who_has_given_up():

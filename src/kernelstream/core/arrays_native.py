@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..rows import Rows
 from .arrays import SQUASH
+from .threads import BUFFERS
 from .workspace import workspace as workspace
 
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
@@ -38,9 +39,9 @@ def squashed(X: np.ndarray) -> np.ndarray:
 
 
 def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
-    """X[rows] W for dense or CSR X, in a buffer that the second next call uses again."""
+    """X[rows] W for dense or CSR X, in a buffer that the third next call uses again."""
     m, D = rows.stop - rows.start, W.shape[1]
-    out = workspace(f"P{rows.start // BLOCK % 2}", (m, D), W.dtype)
+    out = workspace(f"P{rows.start // BLOCK % BUFFERS}", (m, D), W.dtype)
     if not sp.issparse(X):
         return np.dot(X[rows], W, out=out)
     # slicing the row pointers is enough; scipy's own slicing costs more than the product

@@ -46,9 +46,18 @@ def one_blas_thread() -> Any:
     return _controller().limit(limits=1, user_api="blas")
 
 
+AHEAD = 2  # items that may be made beyond the one that is consumed; who keeps buffers needs one more
+BUFFERS = AHEAD + 1
+FEW = 4  # items for fewer of which there is no second thread
+
+
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
-    """``(item, work(item))`` in order; if ``threaded``, the next item's work runs while this one's is consumed."""
-    if len(items) < 4 or getattr(_inside, "each", False):
+    """``(item, work(item))`` in order; if ``threaded``, a second thread makes the next ones while one is consumed.
+
+    Where that thread is behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
+    in one thread are alive at the same time, those of consecutive items.
+    """
+    if len(items) < FEW or getattr(_inside, "each", False):
         for item in items:
             yield item, work(item)
         return
@@ -58,17 +67,78 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
             for item in items:
                 yield item, work(item)
             return
+        shared = _Ahead(work, items)
         try:
-            pool = _the_pool()
-            pending = pool.submit(work, items[0])
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                done = pending.result()
-                if following is not None:
-                    pending = pool.submit(work, following)
-                yield item, done
+            for i, item in enumerate(items):
+                yield item, shared.take(i)
         finally:
-            pending.exception()  # a caller that stops early must not leave work behind that writes to the buffers
+            shared.end()  # a caller that stops early must not leave work behind that writes to the buffers
             _helper.release()
+
+
+class _Ahead:
+    """Results for items in order, made by two threads; the second never waits for the first, it is called again."""
+
+    def __init__(self, work: Callable[[Any], Any], items: Sequence[Any]):
+        self.work, self.items = work, items
+        self.turn = threading.Condition()
+        self.next = self.at = 0  # the item that nobody makes yet, and the one that is consumed
+        self.made: dict[int, tuple[Any, BaseException | None]] = {}
+        self.helping: Future[None] | None = None
+        self.idle = True  # whether the second thread has nothing to do
+
+    def _claim(self) -> int | None:
+        """An item to make, unless that would be too far ahead; the lock is held."""
+        if self.next == len(self.items) or self.next > self.at + AHEAD:
+            return None
+        self.next += 1
+        return self.next - 1
+
+    def _make(self, i: int) -> None:
+        result: tuple[Any, BaseException | None]
+        try:
+            result = self.work(self.items[i]), None
+        except BaseException as error:
+            result = None, error
+        with self.turn:
+            self.made[i] = result
+            self.turn.notify_all()
+
+    def help(self) -> None:
+        """What the second thread does: all that may be made now."""
+        while True:
+            with self.turn:
+                i = self._claim()
+                if i is None:
+                    self.idle = True
+                    return
+            self._make(i)
+
+    def take(self, i: int) -> Any:
+        """The result for item i; all before it have been consumed."""
+        with self.turn:
+            self.at = i
+            if self.idle and self.next < len(self.items):
+                self.idle = False
+                self.helping = _the_pool().submit(self.help)
+        while True:
+            with self.turn:
+                j = None if i in self.made else self._claim()
+                if j is None:
+                    self.turn.wait_for(lambda: i in self.made)
+                    result, error = self.made.pop(i)
+                    break
+            self._make(j)
+        if error is not None:
+            raise error
+        return result
+
+    def end(self) -> None:
+        """No more is wanted; returns when nobody works any more."""
+        with self.turn:
+            self.next = len(self.items)
+        if self.helping is not None:
+            self.helping.exception()
 
 
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..registry.names import enter as enter_name
@@ -16,12 +16,17 @@ NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 
 @dataclass(frozen=True)
 class Recipe:
-    """An algorithm of the zoo: its name, where it comes from, the tasks it serves and how it is composed."""
+    """An algorithm of the zoo: its name, where it comes from, the tasks it serves and how it is composed.
+
+    ``otherwise`` names tasks that it serves with the parameters of a user only, as its defaults are poor there, and
+    what to take instead.
+    """
 
     name: str
     reference: str
     tasks: tuple[str, ...]
     build: Callable[..., Any]
+    otherwise: dict[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -37,12 +42,14 @@ class Recipe:
 _RECIPES: dict[str, Recipe] = {}
 
 
-def recipe(reference: str, tasks: tuple[str, ...] = TASKS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def recipe(
+    reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo."""
 
     def entered(build: Callable[..., Any]) -> Callable[..., Any]:
         enter_name({name: known.build for name, known in _RECIPES.items()}, "algorithm", build.__name__, build)
-        _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build)
+        _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build, otherwise or {})
         return build
 
     return entered
@@ -101,7 +108,13 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
         task = found.tasks[0]
     if task not in (*TASKS, NOVELTY):
         raise ValueError(f"task must be one of {', '.join((*TASKS, NOVELTY))}, got {task!r}")
-    if task not in found.tasks:
+    if task in found.otherwise:
+        if not set(found.parameters) & set(params):
+            raise ValueError(
+                f"{name!r} does badly in {task} without a choice of its parameters ({', '.join(found.parameters)}): "
+                f"give some, or use {found.otherwise[task]}"
+            )
+    elif task not in found.tasks:
         raise ValueError(f"{name!r} serves {', '.join(found.tasks)}, not {task}")
     try:
         return found.build(task=task, **params)

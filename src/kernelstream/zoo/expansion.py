@@ -24,6 +24,22 @@ def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
     return gradient_loss(task, epsilon)
 
 
+# Steps of regression where none is given, in units of the target's deviation (docs/default_update.md).
+STEP, LIMIT, TUBE_STEP = 0.2, 0.3, 0.3
+
+
+def _own_units(
+    task: str, given: float | None, labels: float, regression: float, common: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
+    """A step or limit, and the parameters of the estimator.
+
+    Without a number of the user, regression learns in units of the target's deviation, so that one number serves all.
+    """
+    if given is not None:
+        return given, common
+    return (regression, {"center": "standard", **common}) if task == "regression" else (labels, common)
+
+
 def _build(
     task: str,
     kernel: Any,
@@ -41,9 +57,9 @@ def _build(
 
 
 def _pegasos(task: str, lam: float | None) -> Update:
-    """Pegasos; its regulariser is 1e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
+    """Pegasos; its regulariser is 3e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
     if lam is None:
-        lam = 5e-3 if task == "regression" else 1e-4
+        lam = 5e-3 if task == "regression" else 3e-4
     return updates.Pegasos(lam)
 
 
@@ -64,11 +80,15 @@ def perceptron(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    eta: float = 1.0,
+    eta: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel perceptron: every mistake becomes a support vector."""
+    """Kernel perceptron: every mistake becomes a support vector.
+
+    ``eta`` is 1; in regression without it 0.2 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
+    """
+    eta, common = _own_units(task, eta, 1.0, STEP, common)
     return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), updates.Perceptron(eta), common)
 
 
@@ -95,13 +115,17 @@ def norma(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float | None = None,
     lam: float = 1e-4,
     nu: float = 0.5,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside."""
+    """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside.
+
+    ``eta`` is 0.3, in regression without it in units of the target's deviation, as is ``epsilon``.
+    """
+    eta, common = _own_units(task, eta, TUBE_STEP, TUBE_STEP, common)
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.NORMA(eta, lam, nu), common)
 
@@ -135,23 +159,45 @@ def _passive_aggressive(
 
 @recipe(PA)
 def pa(task: str, kernel: Any = "gaussian", gamma: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Passive-aggressive learning: the smallest change that removes the loss."""
+    """Passive-aggressive learning: the smallest change that removes the loss.
+
+    In regression without ``epsilon`` the tube is 0.1 deviations of the target.
+    """
+    _, common = _own_units(task, epsilon, 0.0, 0.0, common)
     return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(math.inf), common)
 
 
 @recipe(PA)
 def pa1(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, C: float = 1.0, epsilon: float | None = None, **common: Any
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    C: float | None = None,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
-    """PA-I: the same, with coefficients of at most C."""
+    """PA-I: the same, with coefficients of at most C.
+
+    ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
+    """
+    C, common = _own_units(task, C, 1.0, LIMIT, common)
     return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 1), common)
 
 
 @recipe(PA)
 def pa2(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, C: float = 1.0, epsilon: float | None = None, **common: Any
+    task: str,
+    kernel: Any = "gaussian",
+    gamma: Any = None,
+    C: float | None = None,
+    epsilon: float | None = None,
+    **common: Any,
 ) -> Any:
-    """PA-II: the same, with a quadratic price on the change."""
+    """PA-II: the same, with a quadratic price on the change.
+
+    ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
+    """
+    C, common = _own_units(task, C, 1.0, LIMIT, common)
     return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 2), common)
 
 
@@ -166,7 +212,7 @@ def pegasos(
 ) -> Any:
     """Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).
 
-    ``lam`` is 1e-4, in regression 5e-3.
+    ``lam`` is 3e-4, in regression 5e-3.
     """
     loss = gradient_loss(task, epsilon)
     return _build(task, kernel, gamma, None, budgets.Stop(), loss, _pegasos(task, lam), common)
@@ -178,9 +224,11 @@ JMLR2009 = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 
 
 
 def _on_mistakes(
-    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float, epsilon: float | None,
+    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float | None, epsilon: float | None,
     common: dict[str, Any], ties: bool = False,
 ) -> Any:  # fmt: skip
+    """Perceptron steps: ``eta`` is 1, in regression without it 0.2 in units of the target's deviation."""
+    eta, common = _own_units(task, eta, 1.0, STEP, common)
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.Perceptron(eta, ties), common)
 
 
@@ -190,7 +238,7 @@ def stoptron(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    eta: float = 1.0,
+    eta: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -204,7 +252,7 @@ def rbp(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    eta: float = 1.0,
+    eta: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -218,7 +266,7 @@ def forgetron(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    eta: float = 1.0,
+    eta: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -238,7 +286,7 @@ def projectron(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    eta: float = 1.0,
+    eta: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -263,10 +311,12 @@ def _budget_pa(
     kernel: Any,
     gamma: Any,
     budget: int,
-    C: float,
+    C: float | None,
     epsilon: float | None,
     common: dict[str, Any],
 ) -> Any:
+    """Passive-aggressive steps: ``C`` is 1, in regression without it 0.3 in units of the target's deviation."""
+    C, common = _own_units(task, C, 1.0, LIMIT, common)
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.PassiveAggressive(C), common)
 
 
@@ -276,7 +326,7 @@ def bpas(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    C: float = 1.0,
+    C: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -290,7 +340,7 @@ def bpann(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    C: float = 1.0,
+    C: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -304,7 +354,7 @@ def bpap(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    C: float = 1.0,
+    C: float | None = None,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
@@ -321,7 +371,7 @@ def bogd(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int = 100,
-    eta: float = 0.2,
+    eta: float | None = None,
     lam: float = 1e-6,
     gamma_max: float | None = None,
     epsilon: float | None = None,
@@ -330,8 +380,9 @@ def bogd(
     """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
 
     ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
-    is learned can grow without end.
+    is learned can grow without end. ``eta`` is 0.2, in regression without it in units of the target's deviation.
     """
+    eta, common = _own_units(task, eta, 0.2, 0.2, common)
     loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
         task, epsilon
     )
@@ -359,7 +410,7 @@ def _bsgd(
     return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), _pegasos(task, lam), common)
 
 
-@recipe(JMLR2012)
+@recipe(JMLR2012, LABELS, {"regression": "'bsgd_merge' or 'bsgd_project'"})
 def bsgd_remove(
     task: str,
     kernel: Any = "gaussian",
@@ -369,7 +420,9 @@ def bsgd_remove(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Budgeted Pegasos: the smallest support vector is removed."""
+    """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
+    if lam is None and task != "regression":  # the sooner steps shrink, the more the vectors of the first rows weigh
+        lam = 1e-4
     return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
 
 
@@ -444,14 +497,18 @@ def spa(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float | None = None,
     alpha: float = 1.0,
     beta: float = 20.0,
     average: bool = True,
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far."""
+    """Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far.
+
+    ``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``.
+    """
+    eta, common = _own_units(task, eta, 0.1, 0.1, common)
     strategy = budgets.SPA(alpha, beta, average)
     return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.OGD(eta), common)
 

@@ -23,11 +23,11 @@ DRAWN = StochasticUpdates(counted="drawn").get_params()
 # name, reference, learner, budgeted, options of the learner, what the learners are
 PAIRS: tuple[tuple[str, str, Callable[..., Any], bool, dict[str, Any], str], ...] = (
     ("omkl_{}", BOTH, expansion.perceptron, False, {}, "Kernel perceptrons"),
-    ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": 0.1}, "PA-I learners"),
+    ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": None}, "PA-I learners"),
     ("omkl_rbp_{}", THESIS, expansion.rbp, True, {}, "Randomised budget perceptrons"),
     ("omkl_forgetron_{}", THESIS, expansion.forgetron, True, {}, "Forgetrons"),
-    ("omkl_bogd_{}", THESIS, expansion.bogd, True, {"eta": 0.2, "lam": 1e-6}, "Learners by bounded gradient descent"),
-    ("omkl_bpas_{}", THESIS, expansion.bpas, True, {"C": 0.1}, "Budget PA learners"),
+    ("omkl_bogd_{}", THESIS, expansion.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    ("omkl_bpas_{}", THESIS, expansion.bpas, True, {"C": None}, "Budget PA learners"),
 )
 
 
@@ -61,6 +61,8 @@ def _pair(
 
     def build(task: str, kernels: Any, **given: Any) -> Any:
         inner = {key: given.pop(key) for key in names}
+        if "C" in inner:
+            inner["C"] = _limit(task, inner["C"])
         if budgeted:
             inner["budget"] = _part(given.pop("budget"), kernels)
         return _ensemble(task, learner, kernels, given, **inner)
@@ -85,6 +87,11 @@ def _part(budget: int, kernels: Any) -> int:
     return budget // number
 
 
+def _limit(task: str, C: float | None) -> float | None:
+    """C of the thesis for labels; in regression that of a single learner."""
+    return 0.1 if C is None and task != "regression" else C
+
+
 @recipe(BOTH)
 def omkl_u(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
     """Kernel perceptrons that vote with equal weights."""
@@ -100,7 +107,7 @@ def omkl_spa(
     task: str,
     kernels: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float | None = None,
     alpha: float = 1.0,
     beta: float = 3.0,
     epsilon: float | None = None,

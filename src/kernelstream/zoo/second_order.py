@@ -48,20 +48,31 @@ def kernel_awv(task: str, kernel: Any = "gaussian", gamma: Any = None, lam: floa
     return kind(kernel, gamma, lam, **common)
 
 
-@recipe("Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, 2017")
+@recipe(
+    "Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, 2017",
+    ("binary", "multiclass"),
+    {"regression": "'ridge' or 'awv'"},
+)
 def pros_n_kons(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    epsilon: float = 0.5,
-    budget: int | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    epsilon: float | None = None,
+    budget: int | str | None = "auto",
     **common: Any,
 ) -> Any:
-    """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows."""
+    """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows.
+
+    ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5. Every row that joins makes the learner start anew; "auto" is a budget
+    of 50, and none where alpha, beta or epsilon say how often rows join.
+    """
     kind: Any = ProsNKons if task == "regression" else ProsNKonsClassifier
-    return kind(kernel, gamma, alpha, beta, epsilon, budget=budget, **common)
+    if budget == "auto":
+        budget = 50 if alpha is beta is epsilon is None else None
+    sampling = (1.0 if alpha is None else alpha, 1.0 if beta is None else beta, 0.5 if epsilon is None else epsilon)
+    return kind(kernel, gamma, *sampling, budget=budget, **common)
 
 
 @recipe("Crammer, Kulesza, Dredze: Adaptive regularization of weight vectors, NeurIPS 2009", ("binary", "multiclass"))

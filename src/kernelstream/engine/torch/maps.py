@@ -11,6 +11,7 @@ import torch
 from ...core.threads import cuts
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
+from ...features.preconditioned import PreconditionedMapping
 from ...rows import dense, host, is_tensor
 from . import from_array
 
@@ -117,6 +118,23 @@ class GaussianNystroem(DeviceMap):
         return gaussian(self.ops, X - self.middle, self.S, self.gamma) @ self.P
 
 
+class Preconditioned(DeviceMap):
+    """``z - ((z V) * (1 - d)) V'`` of the features z of a map that the device has."""
+
+    def __init__(self, ops: Any, mapping: PreconditionedMapping):
+        super().__init__(ops, mapping)
+        self.inner = on_device(ops, mapping.inner)
+        self.V, self.back = ops.tensor(mapping.V), ops.tensor(mapping.back)
+
+    def look(self, X: Any) -> None:
+        self.inner.look(X)
+
+    def __call__(self, X: torch.Tensor) -> torch.Tensor:
+        Z = self.inner(X)
+        with self.ops.full():  # what is taken off is most of z: rounding it would be felt in what is left
+            return Z.addmm_(Z @ self.V, self.back, alpha=-1.0)
+
+
 def padded(d: int) -> int:
     """Width of rows of d columns and the angles behind them, in whole steps of the products."""
     return -(-(d + ANGLES) // PAD) * PAD
@@ -156,12 +174,16 @@ def gaussian(ops: Any, X: torch.Tensor, S: torch.Tensor, gamma: float) -> torch.
     return K.clamp_(min=0.0).mul_(-gamma).exp_()
 
 
-KNOWN: dict[type, Any] = {FourierMapping: Fourier, GaussianNystroemMapping: GaussianNystroem}
+KNOWN: dict[type, Any] = {
+    FourierMapping: Fourier,
+    GaussianNystroemMapping: GaussianNystroem,
+    PreconditionedMapping: Preconditioned,
+}
 
 
 def is_known(mapping: Any) -> bool:
     """Whether the device makes the features of a mapping by itself."""
-    return type(mapping) in KNOWN
+    return type(mapping) in KNOWN and (not isinstance(mapping, PreconditionedMapping) or is_known(mapping.inner))
 
 
 def on_device(ops: Any, mapping: Any) -> DeviceMap:

@@ -13,6 +13,7 @@ from ...budgets import Budget
 from ...updates import Update
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
+from .._contract.deviations import InDeviations, check_center
 from .._contract.regressor import StreamRegressor
 from .base import BudgetEstimator
 
@@ -116,7 +117,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self._check_together(self._loss_for(2))
 
 
-class BudgetRegressor(StreamRegressor, BudgetEstimator):
+class BudgetRegressor(StreamRegressor, InDeviations, BudgetEstimator):
     r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
 
     .. math:: f(x) = \bar y + \sum_{j \le B} \alpha_j k(s_j, x)
@@ -139,8 +140,9 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
-    center : bool, default=True
-        Learn the difference from the running mean ybar of the targets.
+    center : bool or "standard", default=True
+        Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
+        among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None, default=None
@@ -192,7 +194,7 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
         loss: losses.Loss | str = "squared",
         update: Update | str = "auto",
         *,
-        center: bool = True,
+        center: bool | str = True,
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -212,4 +214,5 @@ class BudgetRegressor(StreamRegressor, BudgetEstimator):
             state["center"] = np.zeros(2)
 
     def _check_parameters(self) -> None:
+        check_center(self.center)
         self._check_together(losses.get(self.loss, task="regression"))

@@ -2,7 +2,8 @@ r"""Doubly stochastic gradients for classification and regression: any kernel wi
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning.
+        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
     class_weight : dict, "balanced" or None, default=None
@@ -90,6 +91,10 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     """
 
     on_device = True
+    # Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
+    _named_parts: ClassVar = DoublyEstimator._named_parts | {
+        "step": {"auto": partial(DoublyStep, theta0=300.0, precondition=0.1)}
+    }
 
     def __init__(
         self,

@@ -2,12 +2,13 @@ r"""Log density ratios by doubly stochastic gradients."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
+from .base import DoublyEstimator
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
@@ -77,6 +78,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
+    _named_parts: ClassVar = DoublyEstimator._named_parts
 
     def __init__(
         self,

@@ -227,9 +227,11 @@ class MultiKernelEstimator(CompositeEstimator):
             return ((rows, None) for rows in cuts)
         if len(cuts) == 1:
             return iter([(cuts[0], family.project(X, "family"))])
-        # two buffers: one being consumed, one being filled
+        # one buffer is consumed, the others are filled
         return threads.prefetch(
-            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % 2}"), cuts, self._ops.THREADED
+            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % threads.BUFFERS}"),
+            cuts,
+            self._ops.THREADED,
         )
 
     def _member_scores(

@@ -10,6 +10,7 @@ from ...passes.ensemble.python import Hedge
 from ...state.change import Change
 from .._contract.base import State
 from .._contract.composite import CompositeClassifier
+from .._contract.deviations import STANDARD, InDeviations
 from .._contract.regressor import StreamRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
 from .base import MultiKernelEstimator
@@ -148,7 +149,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
             raise ValueError(f"vote must be one of {', '.join(VOTES)}, got {self.vote!r}")
 
 
-class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
+class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
     r"""Regression by many learners, one per kernel, averaged with weights that follow their squared errors.
 
     .. math:: \hat y = \sum_i \theta_i f_i(x), \qquad
@@ -236,6 +237,9 @@ class MultiKernelRegressor(StreamRegressor, MultiKernelEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
+
+    def _scales_target(self) -> bool:
+        return any(getattr(learner, "center", None) == STANDARD for learner in self.learners or ())
 
     def _pool(self) -> list[Any]:
         return [FeatureRegressor(features) for features in gaussian_maps()]

@@ -48,7 +48,9 @@ class FeaturePass:
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, self.outputs))
-        trig = self.W is not None
+        # Alone, projections become features row by row, in the nearest cache; a second thread makes the features.
+        alone = threads.get_num_threads() < 2 or n <= (threads.FEW - 1) * ops.BLOCK
+        trig = self.W is not None and alone
         blocks = projected_blocks(self.W, X, ops) if trig else feature_blocks(mapping, X, ops)
         for rows, Z in blocks:
             part = None if weight is None else weight[rows]
@@ -79,7 +81,7 @@ def feature_blocks(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """``(rows, Z)`` block by block, in buffers used again; the next block is made while this one is consumed."""
     cuts = threads.cuts(X.shape[0], ops.BLOCK) if cuts is None else cuts
-    buffer = {rows.start: f"Z{i % 2}" for i, rows in enumerate(cuts)}  # one being consumed, one being filled
+    buffer = {rows.start: f"Z{i % threads.BUFFERS}" for i, rows in enumerate(cuts)}  # one is consumed, others are made
 
     def make(rows: slice) -> np.ndarray:
         shape = (rows.stop - rows.start, mapping.n_out)

@@ -1,0 +1,325 @@
+"""How cost grows with rows, columns, features, classes, budget and members: exponents measured and expected.
+
+    python benchmarks/speed/growth.py [--full] [--only rows,classes] [--out FOLDER]
+
+Rows are generated, all times are those of the processor, one thread. *rows*: seconds for the whole stream so far,
+10^4 rows up to 10^8 with ``--full`` (as far as ten minutes of a learner reach), 3·10^5 without. The others: seconds a
+row of learners that have learned some rows already. The exponent is the slope of log(seconds) over log(size) through
+the larger half of the sizes, where fixed costs have faded. A law is steep where the exponent is above the expected one
+by more than 0.2. Writes growth.json (what the page is made of) to benchmarks/results and growth.png to docs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy loads its BLAS
+
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelstream import (
+    AROWClassifier,
+    CellsClassifier,
+    FeatureClassifier,
+    KernelClassifier,
+    zoo,
+)
+from kernelstream.core.threads import set_num_threads
+from kernelstream.features import RandomFourier
+
+ROOT = Path(__file__).parents[2]
+STEEP = 0.2  # that an exponent may be above the expected one
+ENTRIES = 20  # of a sparse row
+AXES = ("rows", "columns", "sparse columns", "features", "classes", "budget", "members")
+
+
+@dataclass(frozen=True)
+class Law:
+    """How the cost of a learner grows along one axis.
+
+    Attributes
+    ----------
+    axis : str
+    name : str
+    build : callable
+        Size (of the axis) -> a learner.
+    sizes : tuple of int
+        The last ones with ``--full`` only.
+    expected : float
+        Exponent.
+    """
+
+    axis: str
+    name: str
+    build: Callable[[int], Any]
+    sizes: tuple[int, ...]
+    expected: float
+
+
+def make(name: str, **params: Any) -> Any:
+    return zoo.make(name, random_state=0, **params)
+
+
+GAMMA = 0.05
+TENS = (10, 30, 100, 300, 1000, 3000)
+WIDE = (100, 1000, 10_000, 100_000)
+MANY = (2, 10, 30, 100, 300, 1000)
+BUDGETS = (50, 100, 200, 400, 800, 1600)
+COUNTS = (50, 100, 200, 400, 800, 1600)
+LONG = (10_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000, 100_000_000)
+SHORT = (1000, 2000, 4000, 8000, 16_000, 32_000)
+
+
+def of_kernels(count: int) -> list[Any]:
+    from kernelstream.kernels import Gaussian
+
+    return [Gaussian(GAMMA * 2.0 ** (i / count)) for i in range(count)]
+
+
+LAWS = [
+    *(
+        Law("rows", name, build, LONG, 1.0)
+        for name, build in {
+            "FOGD, 50 frequencies": lambda _: make("fogd", n_components=50, gamma=GAMMA),
+            "NOGD, 100 landmarks": lambda _: make("nogd", gamma=GAMMA),
+            "RBP, 100 vectors": lambda _: make("rbp", gamma=GAMMA),
+            "RRF, 50 frequencies": lambda _: make("rrf", n_components=50),
+            "ridge, 25 frequencies": lambda _: make("ridge", n_components=25, gamma=GAMMA),
+            "cells": lambda _: CellsClassifier(random_state=0),
+            "one learner, small": lambda _: KernelClassifier(size="small", random_state=0),
+        }.items()
+    ),
+    Law("rows", "perceptron, no budget", lambda _: make("perceptron", gamma=GAMMA), SHORT, 2.0),
+    Law("rows", "doubly SVM, no limit", lambda _: make("doubly_svm", gamma=GAMMA, eta=5.0, lam=1e-6), SHORT, 2.0),
+    *(
+        Law(axis, name, build, sizes, expected)
+        for axis, sizes, expected in (("columns", TENS, 1.0), ("sparse columns", WIDE, 0.0))
+        for name, build in {
+            "FOGD, 100 frequencies": lambda _: make("fogd", n_components=100, gamma=GAMMA),
+            "NOGD, 100 landmarks": lambda _: make("nogd", gamma=GAMMA),
+            "RBP, 100 vectors": lambda _: make("rbp", gamma=GAMMA),
+            "linear": lambda _: FeatureClassifier("raw"),
+        }.items()
+    ),
+    Law("columns", "cells", lambda _: CellsClassifier(random_state=0), TENS, 1.0),
+    Law("columns", "one learner, small", lambda _: KernelClassifier(size="small", random_state=0), TENS[:5], 1.0),
+    Law("features", "FOGD", lambda D: make("fogd", n_components=D, gamma=GAMMA), COUNTS, 1.0),
+    Law("features", "RRF", lambda D: make("rrf", n_components=D), COUNTS, 1.0),
+    Law("features", "ridge", lambda D: make("ridge", n_components=D // 2, gamma=GAMMA), COUNTS, 2.0),
+    Law(
+        "features",
+        "AROW",
+        lambda D: AROWClassifier(RandomFourier(n_components=D // 2, gamma=GAMMA), random_state=0),
+        COUNTS,
+        2.0,
+    ),
+    *(
+        Law("classes", name, build, MANY, 1.0)
+        for name, build in {
+            "FOGD, 100 frequencies": lambda _: make("fogd", task="multiclass", n_components=100, gamma=GAMMA),
+            "FOGD, softmax": lambda _: make("fogd", task="multiclass", n_components=100, gamma=GAMMA, loss="softmax"),
+            "NOGD, 100 landmarks": lambda _: make("nogd", task="multiclass", gamma=GAMMA),
+            "RBP, 100 vectors": lambda _: make("rbp", task="multiclass", gamma=GAMMA),
+            "ridge, 50 frequencies": lambda _: make("ridge", task="multiclass", n_components=50, gamma=GAMMA),
+            "RRF, 50 frequencies": lambda _: make("rrf", task="multiclass", n_components=50),
+            "cells": lambda _: CellsClassifier(random_state=0),
+            "one learner, small": lambda _: KernelClassifier(size="small", random_state=0),
+        }.items()
+    ),
+    *(
+        Law("budget", name, lambda B, params=params: make(budget=B, gamma=GAMMA, **params), BUDGETS, expected)
+        for name, params, expected in (
+            ("RBP", {"name": "rbp"}, 1.0),
+            ("Forgetron", {"name": "forgetron"}, 1.0),
+            ("BOGD", {"name": "bogd"}, 1.0),
+            ("BPA-S", {"name": "bpas"}, 1.0),
+            ("BSGD, merging", {"name": "bsgd_merge"}, 1.0),
+            ("Projectron", {"name": "projectron"}, 2.0),
+            ("BPA-P", {"name": "bpap"}, 2.0),
+            ("NOGD, rank 20", {"name": "nogd", "rank": 20}, 1.0),
+        )
+    ),
+    Law("members", "FOGD of many widths", lambda m: make("omkl_fogd", kernels=of_kernels(m)), (2, 4, 8, 16, 32), 1.0),
+    Law(
+        "members",
+        "RBP of many widths",
+        lambda m: make("omkl_rbp_dd", kernels=of_kernels(m), budget=50 * m),
+        (2, 4, 8, 16, 32),
+        1.0,
+    ),
+]
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+def blocks(rows: int, columns: int, classes: int, sparse: bool) -> Iterator[tuple[Any, np.ndarray]]:
+    """Blocks of rows without end; labels follow a product of two columns, a quarter of them is drawn at random."""
+    rng = np.random.default_rng(0)
+    many = max(16, min(rows, (1 << 22) // (ENTRIES if sparse else columns)))
+    while True:
+        if sparse:
+            place = np.sort(rng.integers(columns, size=(many, ENTRIES)), axis=1).astype(np.int32)
+            place += np.arange(ENTRIES, dtype=np.int32)  # no column twice
+            starts = np.arange(0, many * ENTRIES + 1, ENTRIES, dtype=np.int32)
+            values = rng.standard_normal(many * ENTRIES).astype(np.float32) / np.float32(ENTRIES**0.5)
+            X: Any = sp.csr_array((values, place.ravel(), starts), shape=(many, columns + ENTRIES))
+            two = values[::ENTRIES], values[1::ENTRIES]
+        else:
+            X = rng.standard_normal((many, columns), np.float32)
+            two = X[:, 0], X[:, 1]
+            X *= np.float32((10 / columns) ** 0.5)  # distances of the same size, however many columns
+        y = (np.abs(two[0] * two[1]) * 1e4).astype(int) % classes if classes > 2 else (two[0] * two[1] > 0).astype(int)
+        drawn = rng.random(many) < 0.25
+        y[drawn] = rng.integers(classes, size=int(drawn.sum()))
+        yield X, y
+
+
+def row_seconds(law: Law, size: int, least: float) -> float:
+    """Seconds of a row: a warm learner learns ever more rows until that takes ``least`` seconds."""
+    columns = size if law.axis.endswith("columns") else 10
+    classes = size if law.axis == "classes" else 2
+    model = law.build(size)
+    source = blocks(512, columns, classes, law.axis == "sparse columns")
+    learned = 0
+    while learned < max(1024, 8 * size if law.axis == "budget" else 0):  # a budget must be full
+        X, y = next(source)
+        model.learn(X, y, classes=np.arange(classes))
+        learned += len(y)
+    spent, learned = 0.0, 0
+    while spent < least:
+        X, y = next(source)
+        start = time.process_time()
+        model.learn(X, y)
+        spent += time.process_time() - start
+        learned += len(y)
+    return spent / learned
+
+
+def stream_seconds(law: Law, sizes: tuple[int, ...], most: float) -> list[tuple[int, float]]:
+    """Seconds that a learner has taken after so many rows, as far as ``most`` seconds reach."""
+    model, found, spent, learned = law.build(0), [], 0.0, 0
+    source = blocks(4096, 10, 2, False)
+    X, y = next(source)
+    at = 0
+    for size in sizes:
+        while learned < size:
+            if at == len(y):
+                (X, y), at = next(source), 0
+            end = min(len(y), at + size - learned)
+            start = time.process_time()
+            model.learn(X[at:end], y[at:end], classes=[0, 1])
+            spent += time.process_time() - start
+            learned, at = learned + end - at, end
+        found.append((size, spent))
+        if len(found) > 2 and spent * 3 > most:  # the next size takes at least three times as long
+            break
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- report
+def exponent(found: list[tuple[int, float]]) -> float:
+    """Slope of log(seconds) over log(size) through the larger half of the sizes, three at least."""
+    part = np.log(np.array(found[-max(3, (len(found) + 1) // 2) :], dtype=float))
+    return float(np.polyfit(part[:, 0], part[:, 1], 1)[0])
+
+
+def study(law: Law, full: bool) -> dict[str, Any]:
+    sizes = law.sizes if full else tuple(size for size in law.sizes if size <= 300_000)[: 4 if law.sizes is LONG else 5]
+    if law.axis == "rows":
+        found = stream_seconds(law, sizes, 600.0 if full else 6.0)
+    else:
+        found = []
+        for size in sizes:
+            found.append((size, row_seconds(law, size, 0.5 if full else 0.05)))
+    return {
+        "axis": law.axis,
+        "learner": law.name,
+        "sizes": [size for size, _ in found],
+        "seconds": [seconds for _, seconds in found],
+        "exponent": exponent(found),
+        "expected": law.expected,
+    }
+
+
+def shown(seconds: float) -> str:
+    return (
+        f"{seconds:.3g} s"
+        if seconds >= 1
+        else f"{1e3 * seconds:.3g} ms"
+        if seconds >= 1e-3
+        else f"{1e6 * seconds:.3g} µs"
+    )
+
+
+def table(laws: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the page shows of the laws."""
+    head = ["axis", "learner", "smallest", "largest", "exponent", "expected"]
+    rows = []
+    for law in laws:
+        ends = [f"{law['sizes'][i]:,}: {shown(law['seconds'][i])}" for i in (0, -1)]
+        mark = " (steep)" if law["exponent"] > law["expected"] + STEEP else ""
+        rows.append([law["axis"], law["learner"], *ends, f"{law['exponent']:.2f}{mark}", f"{law['expected']:g}"])
+    return {"head": head, "rows": rows}
+
+
+def picture(laws: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    axes = [axis for axis in AXES if any(law["axis"] == axis for law in laws)]
+    figure, panels = plt.subplots(2, (len(axes) + 1) // 2, figsize=(15, 7.5), squeeze=False)
+    for panel, axis in zip(panels.flat, axes, strict=False):
+        for law in laws:
+            if law["axis"] == axis:
+                panel.loglog(
+                    law["sizes"], law["seconds"], "o-", ms=3, lw=1, label=f"{law['learner']}: {law['exponent']:.2f}"
+                )
+        panel.set_title(axis)
+        panel.set_ylabel("seconds" if axis == "rows" else "seconds a row")
+        panel.legend(fontsize=6)
+    for panel in panels.flat[len(axes) :]:
+        panel.axis("off")
+    figure.tight_layout()
+    figure.savefig(path, dpi=90)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="larger sizes, longer clocks: up to an hour")
+    parser.add_argument("--only", help="axes, with commas between them; nothing is written then")
+    parser.add_argument("--out", type=Path, help="folder for growth.json and growth.png instead of the usual ones")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    set_num_threads(1)
+    for law in LAWS[:9:2]:  # what a process does once is no part of a law
+        row_seconds(law, 10, 1e-3)
+    wanted = args.only.split(",") if args.only else AXES
+    laws = []
+    for law in LAWS:
+        if law.axis in wanted:
+            laws.append(study(law, args.full))
+            print(" | ".join(table(laws[-1:])["rows"][0]), flush=True)
+    if args.only and not args.out:
+        return
+    machine = f"{platform.machine()}, {'full' if args.full else 'quick'} run"
+    record = {"machine": machine, **table(laws), "laws": laws}
+    results, pictures = (args.out, args.out) if args.out else (ROOT / "benchmarks" / "results", ROOT / "docs")
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "growth.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    picture(laws, pictures / "growth.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Recipes as they come beside the best of a grid of their steps, on 24 data sets, one pass each.
+
+    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py [--rows 5000] [--sets mg,german] [--only norma,rbp]
+    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000]
+
+Mistakes of the forecasts before each update, or their mean squared error over the variance of the target; columns
+standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
+units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default. ``--doubly`` fits
+the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
+counts errors on held-out rows. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe, set
+and rows takes the place of an older one), and benchmarks/results/defaults.json is made of them, from which
+``tools/box.py`` writes the table of docs/default_update.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy loads its BLAS
+
+import numpy as np
+from default_update import BINARY, MULTICLASS, REGRESSION, Data, load, score
+from sklearn.model_selection import train_test_split
+
+from kernelstream import zoo
+from kernelstream.estimators import DoublyStep
+from kernelstream.kernels import Gaussian
+from kernelstream.rows import dense
+
+RESULTS = Path(__file__).parents[1] / "results"
+LINES = RESULTS / "defaults.jsonl"
+SETS = [*BINARY, *MULTICLASS, *REGRESSION]
+STEPS = (0.03, 0.1, 0.3, 1.0)
+LAMS = (1e-5, 1e-4, 1e-3, 1e-2)
+SQUARED_LAMS = (1e-4, 1e-3, 5e-3, 2e-2, 1e-1)  # where the loss has no bound
+WIDTHS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
+HELD_OUT = 2000
+
+
+def of(name: str, values: tuple[float, ...], **more: Any) -> list[dict[str, Any]]:
+    return [{name: value, **more} for value in values]
+
+
+def grids(task: str) -> dict[str, list[dict[str, Any]]]:
+    """Parameters to try, for every recipe that has some."""
+    number = task == "regression"
+    units = {"center": "standard"} if number else {}
+    lams = SQUARED_LAMS if number else LAMS
+    found = {name: of("lam", lams) for name in ("pegasos", "bsgd_merge", "bsgd_project", "dualsgd")}
+    found["norma"] = of("eta", STEPS, **units)
+    found["bogd"] = of("eta", (0.05, 0.1, 0.2, 0.5), **units)
+    found["spa"] = of("eta", STEPS, **units)
+    found |= {name: of("C", STEPS, **units) for name in ("pa1", "pa2", "bpas", "bpann", "bpap")}
+    if number:  # for labels the step changes nothing but the scale
+        perceptrons = ("perceptron", "rbp", "forgetron", "projectron", "stoptron")
+        found |= {name: of("eta", STEPS, **units) for name in perceptrons}
+    else:
+        found["bsgd_remove"] = of("lam", lams)
+        found["oskl"] = of("eta", STEPS)
+        found["pros_n_kons"] = [
+            {"alpha": alpha, "beta": beta, "budget": 50} for alpha in (0.1, 1.0, 10.0) for beta in (0.3, 1.0)
+        ]
+    return found
+
+
+def error(name: str, data: Data, **params: Any) -> float:
+    try:
+        return score(zoo.make(name, task=data.task, random_state=0, **params), data)
+    except ValueError:  # beyond the range of floats
+        return float("inf")
+
+
+def online(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
+    """Error of the default, the least of the grid, and where that is."""
+    tried = [(error(name, data, **params), params) for params in grids(data.task)[name]]
+    best, params = min(tried, key=lambda pair: pair[0])
+    return error(name, data), best, {key: value for key, value in params.items() if key != "center"}
+
+
+DOUBLY = {
+    "binary": ("doubly_svm", "doubly_softmax"),
+    "multiclass": ("doubly_svm", "doubly_softmax"),
+    "regression": ("doubly_ridge",),
+}
+
+
+def doubly(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
+    """The same for a doubly stochastic learner on held-out rows: widths with the automatic step, plain and not."""
+    X = dense(data.X)
+    X, A, y, b = train_test_split(X, data.y, test_size=min(HELD_OUT, len(data.y) // 4), random_state=0)
+
+    def wrong(**params: Any) -> float:
+        step = params.pop("step", None)
+        model = zoo.make(name, task=data.task, random_state=0, **params)
+        if step is not None:
+            model.set_params(step=step)
+        return 1 - float(model.fit(X, y).score(A, b))
+
+    median = Gaussian("median").resolve(X[:1536]).gamma
+    steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition=0.1)}
+    tried = [
+        (wrong(gamma=median / width**2, step=step), {"width": width, "step": label})
+        for width, (label, step) in itertools.product(WIDTHS, steps.items())
+    ]
+    best, params = min(tried, key=lambda pair: pair[0])
+    return wrong(), best, params
+
+
+def keep(line: dict[str, Any]) -> None:
+    """Into the file, in the place of an older line about the same."""
+    same = ("recipe", "set", "rows")
+    lines = [json.loads(old) for old in LINES.read_text().splitlines()] if LINES.exists() else []
+    lines = [old for old in lines if any(old[key] != line[key] for key in same)] + [line]
+    LINES.write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+
+def show() -> dict[str, Any]:
+    """The table: a recipe and task a row, over the sets."""
+    lines = [json.loads(line) for line in LINES.read_text().splitlines()]
+    head = ["recipe", "task", "sets", "within 20 % of the best of a grid", "mean ratio", "worst", "where"]
+    rows = []
+    for recipe in sorted({line["recipe"] for line in lines}):
+        for label, regression in (("labels", False), ("numbers", True)):
+            own = [line for line in lines if line["recipe"] == recipe and (line["task"] == "regression") == regression]
+            if not own:
+                continue
+            ratios = np.array([line["default"] / line["best"] for line in own])
+            worst = own[int(ratios.argmax())]
+            rows.append([
+                f"`{recipe}`", label, f"{len(own)}", f"{int((ratios <= 1.2).sum())}",
+                f"{np.exp(np.log(ratios).mean()):.2f}", f"{ratios.max():.2f}",
+                f"{worst['set']}: {worst['default']:.3f}, best {worst['best']:.3f}",
+            ])  # fmt: skip
+    record = {"head": head, "rows": rows}
+    (RESULTS / "defaults.json").write_text(json.dumps(record, indent=1) + "\n")
+    return record
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--sets", help="names, separated by commas; all by default")
+    parser.add_argument("--only", help="recipes, separated by commas; all by default")
+    parser.add_argument("--doubly", action="store_true", help="the doubly stochastic learners")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in args.sets.split(",") if args.sets else SETS:
+        data = load(name, args.rows)
+        recipes = DOUBLY[data.task] if args.doubly else tuple(grids(data.task))
+        for recipe in recipes:
+            if args.only and recipe not in args.only.split(","):
+                continue
+            default, best, params = (doubly if args.doubly else online)(recipe, data)
+            line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task, "default": default,
+                    "best": best, "parameters": params}  # fmt: skip
+            print(json.dumps(line), flush=True)
+            keep(line)
+    for row in show()["rows"]:
+        print(" | ".join(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Regression in units of the target's deviation: the same learner on scaled targets, written out."""
+
+import numpy as np
+import pytest
+
+from kernelstream import BudgetRegressor, MultiKernelRegressor, load, save
+from kernelstream.kernels import Gaussian
+from kernelstream.losses import EpsilonInsensitive
+from kernelstream.updates import Perceptron
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, (600, 2))
+y = 1e4 * (3 + np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(600))
+
+
+def learner(**parameters):
+    parts = {"loss": EpsilonInsensitive(0.1), "update": Perceptron(0.2), "random_state": 0}
+    return BudgetRegressor(gamma=1.0, budget=50, **parts, **parameters)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_is_the_learner_on_scaled_targets(engine):
+    """After the first 100 rows, which are learned again with the deviation of all of them."""
+    unit = y[:100].std()
+    model = learner(center="standard", engine=engine)
+    forecast = model.learn(X, y)
+    plain = learner(center=True, engine=engine)
+    expected = plain.learn(X, y / unit) * unit
+    np.testing.assert_allclose(forecast[100:], expected[100:], rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X), plain.predict(X) * unit, rtol=1e-12)
+    assert np.mean((forecast[100:] - y[100:]) ** 2) < 0.5 * y.var()
+
+
+@pytest.mark.parametrize("engine, tolerance", [("python", 0.0), ("native", 1e-12)])
+def test_any_split(engine, tolerance):
+    whole = learner(center="standard", engine=engine).learn(X, y)
+    model = learner(center="standard", engine=engine)
+    parts = np.concatenate([model.learn(X[a:b], y[a:b]) for a, b in ((0, 1), (1, 37), (37, 101), (101, 600))])
+    np.testing.assert_allclose(parts, whole, rtol=tolerance, atol=tolerance * np.abs(y).max())
+
+
+def test_an_ensemble_scales_for_its_learners():
+    """Forecasts, range and weights as those of the ensemble on scaled targets."""
+    unit = y[:100].std()
+    kernels = [Gaussian(0.3), Gaussian(3.0)]
+    made = [
+        MultiKernelRegressor(
+            [BudgetRegressor(kernel, budget=30, loss=EpsilonInsensitive(0.1), update=Perceptron(0.2), center=center)
+             for kernel in kernels], random_state=0,
+        )
+        for center in ("standard", True)
+    ]  # fmt: skip
+    forecast, expected = made[0].learn(X, y), made[1].learn(X, y / unit) * unit
+    np.testing.assert_allclose(forecast[100:], expected[100:], rtol=1e-9)
+    np.testing.assert_allclose(made[0].weights_, made[1].weights_, rtol=1e-9)
+
+
+def test_constant_targets_glitches_and_files(tmp_path):
+    assert (learner(center="standard").fit(X, np.full(600, 7.0)).predict(X) > 6).all()
+    odd = y.copy()
+    odd[5] = 1e12
+    model = learner(center="standard").fit(X, odd)
+    assert 0.2 * y.std() < model.state_["unit"] < 5 * y.std()
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_refuses_what_is_neither():
+    with pytest.raises(ValueError, match="center must be True, False or 'standard'"):
+        learner(center="scale").fit(X, y)
