@@ -13,6 +13,7 @@ constexpr double TRUST_WIDEST = 30.0;   // scores and log-odds are kept within
 constexpr double TRUST_PRIOR = 5.0;     // curvature at the start, and the least there is
 constexpr double TRUST_SHARE = 1e-4;    // part of all weight that is spread evenly after a row
 constexpr double TRUST_MEMORY = 1e4;    // rows over which the size of scores is averaged
+constexpr double TRUST_LARGEST = 1e300;  // square of a score that is counted
 constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size that is no log-odds
 constexpr std::size_t TRUST_MOST = 16;  // answers, at most
 constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger score is never less probable
@@ -56,7 +57,7 @@ inline double trust_doubt(std::size_t C, const double* scores, double y) {
 
 inline void trust_resize(double* size, double square) {
     size[0] += 1.0;
-    size[1] += (square - size[1]) / std::min(size[0], TRUST_MEMORY);
+    size[1] += (std::min(square, TRUST_LARGEST) - size[1]) / std::min(size[0], TRUST_MEMORY);
 }
 
 // Weights of the answers after a row: by the probability each gave to the truth, then the fixed share.

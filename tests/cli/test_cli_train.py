@@ -341,7 +341,7 @@ def test_a_model_can_go_on(home, tmp_path, capsys):
         (["train", "flats.svm", "-m", "m.ks", "--shuffle", "3"], 2, "--shuffle"),
         (["predict", "flats.svm", "flats.svm"], 1, "flats.svm: this is not a kernelstream model file"),
         (["predict", "ok.ks"], 2, "a model file and data"),
-        (["predict", "ok.ks", "flats.svm", "--what", "probability"], 2, "has none"),
+        (["predict", "numbers.ks", "flats.csv", "--what", "probability"], 2, "has none"),
         (["train", "ok.ks", "-m", "m.ks"], 1, "is a model, not data"),
         (["evaluate", "flats.csv", "-m", "ok.ks"], 2, "--target"),
         (["bench", "flats.svm", "--algorithms", "nothing"], 1, "unknown algorithm 'nothing'"),
@@ -355,6 +355,7 @@ def test_errors(argv, code, message, home, capsys, monkeypatch):
     monkeypatch.chdir(home)
     if not (home / "ok.ks").exists():
         run("train", "flats.svm", "-m", "ok.ks", "-q")
+        run("train", "flats.csv", "--target", "price", "--drop", "city,kind", "-m", "numbers.ks", "-q")
     try:
         found = run(*argv)
     except SystemExit as stop:

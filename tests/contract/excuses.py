@@ -7,6 +7,7 @@ ORDER = "the model depends on the order of the rows: a weight of 2 is not two co
 BATCHES = "rows are drawn in batches: a weight of 2 is not two copies that may fall into different batches"
 HELD_OUT = "bandwidth and penalty come from a random cut of the rows, which weights and copies do not survive"
 ALONE = "AdaGrad's steps do not depend on the size of gradients: a cell with rows of one class learns it at any weight"
+LINK = "scores do not depend on the order of the rows, but probabilities are learned from the forecasts before each of them"
 DRAWN = "centres and held-out rows are drawn among the rows"
 GAP = "it stops at a duality gap that is lost in the rounding of the objective: half of the digits of a score"
 OWN = "labels are those of the model inside, probabilities are calibrated: next to 1/2 they may differ"
@@ -18,10 +19,8 @@ EXACT = {
     "BinningRegressor",
     "FixedFeatureRegressor",
     "KernelAWV",
-    "KernelAWVClassifier",
     "KernelSDCARegressor",
     "OnlineRidge",
-    "OnlineRidgeClassifier",
     "WithIntervals",
 }
 
@@ -35,7 +34,9 @@ WHY = {
     "FalkonClassifier, logistic": DRAWN,
     "FalkonRegressor": DRAWN,
     "FixedFeatureClassifier": GAP,
+    "KernelAWVClassifier": LINK,
     "KernelSDCAClassifier": GAP,
+    "OnlineRidgeClassifier": LINK,
     **{name: BATCHES for name in LEARNERS if name.startswith(("Doubly", "Density"))},
 }
 

@@ -158,6 +158,7 @@ def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, capl
     unchanged(model, client)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean")
 def test_a_lost_partition_is_made_again(client, tmp_path):
     """Rows that were in the memory of a worker which is gone."""

@@ -138,7 +138,11 @@ def test_native(task, name, block, monkeypatch):
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, chunk), known)
 
 
-@pytest.mark.parametrize("task, name", CASES, ids=lambda x: x)
+@pytest.mark.parametrize(
+    "task, name",
+    [pytest.param(*case, marks=pytest.mark.slow) if case[1] == "satimage" else case for case in CASES],
+    ids=lambda x: x,
+)
 @pytest.mark.parametrize("block", [1, 64])
 def test_python(task, name, block, monkeypatch):
     if (name in ("spambase", "satimage", "mg")) == (block == 1):

@@ -129,6 +129,7 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     if n_classes < 2 or len(some) < FEWEST or len(np.unique(y[train])) < n_classes:
         return
     part = clone(est)
+    part.__dict__.pop("_skl_callbacks", None)  # nobody asked to hear of this fit
     part._linkless = True
     part.random_state = int(state["seed"])
     with warnings.catch_warnings():

@@ -40,6 +40,7 @@ WIDEST = 30.0  # scores and log-odds are kept within
 PRIOR = 5.0  # curvature at the start, and the least there is
 SHARE = 1e-4  # part of all weight that is spread evenly after a row
 MEMORY = 1e4  # rows over which the size of scores is averaged
+LARGEST = 1e300  # square of a score that is counted
 RAW = 2.0  # log-odds of a score of usual size that is no log-odds
 FLAT = 0.01  # least slope of an answer: a larger score is never less probable
 EVERY = 2  # one row of so many teaches a link, and counts as all of them
@@ -87,8 +88,10 @@ def calibrate(
             _learn(parts, int(y[i]), importance, keep, weights, theta, curvature)
             if not own:
                 centred = row if scores.ndim == 1 else row - row.mean()
+                with np.errstate(over="ignore"):
+                    square = min(float(np.mean(centred**2)), LARGEST)
                 size[0] += 1.0
-                size[1] += (float(np.mean(centred**2)) - size[1]) / min(size[0], MEMORY)
+                size[1] += (square - size[1]) / min(size[0], MEMORY)
 
 
 def _unit(size: np.ndarray, own: bool) -> float:
