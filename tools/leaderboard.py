@@ -17,7 +17,7 @@ from kernelstream.reproduce.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "leaderboard.md"
-EXPERIMENTS = ("streams-arena", "peers-online", "peers-row", "peers-batch")
+EXPERIMENTS = ("streams-arena", "peers-fit", "peers-online", "peers-row", "peers-batch")
 TOP = """# Leaderboard
 
 The tools people use today, on the same rows, in the same run. A figure that does not favour this library stays:

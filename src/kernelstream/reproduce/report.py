@@ -72,7 +72,7 @@ def write(folder: str | Path, quick: bool = False) -> Path:
 
 def number(value: float, measure: str, scale: float | None = None) -> str:
     """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
-    if measure in ("mistakes", "accuracy", "regret", "seconds"):
+    if measure in ("mistakes", "accuracy", "score", "regret", "seconds"):
         return f"{value:.2f}"
     if measure == "relative":
         return f"{value:.3f}"
