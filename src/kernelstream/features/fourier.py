@@ -120,6 +120,6 @@ class RandomFourier(KernelMap):
         draws: sampling.Draws | None = None,
         known: np.ndarray | None = None,
     ) -> FourierMapping:
-        """As :meth:`FeatureMap.build`; ``draws`` and ``known`` as for :func:`.sampling.frequencies`."""
+        """As :meth:`FeatureMap.build`; ``draws`` and ``known`` as for ``sampling.frequencies``."""
         D, kernel = whole("n_components", self.n_components), self.resolved(entries)
         return FourierMapping(sampling.frequencies(kernel, entries["seed"], d, D, self.sampling, dtype, draws, known))
