@@ -143,6 +143,11 @@ def take(X: Rows, rows: Any) -> Rows:
     return X[rows]
 
 
+def divided(X: Rows, width: np.ndarray) -> Rows:
+    """Rows with every column divided by its width, in their own type."""
+    return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
+
+
 def dense(X: Rows) -> np.ndarray:
     """The same rows as a dense array."""
     return X.toarray() if sp.issparse(X) else np.asarray(X)

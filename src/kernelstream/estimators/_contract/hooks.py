@@ -145,6 +145,10 @@ class Hooks:
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         """All rows were learned at once, and none of them was forecast before."""
 
+    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Parameters that this fit chose, for a like model of a share of the rows; what to divide columns by, (d,)."""
+        return {}, None
+
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Sample weights times whatever else weighs a row."""
         return weight

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from ...core.overflow import SCORING
 from ...passes.trust.python import EVERY, link_parts
 from ...random import generator
-from ...rows import host
+from ...rows import divided, host
 from ...state.schema import Array, Schema
 from ...trust.calibration import KEEP, Calibrator, probabilities
 
@@ -128,10 +128,18 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     train, asked = some[~held], some[held]
     if n_classes < 2 or len(some) < FEWEST or len(np.unique(y[train])) < n_classes:
         return
-    part = clone(est)
+    found, width = est._found(state, len(train) / len(y))  # nothing is searched for again
+    part = clone(est).set_params(**found)
     part.__dict__.pop("_skl_callbacks", None)  # nobody asked to hear of this fit
     part._linkless = True
     part.random_state = int(state["seed"])
+    X = X[some] if width is None else divided(X[some], width)
+    train, asked, y, weight = (
+        np.flatnonzero(~held),
+        np.flatnonzero(held),
+        y[some],
+        None if weight is None else weight[some],
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a tolerance that was not reached was said of the whole
         part.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])

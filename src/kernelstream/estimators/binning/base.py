@@ -95,7 +95,3 @@ def ranges(X: Rows) -> np.ndarray:
         low, high = X.min(axis=0), X.max(axis=0)
     width = high.astype(np.float64) - low
     return np.where(width > 0, width, 1.0)
-
-
-def divided(X: Rows, width: np.ndarray) -> Rows:
-    return sp.csr_array(X.multiply(1 / width)) if sp.issparse(X) else X / width.astype(X.dtype)

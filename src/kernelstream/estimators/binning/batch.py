@@ -16,13 +16,13 @@ from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows
+from ...rows import Rows, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
 from ...state.schema import Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.batch import CALLER, BatchEstimator, counted
-from .base import BinningEstimator, divided, ranges
+from .base import BinningEstimator, ranges
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
 
@@ -107,6 +107,10 @@ class BatchBinning(BinningEstimator, BatchEstimator):
         self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
         self._link_from(X, y, weight)
         return np.empty(0)
+
+    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        found: dict[str, Any] = {"lam": state["lam"] * share}
+        return found | ({"gamma": float(state["gamma"])} if "gamma" in state else {}), state.get("width")
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, old: State | None = None) -> None:
         solver, loss, ops = self._solver, self._solver_loss(), self._ops

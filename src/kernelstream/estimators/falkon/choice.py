@@ -26,7 +26,7 @@ from scipy.linalg import eigh
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows, host
+from ...rows import Rows, divided, host
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_blocks import Factor, least_addition
 from ..binning.fit import best_constant
@@ -64,11 +64,6 @@ def widths(X: Rows) -> dict[str, np.ndarray]:
         "deviation": np.where(constant | (deviation == 0), 1.0, deviation),
         "one": np.full(X.shape[1], common),
     }
-
-
-def divided(X: Rows, width: np.ndarray) -> Rows:
-    """Rows with every column divided by its width, in their own type."""
-    return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows, drop, host, pack, unpack
+from ...rows import Rows, divided, drop, host, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
@@ -26,7 +26,7 @@ from .._contract.regressor import StreamRegressor
 from .._contract.state import packed
 from ..binning.fit import best_constant
 from ..feature import map_entries, renew_map_entries
-from .choice import Search, divided
+from .choice import Search
 
 DEVICE_CELLS = 10_000_000  # numbers in all rows from which short trials are made on the device as well
 
@@ -105,6 +105,10 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
             "n_iter": found.n_iter,
             "history": np.array(found.history),
         }
+
+    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        found = {"kernel": self._kernel(state), "gamma": None, "lam": state["lam"] * share}
+        return found, state.get("width")
 
     def _kernel_on(self, X: Rows) -> Kernel:
         return self._given.resolved(self._given.kernel_entries(X))
