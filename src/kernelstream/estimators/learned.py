@@ -226,8 +226,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
-        ``predict_proba``.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+        probabilities of their own.
     step : RRFStep or "auto", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
     standardize : bool, default=False

@@ -258,8 +258,8 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
     rank : int or None, default=None
         Eigenvectors kept; None is a fifth of the budget.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
-        ``predict_proba``.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+        probabilities of their own.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
         in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.

@@ -55,7 +55,7 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         "cg" (least squares on -1 and +1), "newton-cg" (squared hinge or logistic), "cd" (L1 penalty: sparse models, all
         cores), or an object of :mod:`kernelstream.solvers` with its tolerance.
     loss : Loss or str, default="auto"
-        "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" gives ``predict_proba``.
+        "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" has probabilities of its own.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
     warm_start : bool, default=False

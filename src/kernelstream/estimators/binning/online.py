@@ -160,8 +160,8 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
     n_columns : int, default=2**20
         Columns of all grids together: the memory of the model.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
-        ``predict_proba``.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+        probabilities of their own.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"

@@ -38,8 +38,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
         :class:`~kernelstream.budgets.Stop` when there is no budget.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
-        ``predict_proba``.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+        probabilities of their own.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
     class_weight : dict, "balanced" or None, default=None

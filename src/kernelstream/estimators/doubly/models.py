@@ -37,8 +37,8 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
         first rows and keeps what does best on held-out ones.
     loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" give
-        ``predict_proba``.
+        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+        probabilities of their own.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
