@@ -4,6 +4,8 @@ Arguments: a folder, kills, a seed. Every run that gets to its end must leave th
 disturbed. Run by test_checkpoint.py in a process of its own: it forks before any thread has been started.
 """
 
+import contextlib
+import importlib
 import os
 import random
 import shutil
@@ -13,8 +15,8 @@ import time
 from pathlib import Path
 
 
-def child(argv):
-    """Run a command in a forked process; returns its process id."""
+def child(argv, used=None):
+    """Run a command in a forked process, which writes the modules it has used to a file; returns its process id."""
     pid = os.fork()
     if pid == 0:
         code = 99
@@ -24,27 +26,26 @@ def child(argv):
             from kernelstream import cli
 
             code = cli.main(argv)
+            if used is not None:
+                used.write_text("\n".join(sys.modules))
         finally:
             os._exit(code)
     return pid
 
 
-def wait(pid, seconds=None):
-    """Exit status of a process, or None when it takes longer; without a limit, until it ends."""
+def wait(pid, seconds=None, sign=lambda: False):
+    """Exit status of a process, or None when it takes longer or there is a sign; without a limit, until it ends."""
     until = None if seconds is None else time.monotonic() + seconds
     while True:
         done, status = os.waitpid(pid, 0 if until is None else os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > until:
+        if time.monotonic() > until or sign():
             return None
         time.sleep(0.0005)
 
 
 def main(folder, kills, seed):
-    import kernelstream.cli.train  # noqa: F401  (so that the forked processes start quickly)
-    from kernelstream import checkpoint, model_io, streams, zoo  # noqa: F401
-
     rng = random.Random(seed)
     home = Path(folder)
     train = [
@@ -60,7 +61,12 @@ def main(folder, kills, seed):
         "skip",
         "--quiet",
     ]
-    plain = home / "plain.ks"
+    plain, used = home / "plain.ks", home / "modules"
+    assert wait(child([*train, "--model", str(plain), "--checkpoint", str(home / "first")], used)) == 0
+    for name in used.read_text().splitlines():  # so that forked processes learn from the start, and do not import
+        if name.startswith(("kernelstream", "numpy", "scipy", "sklearn", "rich")):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
     started = time.monotonic()
     assert wait(child([*train, "--model", str(plain)])) == 0
     whole = time.monotonic() - started
@@ -83,7 +89,10 @@ def main(folder, kills, seed):
         ]
         while True:
             pid = child(command)
-            status = wait(pid, rng.uniform(0, 1.5 * whole) if killed < kills else None)
+            if killed % 2 and killed < kills:  # when there is something to go on from
+                status = wait(pid, 100 * whole, lambda folder=kept: any(folder.glob("checkpoint-*.ks")))
+            else:  # at any moment
+                status = wait(pid, rng.uniform(0, 1.5 * whole) if killed < kills else None)
             if status is not None:
                 assert status == 0, f"exit status {status}"
                 break
