@@ -49,8 +49,7 @@ def check(name, task, engine, sparse, weighted, n, rng, **sizes):
     if sparse:
         X = sp.csr_array(np.where(np.abs(X) > 0.4, X, 0.0))
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], n, p=[0.3, 0.2, 0.3, 0.2]) if weighted else None
-    # a block of features for each batch: products are rounded by the rows in a call, depending on the processor
-    tolerance = TOLERANCE["native" if name.startswith("doubly") else engine]
+    tolerance = TOLERANCE[engine]
     whole = learn(est, X, y, weight, slice(0, n))
     cuts, parts = random_cuts(n, rng), []
     split = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
