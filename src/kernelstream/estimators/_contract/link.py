@@ -124,22 +124,17 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     state = est._state
     n_classes = len(state["classes"])
     some = np.sort(generator(state["seed"], ORDER).permutation(len(y))[:PART])
-    held = np.arange(len(some)) % HELD == 0
-    train, asked = some[~held], some[held]
-    if n_classes < 2 or len(some) < FEWEST or len(np.unique(y[train])) < n_classes:
+    asked = np.arange(len(some)) % HELD == 0
+    train, share = ~asked, np.count_nonzero(~asked) / len(y)
+    X, y, weight = X[some], y[some], None if weight is None else weight[some]
+    if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
         return
-    found, width = est._found(state, len(train) / len(y))  # nothing is searched for again
+    found, width = est._found(state, share)  # nothing is searched for again
+    X = X if width is None else divided(X, width)
     part = clone(est).set_params(**found)
     part.__dict__.pop("_skl_callbacks", None)  # nobody asked to hear of this fit
     part._linkless = True
     part.random_state = int(state["seed"])
-    X = X[some] if width is None else divided(X[some], width)
-    train, asked, y, weight = (
-        np.flatnonzero(~held),
-        np.flatnonzero(held),
-        y[some],
-        None if weight is None else weight[some],
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a tolerance that was not reached was said of the whole
         part.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
