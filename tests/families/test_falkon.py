@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import kernelstream
 from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses, zoo
+from kernelstream.estimators.falkon.choice import Search
 from kernelstream.solvers import kernel_blocks
 from kernelstream.solvers.falkon import CenterMatrix, falkon
 
@@ -233,3 +234,23 @@ def test_widths_follow_the_gradients():
     width = found.width_ / found.width_[3]
     assert width[5] > 1.5 and np.delete(width, [3, 5]).min() > 3 * width[5]
     assert found.score(X[1000:], y[1000:]) > told.score(X[1000:][:, [3, 5]], y[1000:]) - 0.01
+
+
+def test_probabilities_cost_no_second_search(monkeypatch):
+    """Columns in other units: the like model that they come from is given the widths that were found."""
+    searches = []
+    monkeypatch.setattr(Search, "widths_and_kernel", spied(Search.widths_and_kernel, searches))
+    X, y = make_moons(800, noise=0.2, random_state=0)
+    X = X * [1.0, 1e4]
+    model = FalkonClassifier(n_centers=100, random_state=0).fit(X[:600], y[:600])
+    assert len(searches) == 1
+    loss = -np.log(model.predict_proba(X[600:])[np.arange(200), y[600:]]).mean()
+    assert loss < 0.2  # 0.69 for one that knows nothing
+
+
+def spied(method, calls):
+    def spy(*args):
+        calls.append(args)
+        return method(*args)
+
+    return spy
