@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 
 
+def fresh() -> int:
+    """Integer seed in [0, 2**63) from the entropy of the operating system."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
 def seed_from(random_state: Any) -> int:
     """Integer seed in [0, 2**63) from ``None`` (fresh), an int, a ``RandomState`` or a ``Generator``."""
     if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+        return fresh()
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ValueError(f"random_state must be >= 0, got {random_state}")
