@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._extra import needs
-from .app import LOCAL, make_app
+from .app import make_app
+from .front import LOCAL
 from .store import Store
 
 with needs("serve"):
@@ -19,7 +20,7 @@ SWITCH = 0.0005  # seconds after which a thread that computes lets another one r
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells the application first when it shuts down: pages that watch would keep it waiting."""
+    """Tells the application first that it shuts down: open event streams would keep it waiting."""
 
     async def shutdown(self, sockets: Any = None) -> None:
         self.config.app.closing.set()  # type: ignore[union-attr]
