@@ -13,7 +13,7 @@ from ._values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
-# Words about parameters that recipes have of their own, or that no documentation in sight describes.
+# Help for parameters that only recipes have, or that no docstring describes.
 WORDS = {
     "C": "bound of a step, or of a coefficient: larger learns more of a row",
     "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
@@ -82,7 +82,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
             else:
                 kind: Any = parameter
                 group.add_argument(flag, type=kind, dest=f"param_{option}", metavar="VALUE", help=shown)
-        except argparse.ArgumentError:  # a name that the command has for something else: --set serves
+        except argparse.ArgumentError:  # the command uses the name for something else; --set still works
             continue
 
 

@@ -35,7 +35,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
         raise ValueError(f"{stream.name} has no rows")
     task = the_task(args, stream, None, {})
     est = build(args, task)
-    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
+    model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream.stream)}
     notes["data"] = fingerprint(args.data)
     stream.close()
@@ -67,7 +67,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
 
 def _expanded(names: list[str]) -> list[str]:
-    """Files of patterns that the shell left alone."""
+    """Files of patterns that the shell has not expanded."""
     from ..streams._bytes import is_pipe
 
     out: list[str] = []

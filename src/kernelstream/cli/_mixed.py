@@ -10,13 +10,13 @@ from ._base import UsageError
 NUMBERS_ONLY = ("hashed", "one_hot", "missing")  # options of readers that give numbers
 COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds")  # options of readers that give cells
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
-_LOOK = 1 << 16  # bytes by which a file is judged
+_LOOK = 1 << 16  # bytes from which the kind of a file is judged
 
 
 def open_cells(path: str, options: dict[str, Any]) -> Any:
-    """A stream of cells, if the file is one of rows that are not all numbers; else the source, to be opened otherwise.
+    """A stream of cells, if the rows of the file are not all numbers; else the source, to be opened by another reader.
 
-    A source that had to be looked into comes back as a text at its start: a pipe cannot be opened twice.
+    A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
     """
     from ..streams._bytes import Text, is_pipe, name_of
     from ..streams._open import _NUMBERS_BY_NAME, _suffix
@@ -139,7 +139,7 @@ def show_kinds(stream: Any) -> None:
 
 
 class WrongCells:
-    """Cells that were none of their column's kind, with the line of the first."""
+    """Cells that did not fit their column's kind, with the line of the first."""
 
     def __init__(self, stream: Any, est: Any):
         self.stream, self.est, self.lines = stream, est, {}  # type: ignore[var-annotated]

@@ -94,7 +94,7 @@ def open_data(
 ) -> Any:
     """The stream of the files on the command line; each is opened once, since it may be a pipe.
 
-    ``otherwise`` are other options, for files of a format that has no use for the first.
+    ``otherwise`` are other options, for files of a format that does not know the first.
     """
     from .. import streams
     from ..streams._open import open_once
@@ -196,9 +196,9 @@ class _Limited:
 
 
 def fingerprint(paths: list[str]) -> list[Any]:
-    """Enough of files to tell whether they are the same ones, wherever they are now; nothing is known of pipes.
+    """Enough about files to tell whether they are the same ones, wherever they are now; None for pipes.
 
-    Opening a pipe once more would take bytes away from whoever reads it.
+    Opening a pipe again would take bytes away from its reader.
     """
     from ..streams._bytes import is_pipe
 

@@ -135,7 +135,7 @@ def _one(
 
     est = _made(zoo.get(name), task, given)
     if every and not hasattr(est, "partial_fit"):
-        return None  # it learns all rows at once: nothing to evaluate row by row
+        return None  # it learns all rows at once, so it cannot be evaluated row by row
     stream = _open(args)
     est = with_columns(est, stream, reading(args))
     result = prequential(
@@ -164,7 +164,7 @@ def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
 
 
 def _baselines(args: argparse.Namespace, task: str) -> list[dict[str, Any]]:
-    """Answers that look at no row: the mean or the commonest label so far, and the target of the row before."""
+    """Answers that use no columns: the mean or the commonest label so far, and the target of the row before."""
     read, numbers = targets_for(task, args.task), task == "regression"
     names = BASELINES.get(task, LABEL_BASELINES)
     seen: Counter[Any] = Counter()

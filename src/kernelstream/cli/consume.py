@@ -94,7 +94,7 @@ def _options(given: Sequence[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[Any]:
-    """What says whether control-C or SIGTERM has come; a second control-C ends at once."""
+    """A function that says whether control-C or SIGTERM has come; a second control-C ends at once."""
     asked: list[int] = []
 
     def ask(number: int, _: Any) -> None:

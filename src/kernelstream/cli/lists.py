@@ -1,4 +1,4 @@
-"""``demo``, ``list`` and ``datasets``: what there is."""
+"""``demo``, ``list`` and ``datasets``: a first run, and what is available."""
 
 from __future__ import annotations
 

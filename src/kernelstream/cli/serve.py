@@ -79,7 +79,7 @@ def read_model(path: str) -> tuple[Any, list[str] | None]:
         raise UsageError(f"{path}: {type(model).__name__} learns all rows at once: it cannot go on learning")
     names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
     if names is not None and len(names) != getattr(model, "n_features_in_", None):
-        names = None  # columns of words, say, which became several
+        names = None  # some columns (of words, for example) became several
     return model, names
 
 

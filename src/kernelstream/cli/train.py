@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
     _check_target(args.model)
     handler = logging.StreamHandler()
-    handler.addFilter(logging.Filter("kernelstream"))  # not what the libraries beneath have to say
+    handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("once", RuntimeWarning)
     if args.dask is not None:
@@ -89,7 +89,7 @@ def _run(args: argparse.Namespace) -> None:
         show_kinds(stream)
     wrong = WrongCells(stream, est)
     args.algorithm = notes.get("algorithm", args.algorithm)
-    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
+    model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     notes = {
         "task": task,
         "algorithm": args.algorithm,
@@ -144,7 +144,7 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 
 def rows_learned(est: Any, notes: dict[str, Any]) -> int:
-    """Rows that a model has learned so far; 0 for none, or where it counts something else."""
+    """Rows that a model has learned so far; 0 for none, or where the model counts something else."""
     from ..estimators.doubly.base import DoublyEstimator
 
     if est is None or "rows" in notes:
@@ -252,7 +252,7 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
 
 
 def beside(model: str | None) -> Any:
-    """Where words go: standard output, unless the model does."""
+    """Where messages go: standard output, unless the model goes there."""
     return sys.stderr if model is not None and descriptor(model) == 1 else sys.stdout
 
 

@@ -83,7 +83,7 @@ def schema(state: State, one_hot: int) -> Schema:
 
 
 def from_state(state: State, one_hot: int) -> Store:
-    """The store of a flat dict; ValueError if it is none that :func:`to_state` makes."""
+    """The store of a flat dict; ValueError unless :func:`to_state` could have made it."""
     check(state, schema(state, one_hot))
     store = Store(one_hot)
     names, words, labels = (unpacked(name, state) for name in ("names", "words", "labels"))

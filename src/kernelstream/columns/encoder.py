@@ -40,13 +40,13 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : dict of name: kind, optional
-        Kinds of columns that are not to be told by their first value: "number", "integer" (a number whose values may be
+        Kinds of columns, where their first value would mislead: "number", "integer" (a number whose values may be
         codes, given both ways), "category", "date" or "text" (left out). These columns are there from the first row.
     target : {"auto", "number", "label"}
         What y holds; by default floats are numbers and anything else labels.
     one_hot : int, default=16
-        Columns in which the categories of a column show: the first so many have one each, every other one shows in
-        three of them, with signs, by a hash of its name.
+        Columns that encode the categories of a column: the first ``one_hot`` categories have one each, every other one
+        is spread over three of them, with signs, by a hash of its name.
     shrink : float, default=10
         Rows of the mean of all that the mean of a category starts with.
     max_categories : int, default=10,000
@@ -58,10 +58,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both
         are as they are.
     strict : bool, default=False
-        Whether a cell that is none of its column's kind (a word among numbers) is an error. Otherwise it is a missing
-        one, and counted in ``wrong_``.
+        Whether a cell that does not fit its column's kind (a word among numbers) is an error. Otherwise it counts as
+        missing, and is counted in ``wrong_``.
     engine : {"auto", "native", "python"}
-        Who goes through the rows; both give the same numbers.
+        What goes through the rows; both give the same numbers.
 
     Examples
     --------
@@ -148,8 +148,8 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def transform(self, rows: Any) -> Any:
         """Encode rows, each as if it came next; nothing is learned.
 
-        Columns go by their names, in whatever order. One that is not there is missing, one that was never learned is
-        left out; both are said once.
+        Columns are found by name, in any order. A column that is not there is missing, one that was never learned is
+        left out; a warning says so once.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     @property
     def wrong_(self) -> dict[str, tuple[int, int]]:
-        """Cells that were none of their column's kind, by column: how many, and the row of the first, from 1."""
+        """Cells that did not fit their column's kind, by column: how many, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
 
     def _sources_of_width(self) -> np.ndarray:
@@ -249,7 +249,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- the work
     def _check_state(self) -> None:
-        """For model files: the setter of ``state_`` has looked at everything."""
+        """For model files; the setter of ``state_`` has checked everything already."""
 
     def _check_parameters(self) -> None:
         for name, low in (("one_hot", 0), ("max_columns", 1), ("max_categories", 2 * (self.one_hot + 1))):
@@ -280,7 +280,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _learn(
         self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, taken_back: bool = True
     ) -> tuple[np.ndarray, Undo]:
-        """Encode and learn rows; returns the result, and what takes the learning back, if it may be."""
+        """Encode and learn rows; returns the result, and what undoes the learning, where that is possible."""
         before = self.__dict__.get("_store")
         if before is not None and type(rows) is dict and sample_weight is None:
             quick = self._learn_quickly(before, rows, y, taken_back)
@@ -324,7 +324,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _pass_runs(
         self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
     ) -> np.ndarray:
-        """Rows in order; runs of rows of weight 0 are encoded only."""
+        """Encode and learn rows in order; runs of rows of weight 0 are encoded only."""
         if weight is None or weight.all():
             return self._pass(store, cells, targets, weight, journal)
         cuts = [0, *(np.flatnonzero(np.diff(weight > 0)) + 1).tolist(), cells.n]
@@ -342,7 +342,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _pass(
         self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
     ) -> np.ndarray:
-        """Encode and learn rows that count."""
+        """Encode and learn rows of positive weight."""
         since = self._grow(store, cells, targets, journal)
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
@@ -351,7 +351,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             end = min(cells.n, start + window)
             found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal)
             stop = start + len(found.codes)
-            window = max(64, 2 * len(found.codes))  # where tables are full all the time, looking far ahead is in vain
+            window = max(64, 2 * len(found.codes))  # looking further ahead is wasted where tables are always full
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
@@ -373,7 +373,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             X[:, first : first + parts.shape[1]] = parts
 
     def _grow(self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None) -> dict[str, int]:
-        """Columns and labels that are new, in the order in which they appear; returns the first row of each column."""
+        """Add new columns and labels, in the order in which they appear; returns the first row of each column."""
         if targets is not None and not store.task:
             if journal is not None:
                 raise NeedsCopy
@@ -406,7 +406,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _learn_quickly(
         self, store: Store, row: dict[Any, Any], y: Any, taken_back: bool
     ) -> tuple[np.ndarray, Undo] | None:
-        """What :meth:`_learn` does, for a row with nothing new or odd about it; None for any other."""
+        """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         if (y is None) == bool(store.task):
             return None
         Y = None
@@ -426,7 +426,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         return X, journal.undo
 
     def _one_target(self, store: Store, y: Any) -> np.ndarray | None:
-        """The target of one row, (1, T); None where it needs a closer look."""
+        """The target of one row, (1, T); None where it needs the full check."""
         if type(y) in (list, tuple, np.ndarray):
             if len(y) != 1:
                 return None
@@ -459,7 +459,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         return self._look(store, cells)
 
     def _look(self, store: Store, cells: Cells) -> np.ndarray:
-        """Rows as if each came next; the store is left as it is."""
+        """Encode rows as if each came next; the store is left as it is."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
@@ -472,7 +472,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         return X
 
     def _compare(self, store: Store, cells: Cells) -> None:
-        """Say once that columns are not there, or are not known."""
+        """Warn once that columns are not there, or are not known."""
         strange = [name for name, _ in cells.others(store.by_name)]
         if strange:
             names = list(store.by_name)
@@ -485,7 +485,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 )
 
     def _tell(self, what: str, text: str) -> None:
-        """A warning, once for each matter."""
+        """Warn, once for each ``matter``."""
         told = self.__dict__.setdefault("_told", set())
         if what not in told:
             told.add(what)

@@ -116,9 +116,9 @@ class CellsCSV(CSV):
         return cells, np.array(texts, dtype=str) if self.labels else np.array(list(map(float, texts)))
 
     def _plain_rows(self, n: int) -> list[list[str]]:
-        """Up to n rows of the buffer, if there is nothing odd about any of them; none otherwise.
+        """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
 
-        What is left to the loop over lines: quotes, carriage returns, rows of another length, targets of no use.
+        Quotes, carriage returns, rows of another length and unusable targets are left to the loop over lines.
         """
         text, target = self.text, self.columns.target
         if not text.fill():
@@ -153,7 +153,7 @@ class CellsCSV(CSV):
         return True
 
     def sample(self, size: int = 1 << 16) -> Cells:
-        """The first rows, without reading them: as many whole lines as so many bytes hold."""
+        """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
         content = self.text.look(size)
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         width, rows = len(self.columns.names), []
@@ -180,11 +180,11 @@ class JSONLines(Stream):
     features, drop, ignore : list of str, optional
         Keys to use, or to leave out.
     labels : bool, optional
-        Whether targets are labels; by default they are if the first one is no number.
+        Whether targets are labels; by default they are if the first one is not a number.
     eager : bool
         Give the rows that are there instead of waiting for a whole block, for pipes.
     on_error : {"raise", "skip", "log"}
-        What to do about a line that is no JSON object, or has no target.
+        What to do about a line that is not a JSON object, or has no target.
     """
 
     mixed = MIXED
@@ -209,7 +209,7 @@ class JSONLines(Stream):
         self.left_out = {*drop, *ignore, *([] if target is None else [target])}
         self.lines: list[int] = []
         self.ragged = 0
-        self.columns = None  # nothing is known of them beforehand
+        self.columns = None  # not known beforehand
 
     def _next(self, n: int) -> Block | None:
         rows: list[dict[str, Any]] = []

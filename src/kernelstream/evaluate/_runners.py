@@ -1,4 +1,4 @@
-"""Two ways to talk to an estimator: ours learn and return their scores, others predict and then fit a block."""
+"""Two ways to evaluate an estimator: ours learn and return their scores, others predict a block and then fit it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability o
 
 
 def task_of(est: Any, y: np.ndarray) -> str:
-    """Classification or regression, by the estimator's word or else by the type of the targets."""
+    """Classification or regression: what the estimator says it is, or else what the type of the targets suggests."""
     if hasattr(est, "__sklearn_tags__"):
         if is_classifier(est):
             return "classification"
@@ -68,7 +68,7 @@ class Runner:
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
-    link: np.ndarray | None = None  # how scores were made probabilities before a block, where that is learned
+    link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         self._note_link()

@@ -1,7 +1,7 @@
 """The HTTP front: an ASGI application over a store of durable learners.
 
 Bodies are JSON. What is wrong with a request is answered by ``{"error": ..., "row": ..., "column": ...}`` and leaves
-everything as it was. Names from the network are looked up among those that are known, and go nowhere else.
+everything as it was. Names from the network are only looked up among the known ones; they never become a path.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Application:
         return json_response({"models": [{"name": name, "awake": name in awake} for name in self.store.names()]})
 
     async def model(self, request: Request) -> Response:
-        """What a model is and how it does."""
+        """What a model is and how well it does."""
         name, learner = await self._acquire(request)
         try:
             return json_response({"name": name} | await to_thread.run_sync(learner.describe))
@@ -150,7 +150,7 @@ class Application:
             self.store.release(name)
 
     async def health(self, request: Request) -> Response:
-        """Whether all is well; problems are told to those who have the token."""
+        """Whether all is well; only clients with the token are told the problems."""
         about = self.store.health()
         if not request.app.state.open and "authorization" not in request.headers:
             about = {"status": about["status"]}

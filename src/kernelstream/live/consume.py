@@ -27,7 +27,7 @@ from .store import Store
 
 BATCH = 500  # messages learned in one call
 WAIT = 0.2  # seconds to wait for messages
-CURSOR = "cursor"  # name of the learner that only knows how far all others are
+CURSOR = "cursor"  # name of the learner that only holds the position up to which all others have learned
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -84,7 +84,7 @@ class Reader:
         stop: Callable[[], bool] | None = None,
         progress: Callable[[Consumed], Any] | None = None,
     ) -> Consumed:
-        """Read until asked to stop; with ``once``, until nothing more is there."""
+        """Read until asked to stop; with ``once``, until there are no more messages."""
         started = time.monotonic()
         while stop is None or not stop():
             messages = self.source.read(self.batch, WAIT)
@@ -100,7 +100,7 @@ class Reader:
         return self.done
 
     def teach(self, learner: DurableLearner, messages: list[Message], told: list[Told | None]) -> None:
-        """Answer messages and learn them, with the positions behind them, in one step."""
+        """Answer messages and learn them, together with the positions that follow them, in one step."""
         fresh = [(m, t) for m, t in zip(messages, told) if not _before(m, learner.positions.get(m.part))]
         if not fresh:
             return
@@ -112,7 +112,7 @@ class Reader:
         try:
             targets = [about.y for _, about in known]
             learned = learner.learn([about.row for _, about in known], targets, positions=positions).learned
-        except ValueError:  # one of them is to blame: each for itself
+        except ValueError:  # one of them is wrong: learn them one by one
             learned = sum(self._teach_one(learner, message, about) for message, about in known)
             learner.learn([], [], positions=positions)
         self.done.learned += learned
@@ -125,7 +125,7 @@ class Reader:
             return 0
 
     def _takes(self, learner: DurableLearner, about: Told) -> bool:
-        """Whether the row is one that the model can take; if not, it is counted as left out."""
+        """Whether the model can take the row; if not, it is counted as left out."""
         view = learner.view
         try:
             as_rows([about.row], view.model, view.columns)
@@ -151,7 +151,7 @@ class Reader:
         self.done.answered += len(answers)
 
     def told(self, message: Message, by: str | None = None) -> Told | None:
-        """What a message says; None, and it is counted, where it says nothing."""
+        """The content of a message; None where it has none, and then it is counted."""
         try:
             return parse(message.content, self.target, by)
         except BadMessage as error:
@@ -304,7 +304,7 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
             parts.setdefault(message.part, []).append(message)
         for part, members in parts.items():
             learner = shared.learners.get(part)
-            if learner is not None:  # else it has just gone to another process, which reads the messages again
+            if learner is not None:  # otherwise it has just gone to another process, which reads the messages again
                 reader.teach(learner, members, [reader.told(message) for message in members])
                 source.settled(learner.positions)
 

@@ -16,7 +16,7 @@ from .store import Store
 with needs("serve"):
     import uvicorn
 
-SWITCH = 0.0005  # seconds after which a thread that computes lets another one run: answers wait no longer
+SWITCH = 0.0005  # seconds that a computing thread may keep others waiting: the most that an answer is delayed
 
 
 class _Uvicorn(uvicorn.Server):

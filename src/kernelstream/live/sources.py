@@ -34,7 +34,7 @@ class Message:
 class Source(Protocol):
     """Messages in order, part by part, from any position on."""
 
-    finished: bool  # nothing more was there at the last look
+    finished: bool  # the last read found nothing more
 
     def seek(self, positions: dict[str, Position]) -> None:
         """Go on from these positions; parts without one start at their beginning."""
@@ -46,10 +46,10 @@ class Source(Protocol):
         """Send answers to messages; the same answer sent again is known by the message's place."""
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """What is before these positions has been learned for good: tell the broker, for those who watch it."""
+        """Everything before these positions has been learned: tell the broker, so that the lag can be watched."""
 
     def close(self) -> None:
-        """The end."""
+        """Close the connection."""
 
 
 class BadMessage(ValueError):

@@ -10,10 +10,10 @@ BLOCK = 32
 
 
 class Detector:
-    """Collects rows into blocks of 32; ``state`` is a flat dict of arrays, everything there is.
+    """Collects rows into blocks of 32; everything it knows is in ``state``, a flat dict of arrays.
 
-    A detector supplies ``_look(block)``, which takes a full block and says how many rows ago the change it has found
-    began, or None. It says so at the end of a block.
+    A detector supplies ``_look(block)``, which takes a full block and returns how many rows before its end a change
+    began, or None where it finds none.
     """
 
     state: dict[str, np.ndarray]

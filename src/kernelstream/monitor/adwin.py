@@ -1,4 +1,4 @@
-"""A window that is as long as nothing changes."""
+"""A window that grows as long as nothing changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Adwin(Detector):
               \delta' = \delta / \log n
 
     with the variance :math:`s^2` of the window [1]_. The older part is dropped. A rise is a change; a fall means that
-    the learner learns, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
+    the learner improves, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
     first 128 rows after a change: losses of any size are between 0 and 1. Buckets of 32, 64, 128, … rows, at most five
     of a size, hold the window.
 

@@ -8,11 +8,11 @@ from ._blocks import BLOCK, Detector
 
 FIRST = 4 * BLOCK  # rows that give the mean and the deviation before anything is added up
 MEMORY = 2000.0  # rows over which they are averaged
-CLIP = 5.0  # a loss counts as at most so many deviations above the mean
+CLIP = 5.0  # most deviations above the mean that a loss counts for
 
 
 class PageHinkley(Detector):
-    r"""Has the mean loss risen? The sum of what lies above the mean, as long as it does not fall.
+    r"""Has the mean loss risen? A sum of the losses' distances above the mean, which never falls below 0.
 
     .. math:: g_t = \max\left(0, g_{t-1} + \min\left(\tfrac{l_t - \bar l}{s}, 5\right) - \delta\right) > \lambda
 
@@ -22,7 +22,7 @@ class PageHinkley(Detector):
     Parameters
     ----------
     delta : float, default=0.25
-        What is taken off in every row: rises of less than this many deviations are none.
+        What is taken off in every row: a rise of less than this many deviations is not counted as one.
     threshold : float, default=50
         The lambda.
 
@@ -66,7 +66,7 @@ class PageHinkley(Detector):
             if g.max() > self.threshold:
                 self.reset()
                 return int(max(since, 1))
-        # after the test: a change must not hide behind itself
+        # after the test, so that a change does not move the mean it is compared with
         count = min(count + BLOCK, MEMORY)
         share = BLOCK / count
         change = block.mean() - mean

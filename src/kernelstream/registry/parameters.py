@@ -111,7 +111,7 @@ def without_moved(cls: type, given: dict[str, Any], own: dict[str, Any], warn: i
             text = f"{cls.__name__}({name}=…) is now {home}={kind}({name}=…), or set_params({home}__{name}=…)"
             warnings.warn(text, FutureWarning, stacklevel=warn)
         if isinstance(part, str):
-            if part not in named:  # a choice for which the parameter never counted
+            if part not in named:  # a choice that never used this parameter
                 continue
             part = named[part]()
         if not isinstance(part, BaseEstimator):

@@ -1,6 +1,6 @@
-"""Compiled twins of losses, updates and budget strategies, and what is said about a part that has none.
+"""Compiled twins of losses, updates and budget strategies, and the warning about a part that has none.
 
-A part written in Python alone is right in every engine: its model then learns by the python engine's pass.
+A part written in Python alone works with every engine: its model then learns by the python engine's pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError:  # installed without the compiled core: nobody asks for twin
 
 Twin = tuple[str, list[float]]  # name and parameters, as the core takes them
 
-_TOLD: set[tuple[str, str]] = set()  # classes that a warning was given about
+_TOLD: set[tuple[str, str]] = set()  # classes that have been warned about
 
 
 def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ...] | None:
@@ -49,14 +49,14 @@ def twin(part: Any, known: Callable[[str], bool]) -> Twin | None:
     return found
 
 
-@functools.cache  # asked for every block, and the core never learns a name
+@functools.cache  # called for every block, and the core's names never change
 def _known(kind: str, name: str) -> bool:
     """Whether the core has a loss, an update or a budget strategy of a name."""
     return getattr(_core, f"has_{kind}")(name)
 
 
 def _tell(parts: list[Any]) -> None:
-    """Say, once for every class, that parts make their model slower."""
+    """Warn, once for every class, that parts without a twin make their model slower."""
     own = [getattr(part, "inner", part) for part in parts]  # of one against the rest, the binary loss
     new = [part for part in own if home(type(part)) not in _TOLD]
     if not new:

@@ -5,7 +5,7 @@ every index. A part of the library therefore says in a ``schema`` method what it
 
     {"alpha": Array((outputs, capacity), "float64"), "n_support": Count(0, capacity), "gamma": Number(POSITIVE)}
 
-and :func:`check` refuses a state with anything else in it. Numbers are finite unless they are said to be free.
+and :func:`check` refuses a state with anything else in it. Numbers are finite unless declared ``free``.
 """
 
 from __future__ import annotations

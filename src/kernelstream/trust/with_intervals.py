@@ -15,7 +15,7 @@ PREFIX = "interval_"
 
 
 class WithIntervals(Wrapper):
-    """A regressor that says how far off it may be: intervals with a given share of the truths inside.
+    """A regressor that says how far off it may be: intervals that hold a given share of the targets.
 
     The intervals follow the errors that the model made before it learned each row
     (:class:`~kernelstream.trust.IntervalTracker`): no rows have to be held back, and they stay right when the stream
@@ -26,7 +26,7 @@ class WithIntervals(Wrapper):
     model : regressor of this library, or any with ``learn``
         It is cloned before it learns.
     coverage : float, default=0.9
-        Share of the truths that the intervals shall hold, 0.5 to 0.99.
+        Share of the targets that the intervals should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
         Of the intervals.
 
