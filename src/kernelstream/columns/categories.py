@@ -81,8 +81,8 @@ class Table:
     ) -> tuple[list[int], int | None]:
         """Codes of cells, and the place of the first one for which there is no room, or None.
 
-        A cell that is not found is looked up by its ``name``; if that is new it gets a code from ``enter``, unless there
-        are ``most`` names already.
+        A cell that is not found is looked up by its ``name``; if that is new it gets a code from ``enter``, unless
+        there are ``most`` names already.
         """
         get = self.codes.get
         found = [get(cell, -1) for cell in cells]

@@ -137,7 +137,7 @@ class Kafka:
         return found
 
     def _look_for_gaps(self, number: int, offset: int) -> None:
-        """Report messages that are missing, for example because the broker deleted or compacted them before they were read.
+        """Report missing messages, for example those that the broker deleted or compacted before they were read.
 
         A single missing message is the mark of a transaction, and not reported.
         """

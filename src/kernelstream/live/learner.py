@@ -274,7 +274,7 @@ class DurableLearner(Described):
             if missing:
                 raise UnknownId(missing)
             found: list[Any] = [self._waiting.get(name) for name in ids]
-        if any(row is None for row in found):  # learned already: rows of these names will be left out, so their content does not matter
+        if any(row is None for row in found):  # learned already, so they will be left out
             known = next((row for row in found if row is not None), None)
             if known is None:
                 return self._some_row(len(ids))

@@ -14,7 +14,7 @@ from ._blocks import BLOCK, Detector
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
 LEAST = 16  # blocks that the window is compared with, at least
 TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
-RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly ever moves has no normal mean, and must not decide
+RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
 
 
 class KernelTwoSample(Detector):

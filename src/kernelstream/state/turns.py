@@ -32,7 +32,7 @@ except ImportError:  # installed without the compiled core
 
 
 class TakesTurns:
-    """Base of objects that threads may share: every instance, also a clone or one from a pickle, is made with its lock."""
+    """Base of objects that threads may share: every instance, clones and unpickled ones too, is made with a lock."""
 
     _turns: Turns
 

@@ -33,7 +33,7 @@ def is_pipe(source: Any) -> bool:
         return False
     try:
         return source == "-" or not stat.S_ISREG(os.stat(source).st_mode)
-    except OSError:  # opening it will say what is wrong
+    except OSError:  # opening it will raise the error
         return False
 
 

@@ -14,7 +14,7 @@ from ..registry.names import did_you_mean
 
 MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
 BUCKETS = 1024
-_REMEMBERED = 1 << 17  # categories whose column is kept at hand
+_REMEMBERED = 1 << 17  # categories whose column is cached
 
 
 class Columns:

@@ -59,7 +59,7 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
 def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stream:
     """The stream of a path or a file object, which is opened once, whatever it is.
 
-    ``choices`` are options: the first that the reader of this format has a use for are taken.
+    ``choices`` are sets of options: the first that the reader of this format knows is taken.
     """
     if format is None:
         format = _BY_NAME.get(_suffix(name_of(source)))
@@ -84,7 +84,7 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
 
 
 class NoSuchOption(ValueError):
-    """A reader has no use for an option."""
+    """A reader does not know an option."""
 
 
 def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
@@ -116,7 +116,7 @@ def _told(first: bytes, name: str) -> str:
 
 
 def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
-    """Options of the reader: what it has no use for is an error, unless it was not set."""
+    """Options of the reader; one that it does not know is an error, unless it was not set."""
     known = inspect.signature(kind.__init__).parameters
     if any(p.kind is p.VAR_KEYWORD for p in known.values()):
         known = {**known, **inspect.signature(CSV.__init__).parameters}  # type: ignore[assignment]

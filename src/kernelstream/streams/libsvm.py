@@ -11,7 +11,7 @@ from ._base import BLOCK, Block, Position, Stream, check_dtype
 from ._bytes import Text
 from ._parsers import BEYOND, REASONS, parse_libsvm
 
-WIDEST = 2**27  # columns, unless it is said how many there are
+WIDEST = 2**27  # most columns, unless their number is given
 TOO_WIDE = (
     f"the index of a feature is larger than {WIDEST:,}: if that is right, give n_features (--n-features); if it is one "
     f"bad row, on_error='skip' (--on-error skip) leaves it out"

@@ -31,7 +31,7 @@ def check_streaming(
 
     Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); the
     engines agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither
-    changed nor kept; a row of weight 0 is as good as absent, and so is a call without rows; bad input is refused and
+    changed nor kept; a row of weight 0 changes nothing, and neither does a call without rows; bad input is refused and
     leaves no trace; memory stays constant.
 
     Parameters

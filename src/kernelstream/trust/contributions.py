@@ -86,7 +86,7 @@ def in_turns(
             order = generator(0, k // 2).permutation(g)[:: -1 if k % 2 else 1]
             turn = np.empty(g, np.intp)
             turn[order] = np.arange(g)
-            gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): which columns have changed after 0, 1, ... turns
+            gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): columns changed after 0, 1, ... turns
             path = np.where(gone[:, None], X[None, rows], base)
             said = answers(path.reshape(-1, d)).reshape(g + 1, n, -1)
             said = said[:, np.arange(n), which[rows]]

@@ -29,7 +29,7 @@ class Delayed(Wrapper):
     most : int, default=10_000
         Rows that may wait.
     oldest : int, optional
-        A row is forgotten when this many others have been remembered after it; by default none is forgotten for its age.
+        A row is forgotten when this many others have been remembered after it; by default age does not matter.
 
     Attributes
     ----------

@@ -84,8 +84,8 @@ class IntervalTracker:
         weight : (n,) array, optional
             A row of weight 0 is answered and skipped; others count alike.
         spread : (n,) array of numbers > 0, optional
-            How uncertain the model thinks each forecast is (for example the deviation of a Gaussian process): widths are
-            in proportion to it. Give it for all rows or for none.
+            How uncertain the model thinks each forecast is (for example the deviation of a Gaussian process): widths
+            are in proportion to it. Give it for all rows or for none.
 
         Returns
         -------

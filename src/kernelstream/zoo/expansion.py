@@ -102,9 +102,7 @@ def ogd(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel online gradient descent: every row with loss becomes a support vector. Without ``eta`` nothing needs
-    tuning.
-    """
+    """Kernel online gradient descent: every row with loss becomes a support vector; no step size needed."""
     loss = gradient_loss(task, epsilon)
     return _build(task, kernel, gamma, None, budgets.Stop(), loss, _gradient(eta, lam), common)
 
@@ -144,7 +142,7 @@ def norma_novelty(
     nu: float = 0.1,
     **common: Any,
 ) -> Any:
-    """NORMA for novelties: rows below a learned threshold of f, a share nu, are novel and join."""
+    """NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join."""
     return BudgetOneClass(kernel, gamma, budget, nu=nu, eta=eta, lam=lam, **common)
 
 
@@ -421,7 +419,7 @@ def bsgd_remove(
     **common: Any,
 ) -> Any:
     """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
-    if lam is None and task != "regression":  # the sooner steps shrink, the more the vectors of the first rows weigh
+    if lam is None and task != "regression":  # the sooner steps shrink, the more the first rows weigh
         lam = 1e-4
     return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
 

@@ -17,7 +17,7 @@ OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Lea
 BOTH = f"{OMKC}; {THESIS}"
 
 WEIGHTS = HedgeWeights().get_params()
-# algorithm 18: who is not drawn neither learns the row nor pays for it
+# algorithm 18: a learner that is not drawn neither learns the row nor pays for its loss
 DRAWN = StochasticUpdates(counted="drawn").get_params()
 
 # name, reference, learner, budgeted, options of the learner, what the learners are
@@ -55,7 +55,7 @@ def _ensemble(
 def _pair(
     name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict[str, Any], summary: str
 ) -> None:
-    """Two recipes: all learners updated, each with an equal part of the budget; or those drawn, on one for all."""
+    """Two recipes: all learners learn, each on an equal part of the budget; or those drawn, on a shared budget."""
     options = {"kernels": None} | ({"budget": 1600} if budgeted else {}) | own | {"epsilon": None} | WEIGHTS
     names = [*own, "epsilon"]
 

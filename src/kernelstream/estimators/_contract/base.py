@@ -1,7 +1,7 @@
 """The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state (:mod:`._hooks`); labels are added by
-:mod:`._classifier`, targets by :mod:`._regressor`.
+A family of learners supplies a few pure functions of its parameters and a state (:mod:`.hooks`); labels are added by
+:mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
         marks = self._marks
-        if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
+        if marks is not None and marks.save():  # as below, but quicker, for models that need no more
             try:
                 scores = self._learn_as_is(X, y)
                 marks.forget()
@@ -162,9 +162,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
-        if ready is not None and ready[0] is link:  # the short way, for calls of one row
+        if ready is not None and ready[0] is link:  # the short path, for calls of one row
             if len(y) == 1 and weight is None and link.item(0) % EVERY:
-                link[0] += 1.0  # a row that is passed over
+                link[0] += 1.0  # the link learns every second row, and skips this one
             else:
                 ready[1](link, scores, y, weight, *ready[2:])
         else:
@@ -181,7 +181,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return scores
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
-        """What ``fit`` does in its turn."""
+        """The body of ``fit``."""
         with self._all_or_nothing(fresh=True):
             check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
@@ -207,11 +207,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
 
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Hooks, State]]:
-        """Who learns into which state: the estimator, and its members if it has any."""
+        """Estimators and the states they learn into: this one, and its members if it has any."""
         return [(self, self._state)]
 
     def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
-        """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
+        """Remember the state before a call; returns what undoes the call, and the part of the state on a device."""
         undo = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(self._owners())
@@ -221,7 +221,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return undo, held.mark() if hasattr(held, "mark") else None
 
     def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
-        """The state as it was at :meth:`_begin_call`, unless the call is complete; what was derived from it goes."""
+        """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it."""
         if undo.take_back():
             self._undo = undo
             self._cache = {} if put_back is None else {self._held: put_back()}
@@ -229,7 +229,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
 
     @contextlib.contextmanager
     def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
-        """An error inside leaves the estimator as it was.
+        """Context in which an error leaves the estimator as it was.
 
         ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
         """
@@ -247,11 +247,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
                 self._take_back(undo, put_back)
             raise
 
-    # ---------------------------------------------------------------- the door
+    # ---------------------------------------------------------------- checks of what comes in
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
         """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
 
-        A ``fresh`` model needs rows that count. Later calls may bring none, or rows of weight 0 only.
+        A ``fresh`` model needs rows of positive weight. Later calls may bring no rows, or rows of weight 0 only.
         """
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
@@ -267,7 +267,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
         if starts and (X.shape[0] or classes is not None):
             self._start(X, declared)
-        elif starts:  # nothing came, and nothing is known of what will
+        elif starts:  # no rows, and nothing is known yet about those to come
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         elif declared is not None:
@@ -280,7 +280,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
 
     def _check_engine(self) -> None:
-        """Raise ValueError for an engine that there is not, here or for this family."""
+        """Raise ValueError for an engine that does not exist, here or for this family."""
         engines.check(self.engine, self.on_device, type(self).__name__)
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
@@ -306,7 +306,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return X
 
     def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
-        """Whether rows are in that form already, so that nobody need look at them again."""
+        """Whether rows are in that form already, so that they need no further check."""
         return (
             type(X) is np.ndarray
             and X.dtype == dtype
@@ -469,11 +469,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
 
-        Looks at what there is and makes nothing. ``trained`` says whether there are weights; None finds out.
+        Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
         """
         self._check_parameters()
         check_state(self, trained)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # says which engines there are
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None
@@ -481,7 +481,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     # ---------------------------------------------------------------- caches (derived, never saved)
     @property
     def _ops(self) -> Any:
-        # a model made on a device goes on where there is none: its state is the same
+        # a model made on a device can be used where there is none: its state is the same
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
@@ -508,7 +508,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return False
 
     def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int, bool]) -> bool:
-        """Whether the rows need neither a conversion nor a closer look."""
+        """Whether the rows need neither a conversion nor further checks."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
             return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
@@ -518,7 +518,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return False
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
-        """Learn one row, known to be finite, with what :meth:`learn` does but nothing around it.
+        """Learn one row that is known to be finite, without the checks of :meth:`learn`.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return self
 
     def __sizeof__(self) -> int:
-        """Bytes, with the arrays of the state: schedulers weigh by it whether to move a model."""
+        """Bytes, with the arrays of the state: schedulers decide by it whether to move a model."""
         arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
         return super().__sizeof__() + sum(arrays)
 
@@ -571,7 +571,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
 
 
 def _copied(value: Any) -> Any:

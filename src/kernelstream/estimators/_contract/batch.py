@@ -10,11 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from ...rows import Rows
 from .base import State, StreamEstimator
 
-CALLER = 7  # how far the caller of ``fit`` is from ``_solve``, for warnings
+CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
-    """The rows that have a weight."""
+    """The rows of positive weight."""
     if weight is None:
         return X, y, weight
     some = weight > 0
@@ -28,15 +28,15 @@ def _never(est: Any) -> bool:
 
 
 class BatchEstimator(StreamEstimator):
-    """Takes the place of a recursion over rows: a family supplies ``_solve``, and there is no ``learn``.
+    """A learner of all rows at once: a family supplies ``_solve`` instead of a recursion, and there is no ``learn``.
 
-    It comes before the class of the target among the bases, so that it hides the methods which that one brings.
+    Among the bases it comes before the class of the target, so that it hides the methods of that class.
     """
 
     _at_once = True
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Enter the model of rows X (n, d) with targets Y (n, outputs)."""
+        """Fit the model to rows X (n, d) with targets Y (n, outputs), and enter it in the state."""
         raise NotImplementedError
 
     def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

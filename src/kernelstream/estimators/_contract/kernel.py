@@ -1,4 +1,4 @@
-"""What learners share that work with a kernel itself: its parameters, and a bandwidth taken from the first rows."""
+"""Base of learners that use a kernel directly: its parameters, and a bandwidth from the first rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import WARM_UP, State, StreamEstimator
 
 
 class KernelEstimator(StreamEstimator):
-    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth lies in the state."""
+    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth is in the state."""
 
     kernel: Any
     gamma: Any
@@ -39,7 +39,7 @@ class KernelEstimator(StreamEstimator):
         renew_map_entries(state, self._given.kernel_entries(X))
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """What the kernel has taken from rows, which is checked."""
+        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self._given.kernel_needs_data:
             return {}
         schema = self._given.kernel_schema()

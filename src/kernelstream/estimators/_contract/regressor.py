@@ -17,7 +17,7 @@ from .base import State, StreamEstimator
 from .first_rows import odd_ones
 from .units import check_moderate
 
-CALLER = 5  # how far the caller of ``learn`` is from the warning
+CALLER = 5  # frames between the warning and the caller of ``learn``
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
@@ -113,7 +113,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
 
 def _warn(seen: np.ndarray) -> None:
-    """Say once that a row was set aside."""
+    """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "

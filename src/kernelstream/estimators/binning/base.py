@@ -29,7 +29,7 @@ class BinningEstimator(StreamEstimator):
     loss: Any
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # cells are numbered here
+        return host(super()._check_X(X, reset, least))  # cells are numbered on the processor
 
     # ---------------------------------------------------------------- components
     @property
@@ -38,7 +38,7 @@ class BinningEstimator(StreamEstimator):
 
     @property
     def _free(self) -> bool:
-        """Whether the bandwidth is left to us, and with it the widths of the columns."""
+        """Whether the model chooses the bandwidth, and then also the widths of the columns."""
         return isinstance(self.kernel, str) and self.gamma is None
 
     @property
@@ -59,7 +59,7 @@ class BinningEstimator(StreamEstimator):
         whole("n_components", self.n_components)
         kernel = self._given.kernel_object
         if not hasattr(kernel, "pitches"):
-            _grids.draw(kernel, 0, 1, 1, np.float64)  # says which kernels there are
+            _grids.draw(kernel, 0, 1, 1, np.float64)  # raises for kernels that have no grids
 
     # ---------------------------------------------------------------- scores
     def _weights(self, state: State) -> tuple[np.ndarray, Any]:

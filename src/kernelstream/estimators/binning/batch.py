@@ -157,7 +157,7 @@ class BatchBinning(BinningEstimator, BatchEstimator):
     def _choose_bandwidth(
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
     ) -> None:
-        """Enter a bandwidth, found on rows X; ``width`` is that of the columns where X are only some of the rows."""
+        """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
         if self._free:
             state["width"] = ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]

@@ -31,7 +31,7 @@ SMALLEST = 64  # vectors for which an unbounded support set has room at first
 FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
 MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
-COPIED = 1 << 20  # bytes of such a matrix up to which it is copied before a call; a larger one is made anew if need be
+COPIED = 1 << 20  # bytes up to which such a matrix is copied before a call; a larger one is recomputed after an undo
 
 # Entries with a place for every vector, and the axes along which.
 SLOTS = {
@@ -48,7 +48,7 @@ SLOTS = {
 
 
 class BudgetEstimator(StreamEstimator):
-    """What the learners of this module share: everything but the target."""
+    """What the learners in the kernel expansion share: everything but the target."""
 
     kernel: Any
     gamma: Any
@@ -112,7 +112,7 @@ class BudgetEstimator(StreamEstimator):
         return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
 
     def _features(self, state: State, X: Rows) -> np.ndarray:
-        """Random features of rows, for the strategies that keep some."""
+        """Random features of rows, for the strategies that use them."""
 
         def build() -> Mapping:
             strategy: Any = self._strategy
@@ -121,7 +121,7 @@ class BudgetEstimator(StreamEstimator):
         return self._cached("mapping", build)(X, self._ops)
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which are kept here
+        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which stay on the processor
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -351,11 +351,11 @@ class BudgetEstimator(StreamEstimator):
             schema["warned"] = Count(0, 1)
         if foreign(strategy):
             schema |= anything(name for name in state if name.startswith("budget_"))
-        check({name: state[name] for name in schema if name in state}, schema)  # for what follows
+        check({name: state[name] for name in schema if name in state}, schema)  # the code below relies on these
         return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """What the kernel has taken from rows, which is checked."""
+        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self._given.kernel_needs_data:
             return {}
         schema = prefixed(KERNEL, self._given.kernel_schema())
@@ -363,7 +363,7 @@ class BudgetEstimator(StreamEstimator):
         return schema
 
     def _capacity(self, state: State) -> int:
-        """Support vectors for which there is room: as much as the set has grown to, within the budget."""
+        """Support vectors for which there is room now, within the budget."""
         room = max(1, length(state, "alpha", -1))
         if self.budget is not None and room > self.budget:
             raise ValueError(f"the state has room for {room} support vectors, the budget is {self.budget}")
