@@ -485,7 +485,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 )
 
     def _tell(self, what: str, text: str) -> None:
-        """Warn, once for each ``matter``."""
+        """Warn, once for each ``what``."""
         told = self.__dict__.setdefault("_told", set())
         if what not in told:
             told.add(what)

@@ -78,7 +78,7 @@ class RRFEstimator(StreamEstimator):
     @property
     @in_turn
     def relevance_(self) -> np.ndarray:
-        """Width per input, (d,): how fast the model can vary along each column, 0 for one that plays no part.
+        """Width per input, (d,): how fast the model can vary along each column, 0 for one that it ignores.
 
         The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the
         column, so compare columns of one scale.
@@ -169,7 +169,7 @@ class RRFEstimator(StreamEstimator):
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:
-        # gradients that wait are of the old outputs, so a batch ends where the outputs change
+        # waiting gradients belong to the old outputs, so a batch ends where the outputs change
         self._finish_batch(state)
         state["scale"] = np.ones(change.before)
         mix_outputs(state, change, self._update)
@@ -256,8 +256,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
 
     Notes
     -----
-    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
-    from its start (docs/learned_kernels.md).
+    Of the frequencies only their widths are learned, one for every input. A width moves at most by a factor of 20 from
+    its start (docs/learned_kernels.md).
 
     References
     ----------

@@ -141,7 +141,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
         self._leave_device()
-        kernel, update = self._kernel(state), self._update  # before there are weights, which say what it was
+        kernel, update = self._kernel(state), self._update  # read before there are weights, which would decide it
         P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
@@ -150,7 +150,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             self._spread_squares(state, kernel.pairwise(S, S) @ P, update)
 
     def _spread_squares(self, state: State, Z: np.ndarray, update: Update) -> None:
-        """Share the squared gradients so far out to new features, as their squares on the landmarks are, Z (m, k)."""
+        """Distribute the squared gradients so far over new features by their squares at the landmarks, Z (m, k)."""
         memory = state["memory"]
         total = state["G"].sum(axis=1, dtype=np.float64) if "G" in state else memory[NormAdaGrad.n_shared]
         share = np.square(Z).sum(axis=0)
@@ -224,7 +224,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         d, dtype = state["n_features"], state["dtype"]
         rows = Array((self.budget, d), dtype)
         if LANDMARKS in state:
-            m = min(self.budget, length(state, LANDMARKS))  # fewer where others would have added nothing
+            m = min(self.budget, length(state, LANDMARKS))  # fewer where more would have added nothing
             moving: Schema = {} if self.refresh is None else {"pool": rows, "pool_seen": Count()}
             own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(self.budget, self.budget)}
             return super()._schema(state, True) | own | moving

@@ -201,7 +201,7 @@ class Calibrated(Wrapper):
             out[:, columns] = answers if answers.ndim == 2 else np.log(p)
 
     def _grow(self, known: np.ndarray) -> None:
-        """A calibrator of ``n`` classes."""
+        """Go on with a calibrator of the ``known`` classes."""
         before, self._known = self._known, known
         if len(known) < 2 or len(known) == len(before):
             return

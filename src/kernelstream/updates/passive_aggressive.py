@@ -17,9 +17,9 @@ class PassiveAggressive(Update):
     r"""Smallest change of f that removes the loss on x_t, limited by C (Crammer et al. 2006).
 
     With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I
-    ``min(C, l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move
-    and ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that is
-    infinite.
+    ``min(C, l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes
+    move and ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that
+    is infinite.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self._cached(f"loss{n}", lambda: self._loss_for(n))
 
     def _outputs_of(self, n_classes: int) -> int:
-        """Number of outputs of a model that knows ``n`` classes."""
+        """Number of outputs of a model with ``n_classes`` classes."""
         several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
         return max(n_classes, 1) if several else 1
 
@@ -387,7 +387,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self.class_weight is not None
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights times ``class_weight``; "balanced" is rows / (classes × rows of the class), counted up to this row."""
+        """Weights times ``class_weight``; "balanced" is rows / (classes × rows of the class), counted up to the row."""
         if self.class_weight is None:
             return weight
         factor = np.ones(len(y))

@@ -6,8 +6,8 @@ that each row had before it was learned, so the model knows how often such a sco
 follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 34 for two classes, 15
 for each of several and seven more.
 
-The answers keep to what the model predicts: they rise with the score, and the label that is predicted has the largest
-probability. Where the calibrated answer would favour another label, those above the predicted one share with it equally.
+The answers agree with the predictions: they rise with the score, and the predicted label has the largest probability.
+Where calibration would put other labels above it, these and the predicted one share their probability equally.
 
 Before the link has learned, and in a model file without one, a score of 1 counts as log-odds of 2.
 """

@@ -41,7 +41,7 @@ class DoublyEstimator(StreamEstimator):
     Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
     """
 
-    _short_way = False  # rows wait with the labels they came with
+    _short_way = False  # rows wait with their original labels
 
     kernel: Any
     gamma: Any
@@ -56,7 +56,7 @@ class DoublyEstimator(StreamEstimator):
     _least_steps = LEAST_STEPS
     _usual_size = 256  # draws in a block
     _usual_blocks: int | None = None  # where the model stops growing
-    _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
+    _judges = False  # whether the held-out loss is needed even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
     def _the_step(self) -> DoublyStep:
@@ -126,7 +126,7 @@ class DoublyEstimator(StreamEstimator):
             return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
-        made.loss = self._loss_now(state)  # which a new class changes
+        made.loss = self._loss_now(state)  # a new class changes it
         return made
 
     def _check_parameters(self) -> None:
@@ -142,7 +142,7 @@ class DoublyEstimator(StreamEstimator):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows wait, are shuffled and come back: they are kept here
+        return host(super()._check_X(X, reset, least))  # rows wait and are shuffled: they stay on the processor
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -164,7 +164,7 @@ class DoublyEstimator(StreamEstimator):
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
     def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
-        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n.
+        """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for a stream of n rows so far.
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
         """
@@ -177,11 +177,11 @@ class DoublyEstimator(StreamEstimator):
     def _trial(
         self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
     ) -> float:  # fmt: skip
-        """What a kernel and a step are judged by, the smaller the better."""
+        """The loss by which a kernel and a step are judged."""
         return trial(self, state, kernel, eta, X, y, weight)
 
     def _stream_rows(self, n: int) -> int:
-        """For how many rows to regularise when n of a stream have come."""
+        """Number of rows for which to regularise after n rows of a stream."""
         return CHOICE_ROWS
 
     @staticmethod
@@ -208,7 +208,7 @@ class DoublyEstimator(StreamEstimator):
 
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:
-        """Scores of rows that wait are not asked for."""
+        """Context in which the scores of rows that wait are not computed."""
         self._scores_unwanted = True
         try:
             yield
@@ -225,7 +225,7 @@ class DoublyEstimator(StreamEstimator):
             part = slice(start, stop)
             fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
             full = state["waiting"] == self._batch_size
-            if full and fresh == stop - start:  # the usual case: they end a batch, whose scores are needed anyway
+            if full and fresh == stop - start:  # usually: the rows complete a batch, whose scores are computed anyway
                 before = self._learn_waiting(wanted)
                 if wanted:
                     scores[part] = before[-fresh:]
@@ -331,11 +331,11 @@ class DoublyEstimator(StreamEstimator):
         self._descent(state).train(state, X, y, weight, steps, self._batch_size, state["seed"])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Enter what all targets say; returns the weights of all rows."""
+        """Enter what is known from all targets; returns the weights of all rows."""
         return weight
 
     def _steps(self, n: int, passes: Any) -> int:
-        """Iterations of so many passes over n rows."""
+        """Iterations of ``passes`` passes over n rows."""
         one = n / min(self._batch_size, n)
         return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
 
@@ -351,7 +351,7 @@ class DoublyEstimator(StreamEstimator):
     def _widen(self, state: State, d: int) -> None:
         if not isinstance(self._kernel_given(), kernels.Gaussian):
             super()._widen(state, d)
-        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on how many there are
+        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on the number of columns
 
     def _schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self._warm_up_rows()):

@@ -16,7 +16,7 @@ from ...rows import Rows
 
 State = dict[str, Any]
 
-CHOICE_ROWS = 1536  # rows that the choices are made on
+CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
 TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
 TRIAL_STREAM = 3  # of the random features of trials
@@ -50,7 +50,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     float
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
-    with threads.one_blas_thread():  # small products, which the threads of a large machine only wait for each other in
+    with threads.one_blas_thread():  # in small products threads spend their time waiting for each other
         return _choose(est, state, kernel, X, y, weight)
 
 
@@ -73,7 +73,7 @@ def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weig
     if enough and len(factors) > 1:
         tried = [(trial(best, c), c) for c in factors]
         reached, factor = _least(tried)
-        if est._the_step().precondition:  # for directions of small variance, which the held-out loss hardly sees
+        if est._the_step().precondition:  # it serves directions of small variance, which the held-out loss hardly shows
             factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
     if enough and est._judges and np.isnan(reached):
         reached = trial(best, factor)

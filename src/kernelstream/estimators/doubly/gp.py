@@ -48,8 +48,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
-        Points whose standard deviation will be asked for, if known: m regressions. Without them the operator is
-        learned, which answers for any point.
+        Points whose standard deviation will be needed, if known: m regressions. Without them the operator is learned,
+        which gives it for any point.
     step : DoublyStep or "auto", default="auto"
         "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
         on directions that plain steps take very long to learn.
@@ -100,7 +100,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     """
 
     lam = "auto"  # follows from the noise
-    _least_steps = 100  # with preconditioning more do not help
+    _least_steps = 100  # with preconditioning, more do not help
     _usual_size = 512
     _usual_blocks = 8  # every one has weights for all ``variance_features``
     _named_parts: ClassVar = DoublyEstimator._named_parts | {
@@ -181,7 +181,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         else:
             raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
         least = np.zeros(len(prior))
-        if descent.blocks.kernel.is_fourier:  # all rows at x itself would leave so much
+        if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
             ratio = state["noise"] / state["amplitude"]
             least = prior * ratio / (state["rows"] * prior + ratio)
         return np.clip(left, least, prior)
@@ -212,7 +212,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()
-        made.lam = state["lam"]  # which falls as rows come
+        made.lam = state["lam"]  # it falls as rows come
         return made
 
     def _the_points(self, state: State) -> np.ndarray | None:
