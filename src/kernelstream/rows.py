@@ -1,4 +1,4 @@
-"""Rows: dense arrays or CSR matrices, checked at the door, cut, stacked, and packed into a flat state."""
+"""Rows: dense arrays or CSR matrices, checked when they come in, cut, stacked, and packed into a flat state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
 
 
 def csr_form_by_numpy(indices: np.ndarray, indptr: np.ndarray, d: int, stored: int) -> int:
-    """Form of a CSR matrix with d columns and room for so many entries: one of the four above."""
+    """Form of a CSR matrix with d columns and room for ``stored`` entries: one of the four above."""
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > stored:
         return BROKEN_ROWS
     used = indices[: indptr[-1]]
@@ -64,14 +64,14 @@ def is_canonical(X: Any) -> bool:
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix as CSR in the one form that the library works with; ValueError if it is none.
+    """A sparse matrix as CSR in the one form that the library works with; ValueError if it is unsound.
 
     Column indices rise strictly within a row, indices are int32 (int64 where that is too small), and all is in this
     machine's byte order: a model does not depend on how a matrix came. The caller's matrix is never changed; what is in
     this form already is returned as it is.
     """
     if X.ndim != 2:
-        return X  # for whoever checks the shape
+        return X  # the check of the shape comes later
     if X.format != "csr":
         _check_other(X)  # scipy's conversions trust the indices
         X = X.tocsr()

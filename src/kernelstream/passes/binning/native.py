@@ -1,4 +1,4 @@
-"""Solvers on random binning features in C++; see :mod:`._binning_python`."""
+"""Solvers on random binning features in C++; see :mod:`.python`."""
 
 from __future__ import annotations
 

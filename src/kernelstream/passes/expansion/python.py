@@ -39,9 +39,7 @@ class Expansion:
         return K
 
     def among(self, X: Rows) -> np.ndarray:
-        """G (m, m): kernel values of the block's rows with each other, of which the part on and above the diagonal is
-        used.
-        """
+        """G (m, m): kernel values of the block's rows with each other; only the upper triangle is used."""
         return np.ascontiguousarray(self.kernel.pairwise(X, X))
 
     def scores(self, X: Rows, state: State, alpha: np.ndarray) -> np.ndarray:
@@ -92,7 +90,7 @@ def budget_pass(
     Parameters
     ----------
     X : (m, d)
-        Rows of the block, Z (m, P) their random features for strategies that want them.
+        Rows of the block; Z (m, P) are their random features, for strategies that use them.
     y : (m,) float64
         ±1, class codes or targets.
     weight : (m,) or None
@@ -219,7 +217,7 @@ def expansion_pass(
         tau = tau * importance
         follow(center, float(y[i]), importance)
         if np.any(decay != 1.0):
-            if M is not None:  # the mean of the functions so far is known only where coefficients stay as they are
+            if M is not None:  # the mean of the functions so far is known only where coefficients never change
                 raise ValueError(
                     f"{type(growing).__name__} predicts by a mean of functions and needs an update that never shrinks "
                     f"them; {type(update).__name__} does"
