@@ -47,7 +47,7 @@ class KernelRidgeEstimator(KernelEstimator):
             "n_rows": 0,
         }
 
-    def _see(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _project(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``l`` (n, m) of rows X (m, d), and forecasts of kernel ridge regression (m, k)."""
         n = state["n_rows"]
         if not n:
@@ -77,7 +77,7 @@ class KernelRidgeEstimator(KernelEstimator):
 
     @quiet
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        W, P = self._see(state, X)
+        W, P = self._project(state, X)
         K = self._gram(state, X, X)
         C = K - W.T @ W
         kept = np.flatnonzero(weight)
@@ -113,7 +113,7 @@ class KernelRidgeEstimator(KernelEstimator):
         kernel = self._kernel(state)
         for start in range(0, X.shape[0], 256):
             rows = slice(start, start + 256)
-            W, P = self._see(state, dense(X[rows]))
+            W, P = self._project(state, dense(X[rows]))
             v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
             scores[rows] = self._shrunk(P, v)
         return scores

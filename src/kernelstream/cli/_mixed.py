@@ -29,19 +29,19 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
         return path
     if given is None and _suffix(name_of(path)) in _NUMBERS_BY_NAME:
         return path
-    from ..columns.files import told
+    from ..columns.files import format_of
 
     source: Any = path
-    format = given or (told(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
+    format = given or (format_of(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
     if format is None or format in ("csv", "jsonl"):
         source = Text(path)
-        first = source.peek() if options.get("eager") else source.look(_LOOK)
+        first = source.peek() if options.get("eager") else source.peek_bytes(_LOOK)
         if not first:
             return source
-        format = format or told(path if path != "-" else "", first)
+        format = format or format_of(path if path != "-" else "", first)
     elif is_pipe(path):
         return path
-    if format is None:  # numbers, told by the content
+    if format is None:  # the content shows numbers only
         if forced:
             raise UsageError(f"{name_of(path)} holds numbers only: --columns and --strict are for tables")
         return _reopened(source, path)
@@ -92,8 +92,8 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     useless = [key for key in ("dtype", "n_features", "zero_based") if key in options]
     if useless:
         raise UsageError(f"--{useless[0].replace('_', '-')} has no meaning for columns of words, dates and gaps")
-    told = options.get("columns") or {}
-    strange = [name for name in told if name not in names]
+    given = options.get("columns") or {}
+    strange = [name for name in given if name not in names]
     if strange:
         from ..registry.names import did_you_mean
 
@@ -101,7 +101,7 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
             f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}"
         )
     found = guess(sample, names)
-    stream.kinds = {name: told.get(name) or found[name] for name in names if name in told or name in found}
+    stream.kinds = {name: given.get(name) or found[name] for name in names if name in given or name in found}
     return stream
 
 
@@ -145,7 +145,7 @@ class WrongCells:
         self.stream, self.est, self.lines = stream, est, {}  # type: ignore[var-annotated]
         self.offset = None if not hasattr(est, "columns_") else est.columns_._store.t
 
-    def look(self) -> None:
+    def note_lines(self) -> None:
         """Note the lines of cells in the block that was learned last."""
         columns = getattr(self.est, "columns_", None)
         if columns is None:

@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> None:
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
-    task = "novelty" if novelty else the_task(args, stream, found, notes)
+    task = "novelty" if novelty else task_of_run(args, stream, found, notes)
     est = with_columns(build(args, task), stream, options) if started is None else started
     if not args.quiet and not args.json:
         show_kinds(stream)
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> None:
     with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
 
         def after_block(run: Any) -> None:
-            wrong.look()
+            wrong.note_lines()
             bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)
 
         run = checkpoint.train(
@@ -175,7 +175,7 @@ def _check_target(path: str | None) -> None:
         raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
-def the_task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
+def task_of_run(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
     known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
     if args.task != "auto":
         return args.task

@@ -235,7 +235,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     def _forget(self) -> dict[str, Any]:
         """Forget what was learned; returns the attributes that held it."""
-        return {name: self.__dict__.pop(name) for name in ("_store", "_told") if name in self.__dict__}
+        return {name: self.__dict__.pop(name) for name in ("_store", "_warned") if name in self.__dict__}
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
@@ -335,7 +335,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 some = None if targets is None else targets.part(rows)
                 parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
             else:
-                parts.append(self._look(store, cells.part(rows)))
+                parts.append(self._encode_only(store, cells.part(rows)))
         width = store.width
         return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
 
@@ -386,7 +386,9 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         events = sorted(events, key=lambda event: event[0])  # within a row, the order of the columns
         free = int(self.max_columns) - len(store.sources)
         if len(events) > max(free, 0):
-            self._tell("many", f"more than max_columns={self.max_columns} columns have come: the others are left out")
+            self._warn_once(
+                "many", f"more than max_columns={self.max_columns} columns have come: the others are left out"
+            )
             events = events[: max(free, 0)]
         labels = [] if targets is None else [(row, 1, word, "") for row, word in targets.new_labels(store)]
         if (events or labels) and journal is not None:
@@ -399,7 +401,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             store.add(name, kind)
             since[name] = row
             if kind == "text":
-                self._tell(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+                self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
         return since
 
     # ---------------------------------------------------------------- one dictionary at a time
@@ -447,8 +449,8 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
         if type(rows) is dict:
-            journal, told = Journal(store), "strange" in self.__dict__.get("_told", ())
-            found = parse_row(store, rows, _readers()[self.engine], None, told, journal)
+            journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
+            found = parse_row(store, rows, _readers()[self.engine], None, warned, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
                 self._run(store, found, X, None, None, learn=False)
@@ -456,9 +458,9 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 return X
         cells = cells_of(rows)
         self._compare(store, cells)
-        return self._look(store, cells)
+        return self._encode_only(store, cells)
 
-    def _look(self, store: Store, cells: Cells) -> np.ndarray:
+    def _encode_only(self, store: Store, cells: Cells) -> np.ndarray:
         """Encode rows as if each came next; the store is left as it is."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
@@ -476,19 +478,19 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         strange = [name for name, _ in cells.others(store.by_name)]
         if strange:
             names = list(store.by_name)
-            self._tell("strange", f"columns that were never learned are left out: {_some(strange, names)}")
+            self._warn_once("strange", f"columns that were never learned are left out: {_some(strange, names)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
-                self._tell(
+                self._warn_once(
                     "absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}"
                 )
 
-    def _tell(self, what: str, text: str) -> None:
+    def _warn_once(self, what: str, text: str) -> None:
         """Warn, once for each ``what``."""
-        told = self.__dict__.setdefault("_told", set())
-        if what not in told:
-            told.add(what)
+        warned = self.__dict__.setdefault("_warned", set())
+        if what not in warned:
+            warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
 
 

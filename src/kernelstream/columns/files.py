@@ -16,7 +16,7 @@ import numpy as np
 from ..streams._base import BLOCK, Block, Position, Stream
 from ..streams._bytes import Text, name_of
 from ..streams._open import _BY_NAME as _NAMES
-from ..streams._open import _suffix, _told
+from ..streams._open import _format_of, _suffix
 from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
@@ -154,7 +154,7 @@ class CellsCSV(CSV):
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
-        content = self.text.look(size)
+        content = self.text.peek_bytes(size)
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         width, rows = len(self.columns.names), []
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
@@ -265,7 +265,7 @@ class JSONLines(Stream):
 
     def sample(self, size: int = 1 << 16) -> Records:
         """The first rows, without reading them."""
-        content = self.text.look(size)
+        content = self.text.peek_bytes(size)
         rows = []
         for line in content[: content.rfind(b"\n") + 1].splitlines() or [content]:
             try:
@@ -365,7 +365,7 @@ FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsAr
 _BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
-def told(name: str, first: bytes) -> str | None:
+def format_of(name: str, first: bytes) -> str | None:
     """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
     suffix = _suffix(name)
     if suffix in _BY_NAME or suffix in _NAMES:
@@ -373,7 +373,7 @@ def told(name: str, first: bytes) -> str | None:
     elif first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         found = "jsonl"
     else:
-        found = _told(first, name)
+        found = _format_of(first, name)
     return found if found in FORMATS else None
 
 
@@ -401,10 +401,10 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     if format is None:
         name = name_of(source)
         if _suffix(name) in _NAMES or _suffix(name) in _BY_NAME:
-            format = told(name, b"")
+            format = format_of(name, b"")
         else:
             source = source if isinstance(source, Text) else Text(source)
-            format = told(name, source.peek())
+            format = format_of(name, source.peek())
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     return FORMATS[format](source, target, **options)

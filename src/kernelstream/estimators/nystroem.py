@@ -107,7 +107,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, self._early_rule(state), state, self.budget - q
+            F, G, y[rows], part, self._early_spec(state), state, self.budget - q
         )
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
@@ -120,7 +120,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             self._switch(state)
         return consumed
 
-    def _early_rule(self, state: State) -> Any:
+    def _early_spec(self, state: State) -> Any:
         loss = self._loss_now(state)
         return self._cached(("rule", state["n_outputs"]), lambda: self._ops.ExpansionSpec.of(loss, self._early_update))
 

@@ -89,7 +89,7 @@ class Champions:
             if more.get("columns") is not None and self.columns is None:
                 self.columns = more["columns"]
             if self.challenger is not None:
-                self._teach_challenger(X, y)
+                self._learn_challenger(X, y)
             self.total += n
             self._stale, self._example = True, X[-1:]
         if ids is not None:
@@ -99,7 +99,7 @@ class Champions:
             self._moved = True
         return Learned(n, self.total, self.version, repeated)
 
-    def _teach_challenger(self, X: Any, y: Any) -> None:
+    def _learn_challenger(self, X: Any, y: Any) -> None:
         assert self.challenger is not None
         try:
             self.challenger.learn(X, y)

@@ -119,14 +119,14 @@ class Scores:
     def rows(self) -> int:
         """Rows counted."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return self._rows
 
     @property
     def marks(self) -> list[int]:
         """Rows where a change was marked."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return list(self._marks)
 
     def add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None = None) -> None:
@@ -142,7 +142,7 @@ class Scores:
             classes = model.classes_ if self.task == "classification" else None
             if self._keeps(model, answer, y, probabilities, classes):
                 return
-            self._settle()
+            self._count_kept()
             self._add(model, classes, answer, y, probabilities)
 
     def _keeps(self, model: Any, answer: np.ndarray, y: Any, probabilities: Any, classes: Any) -> bool:
@@ -151,14 +151,14 @@ class Scores:
         if not plain or self.task == "novelty" or hasattr(type(model), "weights_"):
             return False
         if self._kept and (self._kept_of[0] is not model or self._kept_of[1] is not classes):
-            self._settle()
+            self._count_kept()
         self._kept.append((answer, y))
         self._kept_of = (model, classes)
         if len(self._kept) >= TOGETHER:
-            self._settle()
+            self._count_kept()
         return True
 
-    def _settle(self) -> None:
+    def _count_kept(self) -> None:
         """Count the rows that were kept."""
         if self._kept:
             answers, targets = zip(*self._kept)
@@ -242,7 +242,7 @@ class Scores:
         """Numbers for people: the error and log-loss of the last rows and of all."""
         names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
         with self.lock:
-            self._settle()
+            self._count_kept()
             about: dict[str, Any] = {
                 "metric": names[self.task],
                 "rows": self._rows,
@@ -257,7 +257,7 @@ class Scores:
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return {
                 "curve": list(self.curve),
                 "pairs": [list(pair) for pair in self.pairs],
@@ -268,7 +268,7 @@ class Scores:
     def to_notes(self) -> dict[str, Any]:
         """Everything, for a snapshot."""
         with self.lock:
-            self._settle()
+            self._count_kept()
         change = self.change
         return {
             "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,

@@ -107,7 +107,7 @@ class Snapshots(Champions):
         found = self._snapshots()
         for number, path in reversed(found):
             try:
-                self._take(path, number)
+                self._restore(path, number)
             except (ValueError, OSError, KeyError, TypeError) as error:
                 self._unreadable.add(path)
                 self._complain("recovery", f"{path.name} cannot be read ({error}): an older snapshot is used")
@@ -128,7 +128,7 @@ class Snapshots(Champions):
         self.log.open()
         self._snapshot(wait=True)
 
-    def _take(self, path: Path, number: int) -> None:
+    def _restore(self, path: Path, number: int) -> None:
         """Replace the state by that of a snapshot."""
         model, notes = model_io.read(path)
         notes = notes["live"]

@@ -12,13 +12,13 @@ BLOCK = 32
 class Detector:
     """Collects rows into blocks of 32; everything it knows is in ``state``, a flat dict of arrays.
 
-    A detector supplies ``_look(block)``, which takes a full block and returns how many rows before its end a change
+    A detector supplies ``_test(block)``, which takes a full block and returns how many rows before its end a change
     began, or None where it finds none.
     """
 
     state: dict[str, np.ndarray]
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         raise NotImplementedError
 
     @property
@@ -50,7 +50,7 @@ class Detector:
                 self.state["kept"] = np.array(block)
                 break
             self.state["kept"] = block[:0]
-            ago = self._look(block)
+            ago = self._test(block)
             if ago is not None:
                 found.append((self.n_rows, max(self.n_rows - ago, 0)))
         return found

@@ -55,7 +55,7 @@ class Adwin(Detector):
         # rows, sum and sum of squares of each bucket, oldest first; how many there are; sum and number of first losses
         self.state |= {"buckets": np.zeros((BUCKETS, 3)), "used": np.zeros(1, np.int64), "first": np.zeros(2)}
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         buckets, first = self.state["buckets"], self.state["first"]
         if first[1] < 4 * BLOCK:
             first += [block.sum(), BLOCK]

@@ -90,7 +90,7 @@ class KernelTwoSample(Detector):
             self.reset()
         return values
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         state = self.state
         if "W" not in state:
             state["first"] = np.concatenate([state["first"], block])

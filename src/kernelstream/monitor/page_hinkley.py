@@ -51,7 +51,7 @@ class PageHinkley(Detector):
         """Forget the mean and the sum, as after a change."""
         self.state |= {"moments": np.zeros(3), "sum": np.zeros(2)}  # count, mean, variance; g and rows since it was 0
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         moments, held = self.state["moments"], self.state["sum"]
         count, mean, variance = moments
         if count >= FIRST:

@@ -20,7 +20,7 @@ except ImportError:  # installed without the compiled core: nobody asks for twin
 
 Twin = tuple[str, list[float]]  # name and parameters, as the core takes them
 
-_TOLD: set[tuple[str, str]] = set()  # classes that have been warned about
+_WARNED: set[tuple[str, str]] = set()  # classes that have been warned about
 
 
 def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ...] | None:
@@ -34,7 +34,7 @@ def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ..
                 alone.append(part)
             else:
                 found.append(own)
-    _tell(alone)
+    _warn_once(alone)
     return None if alone else tuple(found)
 
 
@@ -55,13 +55,13 @@ def _known(kind: str, name: str) -> bool:
     return getattr(_core, f"has_{kind}")(name)
 
 
-def _tell(parts: list[Any]) -> None:
+def _warn_once(parts: list[Any]) -> None:
     """Warn, once for every class, that parts without a twin make their model slower."""
     own = [getattr(part, "inner", part) for part in parts]  # of one against the rest, the binary loss
-    new = [part for part in own if home(type(part)) not in _TOLD]
+    new = [part for part in own if home(type(part)) not in _WARNED]
     if not new:
         return
-    _TOLD.update(home(type(part)) for part in new)
+    _WARNED.update(home(type(part)) for part in new)
     warnings.warn(
         f"written in Python alone: {', '.join(map(repr, new))}. Models with it learn by the pass of the python engine, "
         f"which gives the same results, many times slower",

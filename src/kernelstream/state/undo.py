@@ -91,7 +91,7 @@ class Undo:
         """A call begins."""
         self.journal.clear()
         if self.marks is None or not self.marks.save():
-            self._look()
+            self._find_arrays()
             self.marks.save()
         for array in self.journaled:
             _journals[id(array)] = self.journal
@@ -116,7 +116,7 @@ class Undo:
             _journals.pop(id(array), None)
         self.journal.clear()
 
-    def _look(self) -> None:
+    def _find_arrays(self) -> None:
         """Find the arrays; they may not be those of the call before."""
         entries: list[tuple[int, str, np.ndarray, Any]] = []
         self.journaled = []

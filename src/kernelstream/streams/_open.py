@@ -68,7 +68,7 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
         text = source if isinstance(source, Text) else Text(source)
         first = text.peek()
         if kind is None:
-            kind = FORMATS[_told(first, text.bytes.name)]
+            kind = FORMATS[_format_of(first, text.bytes.name)]
         if kind in (LibSVM, CSV):
             source = text
         else:
@@ -102,7 +102,7 @@ def _suffix(name: str) -> str:
     return os.path.splitext(stem)[1] if suffix in _PACKED else suffix
 
 
-def _told(first: bytes, name: str) -> str:
+def _format_of(first: bytes, name: str) -> str:
     """The format of a file, from its first bytes."""
     for magic, format in _BINARY.items():
         if first.startswith(magic):

@@ -62,7 +62,7 @@ class Wrapper(TakesTurns, BaseEstimator):
         """What was learned beside the model: arrays, numbers and strings."""
         raise NotImplementedError
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         """Replace what was learned beside the model; ``model_`` is in place already."""
         raise NotImplementedError
 
@@ -86,11 +86,11 @@ class Wrapper(TakesTurns, BaseEstimator):
         return clone(self.model), True
 
     @staticmethod
-    def _untaught(model: Any) -> bool:
+    def _is_untrained(model: Any) -> bool:
         """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
         return hasattr(type(model), "state_") and not hasattr(model, "state_")
 
-    def _settle(self, model: Any, fresh: bool) -> None:
+    def _adopt(self, model: Any, fresh: bool) -> None:
         """Make the model that has learned the one inside."""
         if fresh:
             self.model_ = model
@@ -203,7 +203,7 @@ class Wrapper(TakesTurns, BaseEstimator):
         self.model_ = model
         self._begin(model)
         own = {name: value for name, value in state.items() if not name.startswith(INSIDE)}
-        self._take(own)
+        self._set_own(own)
         strange = own.keys() - self._own().keys()
         if strange:
             raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")

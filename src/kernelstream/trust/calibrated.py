@@ -89,9 +89,9 @@ class Calibrated(Wrapper):
         model, fresh = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
         scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
-        if self._untaught(model):
+        if self._is_untrained(model):
             return scores
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         after = model.classes_
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
         return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
@@ -221,7 +221,7 @@ class Calibrated(Wrapper):
         sets = {SETS + name: value for name, value in self.tracker_.state.items()}
         return {CALIBRATION + name: value for name, value in mine.items()} | sets
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._grow(self.model_.classes_)
         if self.calibrator_ is not None:
             self.calibrator_.state = _part(entries, CALIBRATION)

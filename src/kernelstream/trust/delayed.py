@@ -97,7 +97,7 @@ class Delayed(Wrapper):
             raise ValueError(f"rows of width {rows.shape[1]} do not go with those that wait, of width {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
         forecast = model.predict(X) if trained else np.zeros(len(names))
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         self._add(names, rows if kept is None else concat([kept, rows]), forecast, trained)
         return np.ma.MaskedArray(forecast, mask=np.full(len(names), not trained))
 
@@ -127,8 +127,8 @@ class Delayed(Wrapper):
         if id is None:
             model, fresh = self._inside()
             answers = model.learn(X, y, **kwargs)
-            if not self._untaught(model):
-                self._settle(model, fresh)
+            if not self._is_untrained(model):
+                self._adopt(model, fresh)
             return answers
         return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
 
@@ -207,7 +207,7 @@ class Delayed(Wrapper):
     def _own(self) -> State:
         return {name if name.startswith(ROWS) else f"wait_{name}": value for name, value in self._wait.items()}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._wait = {
             name if name.startswith(ROWS) else name.removeprefix("wait_"): value for name, value in entries.items()
         }

@@ -90,8 +90,8 @@ class Explained(Wrapper):
                 scores = model.learn(rows, y[piece], **options, **part)
                 parts.append((scores, getattr(model, "classes_", np.empty(0))))
                 options = {}
-                if not self._untaught(model):
-                    self._settle(model, "model_" not in self.__dict__)
+                if not self._is_untrained(model):
+                    self._adopt(model, "model_" not in self.__dict__)
                     self._follow(np.asarray(rows, np.float64))
         except BaseException:  # all pieces or none
             if before is not None:
@@ -187,7 +187,7 @@ class Explained(Wrapper):
     def _own(self) -> State:
         return {f"reason_{name}": value for name, value in self._reasons.items()} | {"reason_rows": self._rows}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._rows = entries.get("reason_rows", 0)
         self._reasons = {
             name.removeprefix("reason_"): value for name, value in entries.items() if name != "reason_rows"

@@ -76,9 +76,9 @@ class WithIntervals(Wrapper):
         """
         model, fresh = self._inside()
         forecast = model.learn(X, y, sample_weight=sample_weight)
-        if self._untaught(model):
+        if self._is_untrained(model):
             return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
         low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight)
         return forecast, low, high
@@ -112,7 +112,7 @@ class WithIntervals(Wrapper):
     def _own(self) -> State:
         return {PREFIX + name: value for name, value in self.tracker_.state.items()}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self.tracker_.state = {name.removeprefix(PREFIX): value for name, value in entries.items()}
 
     def _schema(self) -> Schema:

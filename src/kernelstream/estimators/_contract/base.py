@@ -176,7 +176,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
                 return self._no_scores()
-            scores = self._run(X, y, weight)
+            scores = self._learn_task(X, y, weight)
             self._warm_caches()
         return scores
 
@@ -342,17 +342,17 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _seed_source(self) -> Any:
         return self.random_state
 
-    def _advance(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_with_warm_up(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
         state = self._state
         if not state["warm_rows"]:
-            return self._step(X, y, self._set_aside(y, weight))
+            return self._learn_scaled(X, y, self._set_aside(y, weight))
         parts = []
         start, n = 0, X.shape[0]
         while start < n:
             if not state["warm_rows"]:
                 ws = self._set_aside(y[start:], None if weight is None else weight[start:])
-                parts.append(self._step(X[start:], y[start:], ws))
+                parts.append(self._learn_scaled(X[start:], y[start:], ws))
                 break
             before = state["warm_count"]
             stop = _rows_until(weight, start, n, _next_point(state) - before)
@@ -361,7 +361,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             if before == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
             else:
-                parts.append(self._step(Xs, ys, ws))
+                parts.append(self._learn_scaled(Xs, ys, ws))
             kept = self._keep(Xs, ys, ws)
             if kept == state["warm_rows"]:
                 self._renew()
@@ -371,7 +371,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             start = stop
         return np.concatenate(parts)
 
-    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""
         state = self._state
         weight = self._row_weights(state, y, weight)

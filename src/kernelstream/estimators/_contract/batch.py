@@ -39,7 +39,7 @@ class BatchEstimator(StreamEstimator):
         """Fit the model to rows X (n, d) with targets Y (n, outputs), and enter it in the state."""
         raise NotImplementedError
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]

@@ -289,7 +289,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return Change(source, factor, max(n_old, 1))
 
     # ---------------------------------------------------------------- learning
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state = self._state
         counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
         if len(state["classes"]) and y.dtype.kind in "iufb" and state["classes"].dtype.kind in "iufb":
@@ -303,7 +303,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         def run(start: int, stop: int, newcomer: Any = None) -> None:
             if start < stop:
                 ws = None if weight is None else weight[start:stop]
-                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
+                parts.append((self._learn_with_warm_up(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
 
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):

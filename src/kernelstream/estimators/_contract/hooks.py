@@ -24,7 +24,7 @@ class Hooks:
     standardize: bool = False
 
     on_device: bool = False  # whether the family has a torch engine
-    _at_once: bool = False  # whether it takes all rows in one call of `_run`, without `_begin`
+    _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
     _short_way: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
     _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
@@ -120,7 +120,7 @@ class Hooks:
     def _declare(self, state: State, declared: Any) -> None:
         """Enter what is known about the target before the first row is learned."""
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn validated rows; returns the scores in public form."""
         raise NotImplementedError
 

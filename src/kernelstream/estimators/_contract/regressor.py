@@ -70,8 +70,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         if not self._at_once:
             state["target_range"] = no_targets(state["n_outputs"])
 
-    def _run(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._advance(X, y, weight)[:, 0]
+    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
+        return self._learn_with_warm_up(X, y, weight)[:, 0]
 
     _sets_aside = True
 

@@ -102,7 +102,7 @@ class BatchBinning(BinningEstimator, BatchEstimator):
         """What the search makes small, for scores F and targets Y (n, C)."""
         raise NotImplementedError
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
         self._link_from(X, y, weight)

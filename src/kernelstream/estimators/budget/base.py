@@ -201,7 +201,7 @@ class BudgetEstimator(StreamEstimator):
                 scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
             else:
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
-                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
+                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
         return scores
 
     def _cuts(self, state: State, n: int, block: int) -> Iterator[slice]:
@@ -225,7 +225,7 @@ class BudgetEstimator(StreamEstimator):
         if self._may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
             self._make_room(state, state["n_support"] + 1)
 
-    def _rule(self, state: State) -> Any:
+    def _spec(self, state: State) -> Any:
         make = self._ops.ExpansionSpec.of
         return self._cached(
             ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
@@ -250,7 +250,7 @@ class BudgetEstimator(StreamEstimator):
             expansion.among(X),
             y,
             weight,
-            self._rule(state),
+            self._spec(state),
             state,
             room,
             u=u,

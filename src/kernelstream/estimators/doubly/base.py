@@ -56,10 +56,10 @@ class DoublyEstimator(StreamEstimator):
     _least_steps = LEAST_STEPS
     _usual_size = 256  # draws in a block
     _usual_blocks: int | None = None  # where the model stops growing
-    _judges = False  # whether the held-out loss is needed even where there is nothing to choose
+    _measures_loss = False  # whether the held-out loss is needed even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
-    def _the_step(self) -> DoublyStep:
+    def _step_part(self) -> DoublyStep:
         return named_part(self, "step")
 
     @property
@@ -112,7 +112,7 @@ class DoublyEstimator(StreamEstimator):
         """The recursion for the entries of a state."""
 
         def build() -> Descent:
-            kernel, step = self._kernel(state), self._the_step()
+            kernel, step = self._kernel(state), self._step_part()
             ops = self._ops
             blocks = ops.FeatureBlocks(
                 kernel,
@@ -130,7 +130,7 @@ class DoublyEstimator(StreamEstimator):
         return made
 
     def _check_parameters(self) -> None:
-        step = self._the_step()
+        step = self._step_part()
         step.check()
         kernel = self._kernel_given()
         if not kernel.has_features:
@@ -151,19 +151,19 @@ class DoublyEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
-        if self._chooses_bandwidth() or self._the_step().eta == "auto":
+        if self._chooses_bandwidth() or self._step_part().eta == "auto":
             return CHOICE_ROWS
         return WARM_UP if self.center or self._given.kernel_needs_data else 0
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
-            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
+            state |= {"offset": 0.0, "eta": float(self._step_part().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
 
     def _regulariser(self, state: State, n: int) -> float:
         """The paper's 1/(100 n), if none is given."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
         """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for a stream of n rows so far.
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
@@ -215,7 +215,7 @@ class DoublyEstimator(StreamEstimator):
         finally:
             self.__dict__.pop("_scores_unwanted", None)
 
-    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
         wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
@@ -265,7 +265,7 @@ class DoublyEstimator(StreamEstimator):
         descent = self._descent(state)
         F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
         weight = self._row_weights(state, y, weight)
-        descent.batch(state, X, self._encode(state, y), weight, F)
+        descent.learn_batch(state, X, self._encode(state, y), weight, F)
         return shown
 
     def _renew(self) -> None:
@@ -274,7 +274,7 @@ class DoublyEstimator(StreamEstimator):
         self._forget_rows(state)
         weight = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
-        self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
+        self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()
         self._reset(state)
         self._descent(state).train(state, X, target, weight, WARM_STEPS, self._batch_size, state["seed"])
@@ -321,7 +321,7 @@ class DoublyEstimator(StreamEstimator):
         y = self._encode(state, y)
         if self._warm_up_rows():
             some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
-            self._settle(state, X[some], y[some], weight[some], n)
+            self._choose(state, X[some], y[some], weight[some], n)
         else:
             state["lam"] = self._regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
@@ -365,7 +365,7 @@ class DoublyEstimator(StreamEstimator):
         d, dtype = state["n_features"], state["dtype"]
         width = FeatureBlocks(self._kernel(state), state["seed"], d, self._block_size, dtype, self._ops).width
         weights = Array((blocks, width, self._columns_of(state)), dtype)
-        average: Schema = {"mean": weights} if self._the_step().average else {}
+        average: Schema = {"mean": weights} if self._step_part().average else {}
         return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
 
     def _waiting_schema(self, state: State) -> Schema:

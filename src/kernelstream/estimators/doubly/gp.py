@@ -204,7 +204,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def _descent(self, state: State) -> Descent:
         def build() -> Descent:
             plain = DoublyEstimator._descent(self, state)
-            points, left = self._the_points(state), None
+            points, left = self._checked_points(state), None
             if points is None and self.variance_features:
                 kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
                 draws = max(1, self.variance_features // 2)
@@ -215,7 +215,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         made.lam = state["lam"]  # it falls as rows come
         return made
 
-    def _the_points(self, state: State) -> np.ndarray | None:
+    def _checked_points(self, state: State) -> np.ndarray | None:
         if self.points is None:
             return None
         points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
@@ -242,7 +242,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         return schema | prior | {"rows": Count()}
 
     def _columns_of(self, state: State) -> int:
-        points = self._the_points(state)
+        points = self._checked_points(state)
         if points is not None:
             return 1 + len(points)
         draws = max(1, self.variance_features // 2)
@@ -256,28 +256,28 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     # ---------------------------------------------------------------- noise, prior and rows so far
     @property
-    def _judges(self) -> bool:  # type: ignore[override]
+    def _measures_loss(self) -> bool:  # type: ignore[override]
         return isinstance(self.noise, str)
 
     def _warm_up_rows(self) -> int:
-        return CHOICE_ROWS if self._judges else super()._warm_up_rows()
+        return CHOICE_ROWS if self._measures_loss else super()._warm_up_rows()
 
     def _begin(self, state: State) -> None:
         state["rows"] = 0
         if not self._warm_up_rows():
-            self._the_points(state)
+            self._checked_points(state)
             state |= {"noise": float(self.noise), "amplitude": 1.0}
         super()._begin(state)
 
     def _stream_rows(self, n: int) -> int:
         return n
 
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
         spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
         state["amplitude"] = spread if self.normalize_y else 1.0
-        state["noise"] = 0.1 * spread if self._judges else float(self.noise)
-        held_out = super()._settle(state, X, y, weight, n)
-        if self._judges and np.isfinite(held_out):
+        state["noise"] = 0.1 * spread if self._measures_loss else float(self.noise)
+        held_out = super()._choose(state, X, y, weight, n)
+        if self._measures_loss and np.isfinite(held_out):
             state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
         state |= {"rows": n, "lam": self._regulariser(state, n)}
         return held_out

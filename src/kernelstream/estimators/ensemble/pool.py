@@ -35,7 +35,7 @@ class ExpansionFamily:
         self.states: list[State] = [member._state for member in self.members]
         first = self.states[0]
         self.kernels = [ops.Pool.kernel(member._kernel(member._state)) for member in self.members]
-        self.rules: list[Any] = [_rule(member, ops) for member in self.members]  # not None: see `find`
+        self.specs: list[Any] = [_spec(member, ops) for member in self.members]  # not None: see `find`
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
         )
@@ -106,7 +106,7 @@ class ExpansionFamily:
             if member._strategy.grows:
                 room = n if member.budget is None else min(n, member.budget - state["n_support"])
                 joining = np.empty(room, np.int64), np.empty((room, outputs)), np.empty(outputs), np.empty(room)
-            specs.append((state, self.kernels[i], self.rules[i], self.places[i], u, first, joining))
+            specs.append((state, self.kernels[i], self.specs[i], self.places[i], u, first, joining))
         return specs
 
     def _chances(self, i: int, state: State, n: int) -> tuple[np.ndarray, int]:
@@ -183,9 +183,9 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
         return False
     if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, encoded differently
         return False
-    return ops.Pool.kernel(member._kernel(state)) is not None and _rule(member, ops) is not None
+    return ops.Pool.kernel(member._kernel(state)) is not None and _spec(member, ops) is not None
 
 
-def _rule(member: Any, ops: Any) -> Any:
+def _spec(member: Any, ops: Any) -> Any:
     """The compiled twins of loss, update and strategy; None where one has none."""
     return ops.ExpansionSpec.of(member._loss_now(member._state), member._update, member._strategy).core

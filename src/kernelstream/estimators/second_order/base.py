@@ -213,8 +213,8 @@ class ManyTargets(StreamRegressor):
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
 
-    def _run(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(self._advance(X, y, weight))
+    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
+        return self._public(self._learn_with_warm_up(X, y, weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -105,9 +105,9 @@ class Descent:
             direction = self._conditioned(Z, G, F - state["offset"])
         else:
             direction = Z.T @ (G / len(G)).astype(Z.dtype)
-        return self.take(state, direction)
+        return self.step(state, direction)
 
-    def take(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
+    def step(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
         """Finish an iteration: a step against the gradient (width, C) in the features of its block."""
         t = state["t"] + 1
         i, gamma = self.block_of(t), self.rate(t)
@@ -159,7 +159,7 @@ class Descent:
                 return Z.T @ cho_solve(factor, R, check_finite=False).astype(Z.dtype)
             return cho_solve(factor, Z.T @ R, check_finite=False)
 
-    def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
+    def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
         G = gradients(self.loss, y, F)
         return self.descend(state, X, G if weight is None else G * weight[:, None], F)
@@ -181,7 +181,7 @@ class Descent:
             part = X[rows]
             F = self.iterate(state, part, True) if U is None else state["offset"] + state["shrink"] * U[rows]
             before = state["shrink"]
-            i, delta = self.batch(state, part, y[rows], None if weight is None else weight[rows], F)
+            i, delta = self.learn_batch(state, part, y[rows], None if weight is None else weight[rows], F)
             if U is not None:
                 if state["shrink"] > before:  # it was multiplied into the weights
                     U *= before * self.decay(state["t"])
