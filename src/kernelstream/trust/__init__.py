@@ -1,4 +1,4 @@
-"""Answers one can trust: probabilities, intervals, reasons and late labels, for any learner of the library.
+"""Answers you can trust: probabilities, intervals, reasons and late labels, for any learner of the library.
 
 Small objects hold what is learned beside a model, in a flat ``state`` of arrays, and wrappers put them around one:
 
