@@ -148,6 +148,20 @@ def divided(X: Rows, width: np.ndarray) -> Rows:
     return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
 
 
+def bounds(X: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest value of every column, (d,) and (d,) float64; zeros that sparse rows do not store count."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.todense(), high.todense()
+    return np.asarray(low, np.float64).ravel(), np.asarray(high, np.float64).ravel()
+
+
+def column_ranges(X: Rows) -> np.ndarray:
+    """Largest less least value of every column, (d,); 1 for a column that does not vary."""
+    low, high = bounds(X)
+    return np.where(high > low, high - low, 1.0)
+
+
 def dense(X: Rows) -> np.ndarray:
     """The same rows as a dense array."""
     return X.toarray() if sp.issparse(X) else np.asarray(X)

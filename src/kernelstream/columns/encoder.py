@@ -535,22 +535,21 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
 
 
 @functools.cache
+def _twins(name: str, specification: Any) -> dict[str, Any]:
+    """A function and its compiled twin ``name``, by engine."""
+    native = specification
+    if engines.has_native():
+        from .. import _core
+
+        native = getattr(_core, name)
+    return {"auto": native, "native": native, "python": specification}
+
+
 def _passes() -> dict[str, Any]:
     """The pass over the rows, by engine."""
-    native: Any = columns_pass
-    if engines.has_native():
-        from .. import _core
-
-        native = _core.columns_pass
-    return {"auto": native, "native": native, "python": columns_pass}
+    return _twins("columns_pass", columns_pass)
 
 
-@functools.cache
 def _readers() -> dict[str, Any]:
     """The reader of dictionaries, by engine."""
-    native: Any = read_row
-    if engines.has_native():
-        from .. import _core
-
-        native = _core.columns_row
-    return {"auto": native, "native": native, "python": read_row}
+    return _twins("columns_row", read_row)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..streams._base import BLOCK, Block, Position, Stream
+from ..streams._base import BLOCK, Block, Stream
 from ..streams._bytes import Text, name_of
 from ..streams._open import _BY_NAME as _NAMES
 from ..streams._open import _format_of, _suffix
+from ..streams._text import TextStream
 from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
@@ -168,7 +169,7 @@ class CellsCSV(CSV):
         return Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
 
 
-class JSONLines(Stream):
+class JSONLines(TextStream):
     """Rows of a text with one JSON object on each line.
 
     Parameters
@@ -276,20 +277,6 @@ class JSONLines(Stream):
                 rows.append(self._kept(row))
         return Records(rows)
 
-    def _where(self) -> Position:
-        return {**self.text.where(), "labels": self.labels}
-
-    def _seek(self, position: Position) -> None:
-        self.text.seek(position)
-        self.labels = position["labels"]
-
-    @property
-    def fraction(self) -> float | None:
-        return self.text.bytes.fraction
-
-    def close(self) -> None:
-        self.text.bytes.close()
-
 
 class CellsArrow(Arrow):
     """Rows of a Parquet, Feather or Arrow file, as they are; see :class:`kernelstream.streams.Arrow`."""
@@ -317,15 +304,9 @@ class CellsArrow(Arrow):
         parts: list[tuple[Cells, Any]] = []
         wanted, self.lines = n, []
         while wanted:
-            if self.piece is None:
-                if self.pieces is None:
-                    self.pieces = self._pieces(self.at)
-                self.piece = next(self.pieces, None)
-                if self.piece is None:
-                    break
-            size = min(wanted, self._length(self.piece))
-            taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
-            self.piece = self._slice(self.piece, size, left) if left else None
+            taken, size = self._next_rows(wanted)
+            if not size:
+                break
             cells, y, lines = self._usable(taken, size)
             self.at += size
             if cells.n:

@@ -22,7 +22,7 @@ from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._contract.base import WARM_UP, State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns, scales
 
 MAP = "map_"  # prefix of the map's entries in the state
@@ -333,7 +333,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self._update.check(self._loss_for(2))
 
 
-class FeatureRegressor(StreamRegressor, FeatureEstimator):
+class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     r"""Online regression on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
@@ -411,12 +411,3 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))

@@ -25,7 +25,7 @@ from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
 from ._contract.base import WARM_UP, State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres
 from .feature import mix_outputs
 
@@ -307,7 +307,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         self._update.check(self._loss_for(2))
 
 
-class RRFRegressor(StreamRegressor, RRFEstimator):
+class RRFRegressor(FirstOrderRegressor, RRFEstimator):
     r"""Online regression that learns its kernel: a width for every input, together with the weights.
 
     .. math:: f(x) = \bar y + \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
@@ -398,12 +398,3 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))

@@ -25,7 +25,7 @@ from ..updates import NormAdaGrad, Update
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.kernel import KernelEstimator
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
@@ -332,7 +332,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self._update.check(self._loss_for(2))
 
 
-class NystroemRegressor(StreamRegressor, NystroemEstimator):
+class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
     .. math:: f(x) = \bar y + \sum_i \alpha_i k(s_i, x) \;\longrightarrow\;
@@ -417,15 +417,6 @@ class NystroemRegressor(StreamRegressor, NystroemEstimator):
         self.center = center
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._base import BLOCK, Block, check_dtype
 from ._bytes import Text
 from ._columns import MISSING, Columns, as_target
 from ._parsers import _NUMBER, _core
+from ._text import TextStream
 
 DELIMITERS = ",\t;|"
 _SPACES = " \t\r\v\f"
 
 
-class CSV(Stream):
+class CSV(TextStream):
     """Rows of a delimited text; one column may be the target, and columns of categories are declared.
 
     Every other column must hold numbers. Memory is bounded by the block; nothing is read twice.
@@ -277,21 +278,6 @@ class CSV(Stream):
                     if field not in MISSING:
                         return is_number(field)
         return True
-
-    # ---------------------------------------------------------------- position
-    def _where(self) -> Position:
-        return {**self.text.where(), "labels": self.labels}
-
-    def _seek(self, position: Position) -> None:
-        self.text.seek(position)
-        self.labels = position["labels"]
-
-    @property
-    def fraction(self) -> float | None:
-        return self.text.bytes.fraction
-
-    def close(self) -> None:
-        self.text.bytes.close()
 
 
 def _clean(text: str) -> str:

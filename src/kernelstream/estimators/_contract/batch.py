@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from ... import solvers
+from ...losses import Loss
 from ...rows import Rows
 from .base import State, StreamEstimator
 
@@ -55,3 +57,38 @@ class BatchEstimator(StreamEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Not there: all rows are needed at once."""
         raise NotImplementedError
+
+
+class SolvedEstimator(BatchEstimator):
+    """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
+
+    solver: Any
+    _solvers: Any = solvers  # where names are looked up
+    _solved_by: tuple[str, ...]  # names of the solvers that can do it
+
+    @property
+    def _solver(self) -> solvers.Solver:
+        return self._cached("solver", lambda: self._solvers.get(self.solver))
+
+    def _solver_loss(self) -> Loss:
+        """The loss that the solver minimises for every output."""
+        raise NotImplementedError
+
+    def _check_solver(self) -> None:
+        """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
+        solver = self._solver
+        if solver.name not in self._solved_by:
+            known = ", ".join(map(repr, self._solved_by))
+            raise ValueError(f"{type(self).__name__} is solved by {known}; got {solver.name!r}")
+        solver.check()
+        solver.serves(self._solver_loss())
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        return self.state_["n_iter"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """Course of the solver, one number per iteration."""
+        return self.state_["history"]

@@ -8,7 +8,6 @@ from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
-from ..feature import MAP, map_entries, renew_map_entries
 from .base import WARM_UP, State, StreamEstimator
 
 
@@ -17,6 +16,7 @@ class KernelEstimator(StreamEstimator):
 
     kernel: Any
     gamma: Any
+    _kernel_prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
 
     @property
     def _given(self) -> KernelParameters:
@@ -24,9 +24,14 @@ class KernelEstimator(StreamEstimator):
 
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
-            return self._given.resolved(map_entries(state))
+            return self._given.resolved(self._kernel_numbers(state))
 
         return self._cached("kernel", resolve)
+
+    def _kernel_numbers(self, state: State) -> State:
+        """The numbers that the kernel has taken from rows, by the names of its parameters."""
+        prefix = self._kernel_prefix
+        return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
 
     def _begin(self, state: State) -> None:
         if not self._given.kernel_needs_data:
@@ -36,15 +41,18 @@ class KernelEstimator(StreamEstimator):
         return WARM_UP if self._given.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self._given.kernel_entries(X))
+        found = self._given.kernel_entries(X)
+        for name in self._kernel_numbers(state):
+            del state[self._kernel_prefix + name]
+        state |= {self._kernel_prefix + name: value for name, value in found.items()}
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
         """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self._given.kernel_needs_data:
             return {}
         schema = self._given.kernel_schema()
-        check(map_entries(state), schema)
-        return prefixed(MAP, schema)
+        check(self._kernel_numbers(state), schema)
+        return prefixed(self._kernel_prefix, schema)
 
     def _check_rows(self, X: Rows) -> None:
         if self._cached("domain", lambda: self._given.restricted):

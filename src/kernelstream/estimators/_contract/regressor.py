@@ -112,6 +112,21 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y if self._hot[2](y, self._hot[3]) else None
 
 
+class FirstOrderRegressor(StreamRegressor):
+    """A regressor that learns by first-order steps; ``center``: the difference from the running mean of the targets."""
+
+    center: Any
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if self.center:
+            state["center"] = np.zeros(2)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(losses.get(self.loss, task="regression"))  # type: ignore[attr-defined]
+
+
 def _warn(seen: np.ndarray) -> None:
     """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())

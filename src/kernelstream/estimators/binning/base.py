@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..._checks import whole
 from ...core import grids as _grids
@@ -85,13 +84,3 @@ class BinningEstimator(StreamEstimator):
         """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
         state = self.state_
         return float(state["gamma"]) if "gamma" in state else float(self._given.kernel_object.gamma)
-
-
-def ranges(X: Rows) -> np.ndarray:
-    """Width of every column, (d,); 1 for a column that does not vary."""
-    if sp.issparse(X):
-        low, high = (np.asarray(bound.todense()).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
-    else:
-        low, high = X.min(axis=0), X.max(axis=0)
-    width = high.astype(np.float64) - low
-    return np.where(width > 0, width, 1.0)

@@ -11,7 +11,7 @@ from ...core.cell_matrix import CellMatrix
 from ...core.threads import cuts
 from ...features.binning import columns_per_grid
 from ...losses import Loss
-from ...rows import Rows, divided
+from ...rows import Rows, column_ranges, divided
 from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Schema
@@ -22,7 +22,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.state import scales
 from ..feature import mix_outputs
-from .base import BinningEstimator, ranges
+from .base import BinningEstimator
 
 _BLOCK = 256  # rows of the pass
 # A row moves R weights; AdaGrad's automatic step, which asks for a number of weights, is then 14/sqrt(6 R),
@@ -70,7 +70,7 @@ class HashedBinning(BinningEstimator):
         """Bandwidth by its rule, after the columns are divided by their range where both are left to us."""
         state.pop("width", None)
         if self._free:
-            state["width"] = ranges(X)
+            state["width"] = column_ranges(X)
             X = divided(X, state["width"])
         state |= self._given.kernel_entries(X)
         if self._free:

@@ -14,15 +14,14 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...kernels import Kernel
-from ...kernels.parameters import KernelParameters
 from ...random import uniforms
 from ...rows import Rows, host
 from ...state.change import Change
-from ...state.schema import Array, Count, Schema, anything, check, foreign, length, prefixed
+from ...state.schema import Array, Count, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
-from .._contract.base import WARM_UP, State, StreamEstimator
+from .._contract.base import State
+from .._contract.kernel import KernelEstimator
 from .._contract.state import centres, scales
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
@@ -47,15 +46,14 @@ SLOTS = {
 }
 
 
-class BudgetEstimator(StreamEstimator):
+class BudgetEstimator(KernelEstimator):
     """What the learners in the kernel expansion share: everything but the target."""
 
-    kernel: Any
-    gamma: Any
     budget: int | None
     strategy: Any
     update: Any
 
+    _kernel_prefix = KERNEL
     _by_row = frozenset({"support"})
 
     @property
@@ -86,10 +84,6 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- components
     @property
-    def _given(self) -> KernelParameters:
-        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
-
-    @property
     def _strategy(self) -> Budget:
         return self._cached("strategy", lambda: self._pick_strategy().sized(self.budget))
 
@@ -101,12 +95,6 @@ class BudgetEstimator(StreamEstimator):
     @property
     def _update(self) -> Update:
         return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
-
-    def _kernel(self, state: State) -> Kernel:
-        def resolve() -> Kernel:
-            return self._given.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
-
-        return self._cached("kernel", resolve)
 
     def _expansion(self, state: State) -> Any:
         return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
@@ -122,11 +110,6 @@ class BudgetEstimator(StreamEstimator):
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         return host(super()._check_X(X, reset, least))  # rows may become support vectors, which stay on the processor
-
-    def _check_rows(self, X: Rows) -> None:
-        X = host(X)
-        if self._cached("restricted", lambda: self._given.restricted):
-            self._given.check(X)
 
     def _check_together(self, loss: losses.Loss) -> None:
         """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
@@ -158,16 +141,6 @@ class BudgetEstimator(StreamEstimator):
         return int(self.state_.get("n_support", 0))
 
     # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        if not self._given.kernel_needs_data:
-            self._estimate(state, None)
-
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._given.kernel_needs_data else 0
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        state |= {KERNEL + key: value for key, value in self._given.kernel_entries(X).items()}
-
     def _reset(self, state: State) -> None:
         strategy, outputs = self._strategy, state["n_outputs"]
         capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
@@ -353,14 +326,6 @@ class BudgetEstimator(StreamEstimator):
             schema |= anything(name for name in state if name.startswith("budget_"))
         check({name: state[name] for name in schema if name in state}, schema)  # the code below relies on these
         return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
-
-    def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
-        if not trained and self._given.kernel_needs_data:
-            return {}
-        schema = prefixed(KERNEL, self._given.kernel_schema())
-        check({name: value for name, value in state.items() if name.startswith(KERNEL)}, schema)
-        return schema
 
     def _capacity(self, state: State) -> int:
         """Support vectors for which there is room now, within the budget."""
