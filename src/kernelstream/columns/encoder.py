@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -15,16 +14,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .. import engine as engines
 from ..registry.names import did_you_mean
 from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
-from ._parse import Parsed, parse, parse_row, read_row
-from ._pass import columns_pass
+from ._names import result_names, some
+from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
-from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
+from ._store import Store
 from ._targets import Targets, label_word
-from .dates import CYCLES
+from ._twins import passes, readers
 from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
@@ -201,12 +199,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """A name for every column of the result."""
-        store = self._learned()
-        names = []
-        for at, part, index in store.layout:
-            source = store.sources[at]
-            names.append(source.name + _TAILS[part](store, source, index))
-        return np.array(names, dtype=object)
+        return np.array(result_names(self._learned()), dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_store" in self.__dict__
@@ -368,7 +361,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
     ) -> None:
         block = {"numbers": found.numbers, "since": found.since, "codes": found.codes, "Y": Y, "weight": weight}
-        _passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
+        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
 
@@ -417,7 +410,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             if Y is None:
                 return None
         journal = Journal(store)
-        found = parse_row(store, row, _readers()[self.engine], int(self.max_categories), False, journal)
+        found = parse_row(store, row, readers()[self.engine], int(self.max_categories), False, journal)
         if found is None:
             return None
         if taken_back:
@@ -450,7 +443,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         store = self._learned()
         if type(rows) is dict:
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
-            found = parse_row(store, rows, _readers()[self.engine], None, warned, journal)
+            found = parse_row(store, rows, readers()[self.engine], None, warned, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
                 self._run(store, found, X, None, None, learn=False)
@@ -478,12 +471,12 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         strange = [name for name, _ in cells.others(store.by_name)]
         if strange:
             names = list(store.by_name)
-            self._warn_once("strange", f"columns that were never learned are left out: {_some(strange, names)}")
+            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
                 self._warn_once(
-                    "absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}"
+                    "absent", f"columns that the model knows are not there, and taken as missing: {some(absent)}"
                 )
 
     def _warn_once(self, what: str, text: str) -> None:
@@ -492,32 +485,6 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
-
-
-def _mean_tail(store: Store, source: Source, index: int) -> str:
-    """The label is named where there are more than two."""
-    return f":mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ":mean"
-
-
-def _slot_tail(store: Store, source: Source, index: int) -> str:
-    """The category that has the slot, or the number of the slot while there is none."""
-    owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
-    return f"={owners[index]}" if index < source.table.own else f"#{index}"  # type: ignore[union-attr]
-
-
-_TAILS: dict[int, Callable[[Store, Source, int], str]] = {
-    VALUE: lambda store, source, index: "",
-    GAP: lambda store, source, index: ":missing",
-    MEAN: _mean_tail,
-    SLOT: _slot_tail,
-    CYCLE: lambda store, source, index: f":{CYCLES[index]}",
-}
-
-
-def _some(names: list[str], known: list[str] | None = None) -> str:
-    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    hint = did_you_mean(names[0], known) if known else ""
-    return f"{shown} ({hint.rstrip(': ')})" if hint else shown
 
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -532,24 +499,3 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
     if not ((weight >= 0) & (weight <= LARGEST)).all():
         raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
     return weight
-
-
-@functools.cache
-def _twins(name: str, specification: Any) -> dict[str, Any]:
-    """A function and its compiled twin ``name``, by engine."""
-    native = specification
-    if engines.has_native():
-        from .. import _core
-
-        native = getattr(_core, name)
-    return {"auto": native, "native": native, "python": specification}
-
-
-def _passes() -> dict[str, Any]:
-    """The pass over the rows, by engine."""
-    return _twins("columns_pass", columns_pass)
-
-
-def _readers() -> dict[str, Any]:
-    """The reader of dictionaries, by engine."""
-    return _twins("columns_row", read_row)

@@ -20,10 +20,11 @@ from ..rows import Rows, host
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
-from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns, scales
+from ._contract.warm_up import WARM_UP
 
 MAP = "map_"  # prefix of the map's entries in the state
 

@@ -23,10 +23,11 @@ from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
-from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres
+from ._contract.warm_up import WARM_UP
 from .feature import mix_outputs
 
 

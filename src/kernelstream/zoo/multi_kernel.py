@@ -9,7 +9,7 @@ from .. import kernels as catalogue
 from .._checks import whole
 from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
 from ..estimators.ensemble.models import WIDTHS
-from . import expansion, feature
+from . import budget, expansion, feature
 from ._registry import TASKS, enter, recipe
 
 THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Management University (2017), chapter 5"
@@ -24,10 +24,10 @@ DRAWN = StochasticUpdates(counted="drawn").get_params()
 PAIRS: tuple[tuple[str, str, Callable[..., Any], bool, dict[str, Any], str], ...] = (
     ("omkl_{}", BOTH, expansion.perceptron, False, {}, "Kernel perceptrons"),
     ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": None}, "PA-I learners"),
-    ("omkl_rbp_{}", THESIS, expansion.rbp, True, {}, "Randomised budget perceptrons"),
-    ("omkl_forgetron_{}", THESIS, expansion.forgetron, True, {}, "Forgetrons"),
-    ("omkl_bogd_{}", THESIS, expansion.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
-    ("omkl_bpas_{}", THESIS, expansion.bpas, True, {"C": None}, "Budget PA learners"),
+    ("omkl_rbp_{}", THESIS, budget.rbp, True, {}, "Randomised budget perceptrons"),
+    ("omkl_forgetron_{}", THESIS, budget.forgetron, True, {}, "Forgetrons"),
+    ("omkl_bogd_{}", THESIS, budget.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    ("omkl_bpas_{}", THESIS, budget.bpas, True, {"C": None}, "Budget PA learners"),
 )
 
 

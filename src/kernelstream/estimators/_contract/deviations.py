@@ -9,8 +9,9 @@ import numpy as np
 from ...core.ranges import FAR
 from ...rows import Rows
 from ...state.schema import POSITIVE, Number, Schema
-from .base import WARM_UP, State, StreamEstimator
+from .base import State, StreamEstimator
 from .first_rows import odd_ones
+from .warm_up import WARM_UP
 
 STANDARD = "standard"
 UNIT = "unit"  # the entry of a state

@@ -8,7 +8,8 @@ from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
-from .base import WARM_UP, State, StreamEstimator
+from .base import State, StreamEstimator
+from .warm_up import WARM_UP
 
 
 class KernelEstimator(StreamEstimator):

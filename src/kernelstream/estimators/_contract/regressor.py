@@ -124,7 +124,7 @@ class FirstOrderRegressor(StreamRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))  # type: ignore[attr-defined]
+        self._update.check(losses.get(self.loss, task="regression"))
 
 
 def _warn(seen: np.ndarray) -> None:

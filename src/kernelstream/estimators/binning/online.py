@@ -17,10 +17,11 @@ from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...updates import AdaGrad, Averaged, Update, unwrap
-from .._contract.base import WARM_UP, State
+from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.state import scales
+from .._contract.warm_up import WARM_UP
 from ..feature import mix_outputs
 from .base import BinningEstimator
 

@@ -25,9 +25,10 @@ from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema
-from .._contract.base import State, StreamEstimator, _rows_until
+from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
+from .._contract.warm_up import rows_until
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
 GRIDS = ("columns", "hashed")
@@ -117,7 +118,7 @@ class CellsEstimator(StreamEstimator):
             return np.ldexp(scores, state["unit"])
         parts, start, n = [], 0, len(X)
         while start < n:
-            stop = _rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
+            stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
             rows = slice(start, stop)
             own = None if weight is None else weight[rows]
             scores, down = self._block(state, X[rows], y[rows], own, spec)

@@ -22,10 +22,11 @@ from ...rows import Rows, concat, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
-from .._contract.base import WARM_UP, State, StreamEstimator, _rows_until
+from .._contract.base import State, StreamEstimator
 from .._contract.batch import counted
 from .._contract.order import check_order
 from .._contract.state import packed, targets, widen_packed
+from .._contract.warm_up import WARM_UP, rows_until
 from .choice import CHOICE_ROWS, choose, trial
 from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
@@ -221,7 +222,7 @@ class DoublyEstimator(StreamEstimator):
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
         while start < n:
-            stop = _rows_until(weight, start, n, self._batch_size - state["waiting"])
+            stop = rows_until(weight, start, n, self._batch_size - state["waiting"])
             part = slice(start, stop)
             fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
             full = state["waiting"] == self._batch_size

@@ -29,7 +29,7 @@ STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a boun
 CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
 HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
-USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
+USUAL_FRACTION = 0.5
 
 
 def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:

@@ -14,8 +14,9 @@ from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, _rows_until
+from .._contract.base import State
 from .._contract.composite import CompositeEstimator
+from .._contract.warm_up import rows_until
 from . import capacity as _capacity
 from . import choice as _hedge
 from . import members as _members
@@ -129,7 +130,7 @@ class MultiKernelEstimator(CompositeEstimator):
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
-            stop = _rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            stop = rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
             rows = slice(start, stop)
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
             self._follow_weights(state)
