@@ -25,7 +25,8 @@ SEED = 5
 def fixed(kind=DoublyStochasticClassifier, **params):
     """A learner with nothing left to choose, and small."""
     step = DoublyStep(*params.pop("step", (3.0, 7.0)), precondition=0.0)
-    common = {"gamma": 0.7, "lam": 0.01, "batch_size": 16, "block_size": 6, "random_state": SEED, "step": step}
+    schedule = DoublySchedule(16, params.pop("block_size", 6), params.pop("max_blocks", None))
+    common = {"gamma": 0.7, "lam": 0.01, "step": step, "schedule": schedule, "random_state": SEED}
     if kind is DoublyStochasticRegressor:
         common["center"] = False
     return kind(**(common | params))
@@ -373,11 +374,11 @@ def test_too_large_steps_are_refused_and_leave_the_model():
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"batch_size": 0}, "batch_size"),
-        ({"block_size": 2.5}, "block_size"),
-        ({"max_blocks": 0}, "max_blocks"),
+        ({"schedule": DoublySchedule(batch_size=0)}, "batch_size"),
+        ({"schedule": DoublySchedule(block_size=2.5)}, "block_size"),
+        ({"schedule": DoublySchedule(max_blocks=0)}, "max_blocks"),
         ({"lam": -1.0}, "lam"),
-        ({"passes": 0}, "passes"),
+        ({"schedule": DoublySchedule(passes=0)}, "passes"),
         ({"step": "fast"}, "step must be"),
         ({"step": DoublyStep(eta=-1.0)}, "eta"),
         ({"step": DoublyStep(theta0=0.0)}, "theta0"),
