@@ -183,9 +183,9 @@ def test_guard_holds_and_is_reached(engine, spectrum):
 ETAS, ETAS_G = (1e-3, 0.1, 1.0, 10.0), (1e-5, 1e-2, 0.1)
 
 
-def mistakes(X, y, order, **params):
+def mistakes(X, y, order, **step):
     """Percentage of wrong predictions made before each update."""
-    model = RRFClassifier(random_state=0, **params)
+    model = RRFClassifier(step=RRFStep(**step), random_state=0)
     scores = model.learn(X[order], y[order], classes=np.unique(y))
     return 100 * np.mean(model._labels(scores.reshape(len(scores), -1)) != y[order])
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .._checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
 from ..registry.names import check_own, enter, find, listed
+from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
 from ..state.schema import Array, Schema
@@ -146,7 +146,7 @@ class SupportSet:
         gram[slot, slot] = k_xx
 
 
-class Budget(BaseEstimator):
+class Budget(WithParameters):
     """Base of all strategies: immutable parameters and one method, ``absorb``.
 
     Attributes

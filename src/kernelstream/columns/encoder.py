@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
 
 from ..registry.names import did_you_mean
+from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._names import result_names, some
@@ -29,7 +30,7 @@ from .sources import Cells, cells_of, is_plain
 Undo = Callable[[], None]
 
 
-class Columns(TakesTurns, TransformerMixin, BaseEstimator):
+class Columns(TakesTurns, TransformerMixin, WithParameters):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
     A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from .encoder import Columns
 
@@ -24,7 +25,7 @@ def _model_has(name: str) -> Any:
     return available_if(check)
 
 
-class StreamPipeline(TakesTurns, BaseEstimator):
+class StreamPipeline(TakesTurns, WithParameters):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
     A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.

@@ -84,7 +84,7 @@ def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job:
     batch = min(model._batch_size, n)
     work = delayed(gradient, pure=False)
     news: Any = None  # block and coefficients of the iteration before
-    for rows in batches(n, batch, model._steps(n, model.passes), state["seed"]):
+    for rows in batches(n, batch, model._steps(n, model._schedule.passes), state["seed"]):
         home = np.searchsorted(starts, rows, side="right") - 1
         mine = [rows[home == k] - starts[k] for k in range(len(shards))]
         at = state["t"], state["shrink"]

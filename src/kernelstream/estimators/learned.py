@@ -9,14 +9,13 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .. import kernels, losses
 from .._checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
-from ..registry.parameters import named_part
+from ..registry.parameters import WithParameters, named_part
 from ..registry.twins import twins
 from ..rows import Rows
 from ..state.change import Change
@@ -31,7 +30,7 @@ from ._contract.warm_up import WARM_UP
 from .feature import mix_outputs
 
 
-class RRFStep(BaseEstimator):
+class RRFStep(WithParameters):
     r"""Step sizes of a learner that learns its kernel, and how many rows make a step.
 
     Parameters

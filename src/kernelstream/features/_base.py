@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
@@ -22,6 +22,7 @@ from kernelstream.rows import canonical, native
 from kernelstream.state.schema import SEEDS, Count, Schema, anything
 
 from ..registry.names import enter, find, listed
+from ..registry.parameters import WithParameters
 
 _REGISTRY: dict[str, type[FeatureMap]] = {}
 _T = TypeVar("_T", bound="type[FeatureMap]")
@@ -116,7 +117,7 @@ def checked(mapping: Any) -> Mapping:
     return mapping if type(mapping).__module__.startswith(PACKAGE) else _Checked(mapping)
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParameters):
     """Base of the feature maps: a transformer whose fitted part is ``entries_`` (a flat dict) and ``mapping_``.
 
     A new map writes ``__init__``, ``prepare`` and ``build``; ``schema`` and ``width`` let a model file be checked

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .._checks import is_number
 from ..registry.names import check_own, enter, find, listed
+from ..registry.parameters import WithParameters
 from ._duals import Dual
 
 _REGISTRY: dict[str, type[Loss]] = {}
@@ -91,7 +91,7 @@ def get(spec: str | Loss, task: str | None = None) -> Loss:
     return loss
 
 
-class Loss(BaseEstimator):
+class Loss(WithParameters):
     """Base class of all losses.
 
     A new loss gives ``name``, ``kind`` and the two formulas ``_value(y, f, xp)`` and ``_gradient(y, f, xp)``. ``xp`` is

@@ -21,6 +21,21 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator, clone
 
 
+class WithParameters(BaseEstimator):
+    """scikit-learn's base of objects with parameters, which reads the signature of a class once.
+
+    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part anew.
+    """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        found: list[str] | None = cls.__dict__.get("_names_of_parameters")
+        if found is None:
+            found = super()._get_param_names()
+            cls._names_of_parameters = found  # type: ignore[attr-defined]
+        return found
+
+
 class MovedParameters:
     """Base of estimators some of whose parameters have moved into a part."""
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .. import losses
 from .._checks import positive, whole
 from ..losses import Loss
+from ..registry.parameters import WithParameters
 
 
 class DenseMatrix:
@@ -81,7 +81,7 @@ class Solution:
     converged: bool
 
 
-class Solver(BaseEstimator):
+class Solver(WithParameters):
     """Base of the solvers: parameters, the losses they serve, and ``solve``."""
 
     name: ClassVar[str] = ""

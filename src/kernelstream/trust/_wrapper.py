@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from ..random import generator
+from ..registry.parameters import WithParameters
 from ..state.schema import Schema, check
 from ..state.turns import TakesTurns, in_turn
 
@@ -45,7 +46,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
     return rows, target, weight
 
 
-class Wrapper(TakesTurns, BaseEstimator):
+class Wrapper(TakesTurns, WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
     A call that raises leaves everything as it was: the model inside takes its own part back, and what is learned beside

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, validate_data
 
@@ -22,7 +21,7 @@ from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
 from ...passes.trust.python import EVERY
 from ...random import seed_from
-from ...registry.parameters import MovedParameters, default_parameters, without_moved
+from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
 from ...rows import MODERATE, Rows, canonical, host, is_canonical, is_tensor, native
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
@@ -36,7 +35,7 @@ from .units import check_moderate
 from .warm_up import WarmUp
 
 
-class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, BaseEstimator):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, WithParameters):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be

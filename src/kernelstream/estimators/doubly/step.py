@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from ..._checks import positive, whole
+from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
 
-class DoublyStep(BaseEstimator):
+class DoublyStep(WithParameters):
     r"""Step sizes of a doubly stochastic learner, ``gamma_t = eta theta0 / (theta0 + t)``.
 
     Parameters
@@ -57,7 +57,7 @@ class DoublyStep(BaseEstimator):
             raise ValueError(f"average must be True or False, got {self.average!r}")
 
 
-class DoublySchedule(BaseEstimator):
+class DoublySchedule(WithParameters):
     r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how long it goes on.
 
     Parameters

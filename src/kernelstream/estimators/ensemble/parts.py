@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from sklearn.base import BaseEstimator
-
 from ..._checks import fraction
+from ...registry.parameters import WithParameters
 
 COUNTED = ("all", "drawn")
 
 
-class HedgeWeights(BaseEstimator):
+class HedgeWeights(WithParameters):
     r"""Weights that follow the mistakes of the learners, :math:`\theta_i \leftarrow \theta_i \gamma^{l_i}` (Hedge).
 
     Parameters
@@ -43,7 +42,7 @@ class HedgeWeights(BaseEstimator):
         fraction("share", self.share, zero=True, one=False)
 
 
-class StochasticUpdates(BaseEstimator):
+class StochasticUpdates(WithParameters):
     r"""Learner i of an ensemble learns a row with probability :math:`(1 - \delta)\theta_i / \max_j \theta_j + \delta`.
 
     Parameters
