@@ -88,7 +88,7 @@ def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job:
         home = np.searchsorted(starts, rows, side="right") - 1
         mine = [rows[home == k] - starts[k] for k in range(len(shards))]
         at = state["t"], state["shrink"]
-        # every shard hears of every iteration, whether it has rows of the batch or not
+        # every shard gets the news of every iteration, whether it has rows of the batch or not
         tasks = [work(shard, own, job, at, news, batch) for shard, own in zip(shards, mine)]
         found = compute(client, delayed(list)(tasks))
         late = [k for k, part in enumerate(found) if part is None]

@@ -141,9 +141,9 @@ def pool_hedge_pass(
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
-    rule = numbers(hedge), (float(smoothing), only_drawn)
+    draws = numbers(hedge), (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
-    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), rule, threads, (F, scores))
+    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), draws, threads, (F, scores))
     return joined, scores
 
 

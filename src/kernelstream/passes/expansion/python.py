@@ -80,7 +80,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -101,7 +101,7 @@ def budget_pass(
         ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``,
         ``memory``, ``t``, ``center``, and the entries of the strategy. Updated in place.
     """
-    loss, update, budget = rule.loss, rule.update, rule.strategy
+    loss, update, budget = spec.loss, spec.update, spec.strategy
     K, G = expansion.columns(X, state), expansion.among(X)
     S = SupportSet(state, expansion.kernel, X, K, G, Z)
     memory, center = state["memory"], state.get("center")
@@ -142,7 +142,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
     state: State,
     room: int,
     *,
@@ -166,7 +166,7 @@ def expansion_pass(
         block, is left alone.
     room : int
         How many rows may join.
-    rule : ExpansionSpec
+    spec : ExpansionSpec
         Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
     u : (m,), optional
         Random numbers of the strategy, the j-th for the j-th row of positive weight.
@@ -185,7 +185,7 @@ def expansion_pass(
     decay : (C,)
         Factors for the coefficients held before the block.
     """
-    loss, update, growing = rule.loss, rule.update, rule.strategy
+    loss, update, growing = spec.loss, spec.update, spec.strategy
     memory, center, t = state["memory"], state.get("center"), state["t"]
     first, outputs = t, F.shape[1]
     joined: list[int] = []
