@@ -324,7 +324,7 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
     try:
         stream.seek(inside["position"])
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"the checkpoint is of another run: its position is none of {stream.name}") from None
+        raise ValueError(f"the checkpoint is of another run: its position is not in {stream.name}") from None
     run.rows = run.resumed = stream.rows
     run.skipped = stream.skipped
     run.value = inside["total"] / max(stream.rows, 1)

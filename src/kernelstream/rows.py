@@ -82,11 +82,11 @@ def canonical(X: Any) -> Any:
     form, indices, indptr = _form(indices, indptr, n, d, data)
     if form == BROKEN_ROWS:
         raise ValueError(
-            f"X is no valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end within "
-            f"the {min(len(data), len(indices))} stored values"
+            f"X is not a valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end "
+            f"within the {min(len(data), len(indices))} stored values"
         )
     if form == BROKEN_COLUMNS:
-        raise ValueError(f"X is no valid CSR matrix: a column index is not in 0 ... {d - 1}")
+        raise ValueError(f"X is not a valid CSR matrix: a column index is not in 0 ... {d - 1}")
     nnz = int(indptr[-1])
     kind = np.int32 if max(nnz, d) <= _LARGEST else np.int64
     out = sp.csr_array(
@@ -103,7 +103,7 @@ def _form(
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """Form of a CSR matrix, and its indices as arrays of one type of integers."""
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or indices.ndim != 1 or data.ndim != 1:
-        raise ValueError("X is no valid CSR matrix: indices and indptr must be arrays of integers, data of numbers")
+        raise ValueError("X is not a valid CSR matrix: indices and indptr must be arrays of integers, data of numbers")
     if indptr.shape != (n + 1,):
         return BROKEN_ROWS, indices, indptr
     if not (indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)):
@@ -126,7 +126,9 @@ def _check_other(X: Any) -> None:
         sound = all(index.min() >= 0 and index.max() < size for index, size in zip((X.row, X.col), X.shape))
         sound = sound and len(X.row) == len(X.col) == len(X.data)
     if not sound:
-        raise ValueError(f"X is no valid {X.format.upper()} matrix: an index lies outside its {n} rows and {d} columns")
+        raise ValueError(
+            f"X is not a valid {X.format.upper()} matrix: an index lies outside its {n} rows and {d} columns"
+        )
 
 
 def concat(parts: list[Rows]) -> Rows:

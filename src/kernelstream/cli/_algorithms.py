@@ -23,7 +23,7 @@ WORDS = {
     "budget": "rows that are kept, for each kernel",
     "class_weight": "factors of the loss by class, or 'balanced'",
     "discount": "factor of a learner's weight for a mistake",
-    "engine": "who does the work: auto, native, python or torch",
+    "engine": "what does the work: auto, native, python or torch",
     "epsilon": "errors up to this one cost nothing, for losses that have such a zone",
     "eta": "step size; without it steps tune themselves where the algorithm can",
     "eta_g": "step of the kernel's parameters; 0 leaves it as it is",
@@ -62,7 +62,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     )  # fmt: skip
     group.add_argument(
         "--task", choices=("auto", *zoo.TASKS, zoo.NOVELTY), default="auto",
-        help="what is learned (default: look at the first rows); novelty needs no target",
+        help="what is learned (default: by the first rows); novelty needs no target",
     )  # fmt: skip
     group.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                        help="any other parameter, nested ones as features__sampling=orthogonal")  # fmt: skip

@@ -39,12 +39,10 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)",
     )  # fmt: skip
     parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
-                        help="what is learned (default: look at the first rows)")  # fmt: skip
+                        help="what is learned (default: by the first rows)")  # fmt: skip
     parser.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                         help="a parameter, for every algorithm that has it, as an option of 'train'")  # fmt: skip
-    parser.add_argument(
-        "--seconds", type=positive, help="when these are over, the table is made of what there is by then"
-    )
+    parser.add_argument("--seconds", type=positive, help="time limit; the table then shows what is done")
     parser.add_argument(
         "--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)"
     )

@@ -38,7 +38,7 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     )  # fmt: skip
     parser.add_argument("--csv", action="store_true", help="write CSV with a header, and probabilities if any")
     parser.add_argument("--id", metavar="COLUMN", help="column of the rows to repeat in front of each prediction (CSV)")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no messages")
     add_reading(parser)
     return _run
 

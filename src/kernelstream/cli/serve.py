@@ -39,7 +39,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
     """Options of a durable learner."""
     parser.add_argument(
         "--flush", default="each", metavar="WHEN",
-        help="force the log to the disk before each answer (each), every so many milliseconds (a number), or only with "
+        help="force the log to the disk before each answer (each), every N milliseconds (a number), or only with "
         "snapshots (request)",
     )  # fmt: skip
     parser.add_argument(

@@ -50,7 +50,7 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         help="train on the workers of this dask scheduler, which read the files; 'local': on processes of this machine",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no messages")
     add_reading(parser)
     add_algorithm(parser, argv)
     return _run

@@ -130,7 +130,7 @@ def _count(
     if strict:
         kind = {"integer": "number"}.get(source.kind, source.kind)
         raise ValueError(
-            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is no {kind} that can be used"
+            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is not a {kind} that can be used"
         )
     if not learn:
         return

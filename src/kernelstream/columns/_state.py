@@ -169,7 +169,7 @@ def _tables(store: Store, words: list[str], state: State) -> None:
             if source.kind == "integer" and name != "":
                 key = float(name)
                 if not is_code(key) or name != str(int(key)):
-                    raise ValueError(f"state_['words']: {name!r} is no integer of column {source.name!r}")
+                    raise ValueError(f"state_['words']: {name!r} is not an integer of column {source.name!r}")
             store.enter(source, key, for_good=True)
         start += size
     n = len(words)

@@ -241,7 +241,7 @@ class JSONLines(TextStream):
         try:
             row = json.loads(content)
         except (ValueError, RecursionError) as error:
-            self._bad(line, f"this is no JSON ({error})")
+            self._bad(line, f"this is not JSON ({error})")
             return None
         if not isinstance(row, dict):
             self._bad(line, f"a JSON object is expected, this is {content[:40].decode('utf-8', 'replace')!r}")

@@ -142,7 +142,7 @@ class Champions:
         self._retire()
 
     def _succeed(self, seat: Seat) -> int:
-        if not self._version_file(self.version).exists():  # in a replay, after somebody removed it
+        if not self._version_file(self.version).exists():  # in a replay, if it was removed
             self._retire()
         self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
         self.champion, self.challenger, self.against = seat, None, None

@@ -307,7 +307,7 @@ class DurableLearner(Described):
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
-            raise RowError(f"target {at} is {y[at]}, which is no finite number", at, "y")
+            raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")
         return y
 
 

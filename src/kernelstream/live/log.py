@@ -56,9 +56,9 @@ class Log:
     folder : path
         It must exist. The caller ensures that one process uses it at a time.
     flush : "each", "request" or float
-        When records are forced to the disk (fsync): before :meth:`append` returns, after at most so many milliseconds
-        (whoever appends calls :meth:`flush_if_due`), or when :meth:`flush` is called. In all cases they are handed to
-        the operating system before :meth:`append` returns, so that a killed process loses none.
+        When records are forced to the disk (fsync): before :meth:`append` returns, after at most this many milliseconds
+        (the writer calls :meth:`flush_if_due`), or when :meth:`flush` is called. In all cases they are handed to the
+        operating system before :meth:`append` returns, so that a killed process loses none.
 
     Attributes
     ----------

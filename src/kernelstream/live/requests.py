@@ -64,4 +64,4 @@ async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: in
     except msgspec.ValidationError as error:
         raise Problem(422, str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Problem(400, f"the body is no JSON: {error}") from None
+        raise Problem(400, f"the body is not JSON: {error}") from None

@@ -118,7 +118,7 @@ def _finite(value: Any) -> Any:
 def _encode_numpy(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):  # msgspec writes null for numbers that JSON does not know
         return value.tolist()
-    raise NotImplementedError(f"{type(value).__name__} is no JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")
 
 
 encode = msgspec.json.Encoder(enc_hook=_encode_numpy).encode

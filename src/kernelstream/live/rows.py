@@ -145,7 +145,7 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
     table = []
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise RowError(f"row {i} is no object, while others are", i)
+            raise RowError(f"row {i} is not an object, while others are", i)
         try:
             table.append([row[name] for name in columns])
         except KeyError as error:
@@ -180,7 +180,7 @@ def _finite(cell: float) -> bool:
 
 def _bad_cell(cell: Any, row: int, at: int, columns: Sequence[str] | None) -> RowError:
     name: str | int = columns[at] if columns is not None and at < len(columns) else at
-    what = "is missing" if cell is None else f"is {_shown(cell)}, which is no finite number"
+    what = "is missing" if cell is None else f"is {_shown(cell)}, which is not a finite number"
     return RowError(f"row {row}, column {name!r}: the value {what}", row, name)
 
 

@@ -117,7 +117,9 @@ class Snapshots(Champions):
         if found:
             raise StoreError(f"{self.folder}: none of its {len(found)} snapshots can be read; nothing has been changed")
         if self.log.files():
-            raise StoreError(f"{self.folder} holds a log without a snapshot: it is no folder of a learner, or damaged")
+            raise StoreError(
+                f"{self.folder} holds a log without a snapshot: it is not the folder of a learner, or it is damaged"
+            )
         if model is None:
             raise StoreError(f"{self.folder} holds no learner yet: say which model to start with")
         if not hasattr(model, "learn"):

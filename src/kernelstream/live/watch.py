@@ -88,5 +88,5 @@ def _number(text: str, low: float, high: float) -> float:
     except ValueError:
         value = math.nan
     if not low <= value <= high:
-        raise Problem(422, f"{text[:40]!r} is no number from {low} to {high:g}")
+        raise Problem(422, f"{text[:40]!r} is not a number from {low} to {high:g}")
     return value

@@ -288,7 +288,7 @@ def _estimator(header: dict[str, Any], arrays: list[np.ndarray]) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ModelFileError(f"the header holds {name}, which is no JSON")
+    raise ModelFileError(f"the header holds {name}, which is not JSON")
 
 
 # -------------------------------------------------------------------- pieces of the format

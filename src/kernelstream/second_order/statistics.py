@@ -168,7 +168,7 @@ def more_ridge(A: np.ndarray, ridge: float) -> float:
     if not np.isfinite(more) or not np.isfinite(A).all():
         raise ValueError(LEARNING)
     if ridge > max(10 * size, 1e-290):  # enough for any sum of products z z'
-        raise ValueError("state_['gram'] is no sum of products of features: it has no inverse")
+        raise ValueError("state_['gram'] is not a sum of products of features: it has no inverse")
     return more
 
 

@@ -1,4 +1,4 @@
-"""What the entries of a state may be: shapes, types and ranges, written down by whoever keeps them.
+"""What the entries of a state may be: shapes, types and ranges, declared by the part that keeps them.
 
 A state may come from anywhere (a model file, a pickle), and compiled loops go through its arrays without looking at
 every index. A part of the library therefore says in a ``schema`` method what it keeps::

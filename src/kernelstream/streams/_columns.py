@@ -148,7 +148,7 @@ class Columns:
     def check_text(self, j: int, text: str) -> str | None:
         """What is wrong with a category, or None."""
         if j in self.values and text not in self.values[j]:
-            return f"column {self.names[j]!r}: {text!r} is none of the values declared for it"
+            return f"column {self.names[j]!r}: {text!r} is not one of the values declared for it"
         return None
 
 

@@ -125,5 +125,5 @@ def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():
         if key not in known and value is not None:
-            raise NoSuchOption(f"{key!r} is no option of {kind.__name__} streams")
+            raise NoSuchOption(f"{key!r} is not an option of {kind.__name__} streams")
     return {key: value for key, value in options.items() if key in known}

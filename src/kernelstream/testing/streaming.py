@@ -216,7 +216,7 @@ def _check_bad_input(case: _Case) -> None:
     if is_outlier_detector(est):  # they ignore y
         bad = {what: pair for what, pair in bad.items() if not what.startswith("y ")}
     elif not is_classifier(est):
-        bad["a target that is no number"] = (rows, np.array(list("abcde")))
+        bad["a target that is not a number"] = (rows, np.array(list("abcde")))
     fresh = dict(est.__dict__)
     for what, (rows_, target_) in bad.items():
         if what == "a missing column":

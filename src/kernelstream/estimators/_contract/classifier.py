@@ -228,7 +228,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         unweighted = [label for label in labels if label not in self.class_weight]
         if unknown and unweighted:  # as in scikit-learn: where all labels have a weight, more may be named
             raise ValueError(
-                f"class_weight names {unknown}, which are no labels of y, and has no weight for {unweighted[:5]}"
+                f"class_weight names {unknown}, which are not labels of y, and has no weight for {unweighted[:5]}"
             )
 
     def _declare(self, state: State, declared: Any) -> None:

@@ -150,7 +150,7 @@ class MultiKernelEstimator(CompositeEstimator):
         hedge = self._cached("hedge", self._hedge)
         chance = self._draws_learners
         stochastic, only_drawn = chance is not None, chance is not None and chance.counted == "drawn"
-        everybody = expansions is not None and len(expansions.where) == len(self._states)
+        all_pooled = expansions is not None and len(expansions.where) == len(self._states)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             start = rows.start
@@ -158,7 +158,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 run = slice(start, start + self._run_length(state, rows.stop - start))
                 counted = None if weight is None else weight[run]
                 expansions = self._expansions()
-                if stochastic and everybody and expansions is not None and not self._scarce(state):
+                if stochastic and all_pooled and expansions is not None and not self._scarce(state):
                     run = slice(start, min(run.stop, start + expansions.rows()))
                     counted = None if weight is None else weight[run]
                     scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)

@@ -47,7 +47,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
     capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
     vote : {"sign", "score"}, default="sign"
@@ -169,7 +169,7 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
     capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
     standardize : bool, default=False
