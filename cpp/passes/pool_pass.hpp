@@ -1,5 +1,5 @@
 // Learners in the kernel expansion over the same block of rows, with kernel values from one pool of vectors. Either each learner
-// takes all rows in turn, on threads of their own; or all learners take a row, and their weights say who learns it.
+// takes all rows in turn, on threads of their own; or all learners take a row, and their weights decide which of them learn it.
 #pragma once
 
 #include <atomic>
