@@ -22,7 +22,7 @@ from ._names import result_names, some
 from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
 from ._store import Store
-from ._targets import Targets, label_word
+from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, readers
 from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
@@ -283,7 +283,7 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         store, journal = (self._started(), None) if before is None else (before, Journal(before))
         cells = cells_of(rows)
         targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, self._task(store, task))
-        weight = None if sample_weight is None else _weights(sample_weight, cells.n)
+        weight = None if sample_weight is None else checked_weights(sample_weight, cells.n)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         try:
@@ -486,17 +486,3 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    try:
-        weight = np.ascontiguousarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold numbers") from None
-    if weight.ndim == 0:
-        weight = np.full(n, weight)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must hold one weight for each of the {n} rows, got shape {weight.shape}")
-    if not ((weight >= 0) & (weight <= LARGEST)).all():
-        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
-    return weight
