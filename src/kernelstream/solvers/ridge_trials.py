@@ -8,7 +8,6 @@ every penalty. The squared distances of rows and centres serve every bandwidth o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,6 @@ from .kernel_blocks import Factor, least_addition, upper_factor
 
 NEAR = 1e-3  # relative step of a squared distance, for the slope of a radial kernel
 STEP = 0.02  # of a column, for the slope of other kernels, in units of the width of the rows
-
-
-@dataclass(frozen=True)
-class Path:
-    """What a trial has found."""
-
-    errors: np.ndarray  # (penalties,), squared errors of the held-out rows
-    alpha: Any  # (m, penalties, C), coefficients of the centres, where the trial was made
 
 
 class RidgeTrials:
@@ -50,7 +41,7 @@ class RidgeTrials:
     """
 
     def __init__(self, X: Rows, Y: np.ndarray, weight: Any, held: tuple[Rows, np.ndarray, Any], m: int, lams: Any):
-        self.X, (self.XH, self.YH, self.wH), self.lams = X, held, lams
+        self.X, (self.XH, self.YH, self.wH), self.lams, self.near = X, held, lams, NEAR
         self.m = min(m, X.shape[0])
         self.offset = np.average(Y, axis=0, weights=weight)
         self.a = np.ones(len(Y)) if weight is None else weight
@@ -91,8 +82,8 @@ class Trial:
         D2[:m] = squared_distances(S, S)  # of one row with itself it is 0
         return D2, squared_distances(XH, S.astype(XH.dtype))
 
-    def path(self, kernel: Kernel) -> Path:
-        """Coefficients for every penalty, and their errors on the held-out rows."""
+    def path(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """Squared errors of the held-out rows (penalties,), and the coefficients (m, penalties, C) that have them."""
         rows, (K, KH) = self.rows, self._values(kernel)
         m = rows.m
         centers = K[:m]
@@ -105,7 +96,7 @@ class Trial:
         alpha = factor.solve(W.reshape(m, -1))
         F = (KH @ alpha).reshape(len(KH), *W.shape[1:]) + rows.offset
         errors = np.square(F - rows.YH[:, None]).sum(axis=2)
-        return Path(np.average(errors, axis=0, weights=rows.wH), alpha.reshape(W.shape))
+        return np.average(errors, axis=0, weights=rows.wH), alpha.reshape(W.shape)
 
     def slopes(self, kernel: Kernel, alpha: np.ndarray, some: int) -> np.ndarray:
         """Root of the mean square of ``d f / d x_j`` over some held-out rows and the outputs, (d,); dense rows.

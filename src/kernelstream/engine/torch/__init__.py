@@ -204,12 +204,12 @@ class Ops:
 
         return RowMatrix(self, kernel, X, more)
 
-    def ridge_trials(self, kernel: Any, *args: Any) -> Any:
-        """Trials of kernel ridge regression, or None for kernels and rows that the processor tries."""
+    def ridge_trials(self, kernel: Any, host: Any) -> Any:
+        """Trials of kernel ridge regression on the device; ``host`` as it is for kernels and rows of the processor."""
         from .kernel_blocks import is_known
         from .ridge_trials import DeviceTrials
 
-        return None if issparse(args[0]) or not is_known(kernel) else DeviceTrials(self, *args)
+        return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(self, host)
 
     def room_for_rows(self, itemsize: int) -> int:
         """How many rows may have a Gram matrix of their own, with its factor, on the device."""

@@ -12,16 +12,14 @@ import torch
 
 from ...kernels import Kernel
 from ...rows import dense
-from ...solvers.ridge_trials import NEAR, Path, RidgeTrials
 from .kernel_blocks import factor, of_squares, squared_distances
 
 
 class DeviceTrials:
-    """Rows, targets and weights on the device; the arguments of :class:`RidgeTrials`, with an engine."""
+    """Rows, targets and weights of ``host``, what the processor would make its trials on, copied to the device."""
 
-    def __init__(self, ops: Any, *args: Any):
-        host = RidgeTrials(*args)
-        self.ops, self.m, self.lams = ops, host.m, host.lams
+    def __init__(self, ops: Any, host: Any):
+        self.ops, self.m, self.lams, self.near = ops, host.m, host.lams, host.near
         self.dtype = np.dtype(host.X.dtype)
         self.X, self.XH = (ops.tensor(dense(X)) for X in (host.X, host.XH))
         self.a, self.Y, self.YH = (ops.tensor(part).double() for part in (host.a, host.Y, host.YH - host.offset))
@@ -45,12 +43,12 @@ class DeviceTrial:
         S = self.S.double()
         self.centers = squared_distances(S, S).fill_diagonal_(0.0)
 
-    def path(self, kernel: Kernel) -> Path:
-        """Coefficients for every penalty, on the device, and their errors on the held-out rows."""
+    def path(self, kernel: Kernel) -> tuple[np.ndarray, torch.Tensor]:
+        """Squared errors of the held-out rows, and the coefficients that have them, on the device."""
         rows, m = self.rows, self.rows.m
         K, KH = (of_squares(kernel, D2.double()) for D2 in self.squares)
         centers = of_squares(kernel, self.centers.clone())
-        T = factor(centers, float(np.finfo(rows.dtype).eps) * max(1.0, m * 2.0**-29))
+        T = factor(centers, max(m * float(np.finfo(float).eps), float(np.finfo(rows.dtype).eps)))
         B = _divide(T, K.T @ (rows.a[:, None] * rows.Y), True)
         K *= rows.a.sqrt()[:, None]
         G = _divide(T, _divide(T, K.T @ K, True).T, True)
@@ -60,13 +58,13 @@ class DeviceTrial:
         F = (KH @ alpha).reshape(len(KH), len(rows.lams), -1)
         errors = (F - rows.YH[:, None]).square().sum(dim=2)
         errors = (errors * rows.wH[:, None]).sum(dim=0) / rows.wH.sum()
-        return Path(errors.cpu().numpy(), alpha.reshape(m, len(rows.lams), -1))
+        return errors.cpu().numpy(), alpha.reshape(m, len(rows.lams), -1)
 
     def slopes(self, kernel: Kernel, alpha: torch.Tensor, some: int) -> np.ndarray:
         """Root of the mean square of ``d f / d x_j`` over some held-out rows and the outputs, (d,)."""
-        at, S = self.XH[:some].double(), self.S.double()
+        at, S, near = self.XH[:some].double(), self.S.double(), self.rows.near
         D2 = squared_distances(at, S).clamp_(min=float(np.finfo(float).tiny))
-        phi = (of_squares(kernel, D2 * (1 + NEAR)) - of_squares(kernel, D2 * (1 - NEAR))) / (2 * NEAR * D2)
+        phi = (of_squares(kernel, D2 * (1 + near)) - of_squares(kernel, D2 * (1 - near))) / (2 * near * D2)
         squares = torch.zeros_like(at[0])
         for c in range(alpha.shape[1]):
             P = phi * alpha[:, c]

@@ -8,7 +8,7 @@ is the diagonal of the average gradient outer product. f is learned, the widths 
 long as the error on held-out rows falls.
 
 Trials have a part of the rows and centres of the solution that they are made for, so that all of them together cost
-less than half of it.
+less than it does.
 
 References
 ----------
@@ -31,7 +31,7 @@ from ...losses import Loss
 from ...random import generator
 from ...rows import Rows, divided
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
-from ...solvers.ridge_trials import Path, RidgeTrials
+from ...solvers.ridge_trials import RidgeTrials
 from ..binning.fit import best_constant
 from ..doubly.choice import scaled
 
@@ -40,6 +40,7 @@ USUAL = 0.1  # best or next to it on nearly all sets that were tried
 FIRST = 0.5  # of the median distance: where the search of the bandwidth begins
 LEAST_ROWS = 24  # with fewer there is nothing to compare
 FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out once
+HELD = 2_000  # rows that the others are tested on, at most
 STREAM = 5  # of the random order of the rows
 ROUNDS = 4  # of widths from gradients, at most
 GAIN = 0.99  # of the error, less than which is not worth another round
@@ -62,11 +63,11 @@ class Size:
         """Rows and centres."""
         most = self.most_on_device if on_device else self.most
         m = min(max(int(self.part * n_centers), self.least), most, n_centers)
-        return max(self.each * m, FOLDED), m
+        return self.each * m, m
 
 
-FEW = Size(1 / 6, 150, 400, 1000, 10)  # the first trials
-MORE = Size(2 / 5, 400, 1000, 4000, 8)  # and the last ones
+FEW = Size(1 / 5, 150, 400, 1000, 8)  # the first trials
+MORE = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
 
 
 def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
@@ -97,7 +98,7 @@ class Tried:
     lam: int  # the penalty that has it
     kernel: Kernel
     trials: list[Any]  # one for each fold
-    paths: list[Path]
+    alpha: Any  # coefficients (m, penalties, C) of the first fold
 
 
 @dataclass
@@ -146,12 +147,14 @@ class Search:
         width, fraction = self._by_slopes(samples, start, fraction, tried[fraction], base)
         kernel, samples = base(width), self._samples(kernel, *more)
         trials = [s.at(width) for s in samples]
-        finer = {fraction: _try(trials, scaled(kernel, fraction))}
-        for smaller in (0.7, 0.5) if n > few[0] else ():
-            finer[fraction * smaller] = _try(trials, scaled(kernel, fraction * smaller))
-            if finer[fraction * smaller].error > min(t.error for t in finer.values()):
-                break
-        found = min(finer.values(), key=lambda t: t.error)
+        finer = {f: _try(trials, scaled(kernel, f)) for f in (fraction, 0.7 * fraction)}
+        other = 0.5 * fraction if finer[0.7 * fraction].error < finer[fraction].error else 1.4 * fraction
+        finer[other] = _try(trials, scaled(kernel, other))
+        fraction = min(finer, key=lambda f: finer[f].error)
+        found, new = finer[fraction], self._sloped(start, width, finer[fraction])
+        if new is not None:  # gradients of a better function than those before
+            last = _try([s.at(new) for s in samples], scaled(base(new), fraction))
+            width, found = (new, last) if last.error < found.error else (width, found)
         return width, found.kernel, LAMS[found.lam]
 
     def _by_slopes(
@@ -161,17 +164,11 @@ class Search:
 
         ``start`` are the first widths, ``last`` what was tried with them and the kernel scaled by ``fraction``.
         """
-        d = len(start)
         width = start
-        if sp.issparse(self.X) or d < 2:
-            return width, fraction
         for _ in range(ROUNDS):
-            some = SLOPE_ROWS if getattr(last.kernel, "radial", False) else max(1, min(SLOPE_ROWS, SLOPES // d))
-            alpha = last.paths[0].alpha[:, last.lam]
-            slopes = last.trials[0].slopes(last.kernel, alpha, some) / (width / start)  # of the columns at the start
-            if not (np.isfinite(slopes).all() and slopes.max() > 0):
+            new = self._sloped(start, width, last)
+            if new is None:
                 break
-            new = start / np.maximum(slopes / slopes.max(), FLATTEST)
             trials, kernel = [s.at(new) for s in samples], base(new)
             tried = {f: _try(trials, scaled(kernel, f)) for f in (fraction / 2, fraction, 2 * fraction)}
             best = min(tried, key=lambda f: tried[f].error)
@@ -182,6 +179,18 @@ class Search:
             if gain > GAIN:
                 break
         return width, fraction
+
+    def _sloped(self, start: np.ndarray, width: np.ndarray, last: Tried) -> np.ndarray | None:
+        """Widths (d,) from the gradients of the function learned last, with ``width``; None if they say nothing."""
+        d = len(start)
+        if sp.issparse(self.X) or d < 2:
+            return None
+        some = SLOPE_ROWS if getattr(last.kernel, "radial", False) else max(1, min(SLOPE_ROWS, SLOPES // d))
+        alpha = last.alpha[:, last.lam]
+        slopes = last.trials[0].slopes(last.kernel, alpha, some) * (start / width)  # of the columns at the start
+        if not (np.isfinite(slopes).all() and slopes.max() > 0):
+            return None
+        return start / np.maximum(slopes / slopes.max(), FLATTEST)
 
     def penalty(self, kernel: Kernel) -> float:
         """The best of a few penalties; rows must be divided already."""
@@ -211,23 +220,30 @@ class Search:
 
     def _samples(self, kernel: Kernel, rows: int, m: int) -> list[Any]:
         """What trials with a kernel of this kind are made on, one for each fold."""
-        own, found = getattr(self.ops, "ridge_trials", None), []
+        found = []
         for train, test in self._cuts(rows):
             held = self.X[test], self.Y[test], self._at(test)
-            args = self.X[train], self.Y[train], self._at(train), held, m, LAMS
-            found.append((own and own(kernel, *args)) or RidgeTrials(*args))
-        return found
+            found.append(RidgeTrials(self.X[train], self.Y[train], self._at(train), held, m, LAMS))
+        own = getattr(self.ops, "ridge_trials", None)
+        return found if own is None else [own(kernel, sample) for sample in found]
 
     def _order(self, rows: int) -> np.ndarray:
         """Some rows in random order."""
         return generator(self.seed, STREAM).permutation(self.X.shape[0])[:rows]
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few."""
-        order = self._order(rows)
-        quarters = np.array_split(order, 4)
-        for k in range(4 if len(order) < FOLDED else 1):
-            yield np.concatenate(quarters[:k] + quarters[k + 1 :]), quarters[k]
+        """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few.
+
+        To be tested costs a row little, and steadies the choice.
+        """
+        order = self._order(rows + HELD)
+        if len(order) < FOLDED:
+            quarters = np.array_split(order, 4)
+            for k in range(4):
+                yield np.concatenate(quarters[:k] + quarters[k + 1 :]), quarters[k]
+        else:
+            learned = min(rows, 3 * len(order) // 4)
+            yield order[:learned], order[learned:]
 
     def _at(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.weight is None else self.weight[rows]
@@ -236,6 +252,6 @@ class Search:
 def _try(trials: list[Any], kernel: Kernel) -> Tried:
     """Squared errors on the held-out rows of all folds."""
     paths = [trial.path(kernel) for trial in trials]
-    errors = np.sum([path.errors for path in paths], axis=0)
+    errors = np.sum([errors for errors, _ in paths], axis=0)
     lam = int(np.argmin(errors))
-    return Tried(float(errors[lam]), lam, kernel, trials, paths)
+    return Tried(float(errors[lam]), lam, kernel, trials, paths[0][1])

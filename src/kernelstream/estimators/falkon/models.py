@@ -30,8 +30,9 @@ from ..feature import map_entries, renew_map_entries
 from .choice import Search
 
 USUAL_CENTERS = 2000
-ALL_ROWS = 1 << 16  # up to so many rows all are centres on a GPU, where it has the memory, and otherwise
-DEVICE_CENTERS = 1 << 14
+FEW_ROWS = 1 << 12  # for the squared loss all rows are centres up to so many on the processor,
+MANY_ROWS = 1 << 16  # and on a GPU, where it has the memory for them;
+DEVICE_CENTERS = 1 << 14  # of more rows this many
 DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
 
 
@@ -93,7 +94,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
             centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
         with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
-            options = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
+            options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
             if X.shape[0] <= m and loss.name == "squared":
                 found = kernel_ridge(kernel, X, Y - offset, lam, self._ops, **options)
                 alpha = found.W
@@ -121,10 +122,12 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         if self.n_centers != "auto":
             return int(self.n_centers)
         ops, n = self._ops, X.shape[0]
-        if not getattr(ops, "cuda", False) or self._solver_loss().name != "squared":
+        if self._solver_loss().name != "squared":
             return USUAL_CENTERS
+        if not getattr(ops, "cuda", False):
+            return n if n <= FEW_ROWS else USUAL_CENTERS
         room = ops.room_for_rows(X.dtype.itemsize)
-        return n if n <= min(ALL_ROWS, room) else max(USUAL_CENTERS, min(DEVICE_CENTERS, room // 4))
+        return n if n <= min(MANY_ROWS, room) else max(USUAL_CENTERS, min(DEVICE_CENTERS, room // 4))
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found = {"kernel": self._kernel(state), "gamma": None, "lam": state["lam"] * share}
@@ -224,8 +227,8 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         means "median".
     n_centers : int or "auto", default="auto"
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
-        and the solution is exact. "auto" is 2,000; on a GPU, for the squared loss, all rows up to 65,536 where its
-        memory is large enough, and 16,384 of more.
+        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
+        GPU with the memory for it at most 65,536, and there 16,384 of more.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
@@ -341,8 +344,8 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
         means "median".
     n_centers : int or "auto", default="auto"
         Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
-        and the solution is exact. "auto" is 2,000; on a GPU, for the squared loss, all rows up to 65,536 where its
-        memory is large enough, and 16,384 of more.
+        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
+        GPU with the memory for it at most 65,536, and there 16,384 of more.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
