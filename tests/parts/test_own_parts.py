@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 
 import kernelstream as ks
 from kernelstream import budgets, engine, features, kernels, losses, updates, zoo
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.model_io import ModelFileError
 from kernelstream.registry import twins as _twins
 from kernelstream.testing import check_streaming
@@ -90,7 +90,7 @@ FAMILIES = {
     "binning": (ks.OnlineBinningClassifier, {"update": "normalised", "loss": "soft", "n_components": 20}),
     "doubly": (
         ks.DoublyStochasticClassifier,
-        {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "batch_size": 16, "block_size": 16},
+        {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "schedule": DoublySchedule(16, 16)},
     ),
     "ensemble of expansions": (
         ks.MultiKernelClassifier,

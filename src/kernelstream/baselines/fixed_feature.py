@@ -208,9 +208,11 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     --------
     >>> import numpy as np
     >>> from kernelstream.baselines import FixedFeatureRegressor
+    >>> from kernelstream.baselines.solvers import BlockCoordinateDescent
     >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     >>> y = np.sin(2 * X[:, 0])
-    >>> model = FixedFeatureRegressor(lam=0.01, solver="rbcd", random_state=0).fit(X[:400], y[:400])
+    >>> solver = BlockCoordinateDescent(tol=0.01)
+    >>> model = FixedFeatureRegressor(lam=0.01, solver=solver, random_state=0).fit(X[:400], y[:400])
     >>> model.score(X[400:], y[400:]) > 0.98
     True
     """

@@ -84,8 +84,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     --------
     >>> import numpy as np
     >>> from kernelstream import DoublyStochasticOneClass
+    >>> from kernelstream.estimators import DoublySchedule
     >>> rng = np.random.default_rng(0)
-    >>> model = DoublyStochasticOneClass(random_state=0).fit(rng.normal(size=(1000, 2)))
+    >>> model = DoublyStochasticOneClass(schedule=DoublySchedule(block_size=64), random_state=0)
+    >>> model = model.fit(rng.normal(size=(1000, 2)))
     >>> model.predict([[0.0, 0.0], [6.0, 6.0]])
     array([ 1, -1])
     >>> bool(0.05 < (model.predict(rng.normal(size=(1000, 2))) < 0).mean() < 0.15)
