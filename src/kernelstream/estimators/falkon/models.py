@@ -69,9 +69,9 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         self._given.kernel_object.validate(resolved=False)
 
     # ---------------------------------------------------------------- hooks
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss, seed = self._solver_loss(), state["seed"]
-        common = (loss, seed, _for_trials(self._ops, X), self.n_centers)
+    def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, float]:
+        """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty."""
+        common = (self._solver_loss(), state["seed"], _for_trials(self._ops, X), self.n_centers)
         if self._free:
             width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             state["width"] = width
@@ -79,8 +79,14 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
             X = divided(X, width)
         else:
             self._estimate(state, X)
+        if self.lam is not None:
+            return X, float(self.lam)
+        return X, Search(X, Y, weight, *common).penalty(self._kernel(state))
+
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss, seed = self._solver_loss(), state["seed"]
+        X, lam = self._choose(state, X, Y, weight)
         kernel = self._kernel(state)
-        lam = Search(X, Y, weight, *common).penalty(kernel) if self.lam is None else float(self.lam)
         centers = np.arange(X.shape[0])
         if X.shape[0] > self.n_centers:
             centers = np.sort(generator(seed).choice(X.shape[0], self.n_centers, replace=False))

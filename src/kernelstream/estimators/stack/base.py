@@ -68,9 +68,10 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
     @property
     @in_turn
     def members_(self) -> list[dict[str, Any]]:
-        """A small table: each member's name, weight, error so far and over about the last 1,000 rows, restarts.
+        """A small table: each member's name, weight, error so far and over about the last 1,000 rows, restarts, rows.
 
         Errors are shares of mistakes for labels and roots of mean squared errors for numbers, of the member alone.
+        Rows are those that it has learned, as often as ``fit`` went over them.
         """
         state, names = self._fitted(), self._names()
         errors, rows = self._errors(state), max(state["t"], 1)
@@ -82,6 +83,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             table.append(
                 {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
                 | {"restarts": int(state["restarts"].reshape(-1, len(names))[:, i].sum())}
+                | {"rows": int(self._states[i]["t"])}
             )
         return table
 
