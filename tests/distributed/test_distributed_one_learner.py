@@ -47,7 +47,7 @@ def test_falkon_makes_the_choices_of_one_machine(client):
     model = distributed.fit(clone(est), DX, DLABELS, client=client)
     est.fit(X, LABELS)
     close(model.width_, est.width_)
-    assert model.lam_ == est.lam_ and model.kernel_ == est.kernel_
+    assert model.lam_ == est.lam_ and model.kernel_.get_params() == est.kernel_.get_params()
     np.testing.assert_allclose(model.decision_function(X), est.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X), est.predict_proba(X), atol=1e-4)
     with pytest.raises(ValueError, match="on several 'squared'"):
