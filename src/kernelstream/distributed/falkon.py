@@ -43,6 +43,7 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
         )
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
+    start._linkless = est._linkless
     parts = data.map(summary, start)
     found, counts = compute(
         client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
