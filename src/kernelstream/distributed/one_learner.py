@@ -39,7 +39,11 @@ ENTRIES = ("n_features", "n_outputs", "dtype", "seed", "t", "classes", "classes_
 
 
 def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
-    """A state like that of ``est.fit``; with at most 100,000 rows it is the same, up to the solvers' tolerances."""
+    """A state like that of ``est.fit``, the same for all partitions of the rows up to the solvers' tolerances.
+
+    With at most 100,000 rows nothing is left out, and only least squares differs: it meets all rows by the last scales
+    of the columns, and on one machine, in the first pass, by those of the time.
+    """
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
     delayed = need("dask").delayed
