@@ -29,7 +29,7 @@ class Mark:
     what : {"loss", "inputs"}
         Where it showed.
     detector : {"adwin", "page_hinkley", "kernel"}
-        Who saw it first.
+        Which one saw it first.
     """
 
     row: int
@@ -49,8 +49,8 @@ class Monitor:
     loss, inputs : bool, default=True
         What to watch.
     react : callable (model, mark), optional
-        What :func:`~kernelstream.evaluate.prequential` shall do about a change, at the end of the block in which it was
-        found: make the model forget faster, say, or tell somebody.
+        What :func:`~kernelstream.evaluate.prequential` does about a change, at the end of the block in which it was
+        found: make the model forget faster, for example, or send a message.
     random_state : int, default=0
         Of the frequencies for the inputs.
     engine : {"auto", "native", "python"}, default="auto"
@@ -119,7 +119,7 @@ class Monitor:
         return found
 
     def _losses(self, loss: np.ndarray) -> list[Mark]:
-        """Both detectors, block by block."""
+        """Both detectors, block by block: when one sees a change, the other forgets too."""
         found = []
         pair = [self.detectors[name] for name in LOSS if name in self.detectors]
         start = 0

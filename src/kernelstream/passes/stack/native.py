@@ -1,4 +1,4 @@
-"""Combination of learners, in the native engine; see :mod:`._stack_python`."""
+"""Combination of learners, in the native engine; see :mod:`.python`."""
 
 from __future__ import annotations
 

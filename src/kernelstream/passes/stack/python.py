@@ -34,11 +34,11 @@ State = dict[str, Any]
 MEMORY = (1.0, 0.9995, 0.995)
 G = len(MEMORY)
 LABEL_RIDGE, LABEL_SHARE, LEAST = 5.0, 0.001, 1e-7
-RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of what is remembered of the last ones
+RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of its memory of the last ones
 NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
-FEW = 10  # rows that only the base predicts
+FEW = 10  # first rows, which are predicted by the base alone
 LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
-FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of what is remembered of labels
+FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of the memories of labels
 
 
 def start_stack(members: int, outputs: int, regression: bool) -> State:
@@ -107,12 +107,12 @@ def stack_pass(
     F : (N, n, C)
     y : (n,) or None
         Targets, ±1 for two classes, or codes of more; None learns nothing, and uses the second level in the first row
-        only: of the others it is not known what comes before them.
+        only: what comes before the others is not known.
     weight : (n,) or None
     state : dict
         Entries of :func:`start_stack`; changed in place.
     spec : (regression, recent)
-        The second of which says whether the second level is in use.
+        The second says whether the second level is in use.
     notes : (t, stride, out), optional
         Rows that counted before; out (k, N) receives the weights of the members after every ``stride`` of them.
     """
@@ -218,7 +218,7 @@ def _label_step(
 
 
 def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where rounding leaves no such."""
+    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where it is singular."""
     try:
         L = np.linalg.cholesky(A + A.T + np.diag(ridge - A.diagonal()))
     except np.linalg.LinAlgError:
@@ -250,7 +250,7 @@ def _remember_label(p: np.ndarray, y: float, kept: np.ndarray) -> None:
 
 
 def _count(errors: np.ndarray, error: np.ndarray) -> None:
-    """Errors of the members: all, and lately with the number of rows that this stands for."""
+    """Count errors of the members: all of them, and recent ones with the number of rows that they stand for."""
     errors[0] += error
     errors[1] = 0.999 * errors[1] + error
     errors[2] = 0.999 * errors[2] + 1.0
