@@ -43,7 +43,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: BatchEstimator) -> Summary | None:
+def summary(piece: Piece, est: Any) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:

@@ -164,9 +164,7 @@ def _everywhere(
         release(client, *futures)
 
 
-def _absorbed(
-    member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int
-) -> RidgeEstimator:
+def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeEstimator:
     """A copy of a member that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     member = copy.copy(member)
     member.state_ = {key: np.copy(v) if isinstance(v, np.ndarray) else v for key, v in member.state_.items()}

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ._blocks import BLOCK, Detector
+from ..passes.monitor.python import BLOCK
+from ._blocks import Detector
 from .adwin import Adwin
 from .inputs import KernelTwoSample
 from .page_hinkley import PageHinkley
@@ -125,7 +126,8 @@ class Monitor:
         start = 0
         while pair and start < len(loss):
             stop = start + BLOCK - pair[0].n_rows % BLOCK
-            found += self._agreed([(changes or [None])[0] for changes in (d.learn(loss[start:stop]) for d in pair)])
+            seen = [detector.learn(loss[start:stop]) for detector in pair]  # at most one change in a block
+            found += self._agreed([changes[0] if changes else None for changes in seen])
             start = stop
         return found
 

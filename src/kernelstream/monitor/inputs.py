@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
+from ..passes.monitor.python import BLOCK
 from ..random import generator, seed_from
-from ._blocks import BLOCK, Detector
+from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
 TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
