@@ -43,7 +43,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: BatchBinning) -> Summary | None:
+def summary(piece: Piece, est: Any) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:
@@ -65,7 +65,7 @@ def joined(a: Summary | None, b: Summary | None) -> Summary | None:
     return b if a is None else a if b is None else a + b
 
 
-def _rows(part: Summary | None) -> int:
+def rows_of(part: Summary | None) -> int:
     return 0 if part is None else part.n
 
 
@@ -85,7 +85,7 @@ class Targets:
         return self.table[codes], None if self.factor is None else self.factor[codes]
 
 
-def targets(est: BatchBinning, found: Summary) -> tuple[Targets, np.ndarray]:
+def targets(est: Any, found: Summary) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
     state, loss = est._state, est._solver_loss()
     if not is_classifier(est):
@@ -193,7 +193,7 @@ def pin(est: BatchBinning, data: Data, client: Any, classes: Any) -> Pinned:
     start = begin(est, data, client, classes)
     parts = data.map(summary, start)
     found, counts = compute(
-        client, delayed(tuple)([tree(parts, joined), [delayed(_rows, pure=False)(p) for p in parts]])
+        client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
     )
     if found is None:
         raise ValueError("there are no rows")

@@ -8,13 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
+from ..passes.monitor.python import BLOCK
 from ..random import generator, seed_from
-from ._blocks import BLOCK, Detector
+from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
-LEAST = 16  # blocks that the window is compared with, at least
 TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
-RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
 
 
 class KernelTwoSample(Detector):
@@ -39,6 +38,7 @@ class KernelTwoSample(Detector):
         Frequencies w; there are twice as many features.
     random_state : int, default=0
         Of the frequencies.
+    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -56,7 +56,8 @@ class KernelTwoSample(Detector):
     True
     """
 
-    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0):
+    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0, engine: str = "auto"):
+        super().__init__(engine)
         if window < BLOCK or window % BLOCK:
             raise ValueError(f"window must be a multiple of {BLOCK} rows, got {window!r}")
         if n_components < 1:
@@ -114,24 +115,9 @@ class KernelTwoSample(Detector):
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:
-        angles = block @ self.state["W"]
-        Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-        reference, last = self.state["reference"], self.state["last"]
-        reference += last[0]
-        last[:-1] = last[1:].copy()
-        last[-1] = np.concatenate([[BLOCK], Z.sum(axis=0), (Z.T @ Z).ravel()])
-        if last[0, 0] == 0 or reference[0] < LEAST * BLOCK:
-            return None
-        k, window = Z.shape[1], last.sum(axis=0)
-        n, m = reference[0], window[0]
-        difference = reference[1 : k + 1] / n - window[1 : k + 1] / m
-        scatter = (reference + window)[k + 1 :].reshape(k, k)
-        for part in (reference, window):
-            scatter = scatter - np.outer(part[1 : k + 1], part[1 : k + 1]) / part[0]
-        S = scatter / (n + m - 2) + RIDGE * np.eye(k)
-        T2 = n * m / (n + m) * difference @ np.linalg.solve(S, difference)
-        rest = n + m - k - 1
-        if special.fdtrc(k, rest, T2 * rest / (k * (n + m - 2))) > TOO_MANY * BLOCK:
+        state = self.state
+        statistic, rest = self._ops.kernel_look(state["W"], state["reference"], state["last"], block)
+        if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > TOO_MANY * BLOCK:
             return None
         self.reset()
         return self.window

@@ -78,8 +78,27 @@ def shares(logs: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * p / p.sum() + share / len(logs)
 
 
+#: The entries of a combination, by whether it is one of numbers.
+NAMES = {regression: tuple(start_stack(1, 1, regression)) for regression in (False, True)}
+
+
+def mean_weights(state: State, regression: bool) -> np.ndarray:
+    """Weights of the members in the forecast now, (N,): of the memories by their shares, with those of the base."""
+    w = (shares(state["stack_logs"], NUMBER_SHARE if regression else LABEL_SHARE) @ state["stack_w"])[:-1]
+    if regression:
+        best = state["stack_loss"].min()
+        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
+        w = w + base / base.sum() * (1 - w.sum())
+    return w
+
+
 def stack_pass(
-    F: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, state: State, spec: tuple[bool, bool]
+    F: np.ndarray,
+    y: np.ndarray | None,
+    weight: np.ndarray | None,
+    state: State,
+    spec: tuple[bool, bool],
+    notes: tuple[int, int, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Forecasts (n, C) of the whole from those of the members, made before each row.
 
@@ -94,15 +113,22 @@ def stack_pass(
         Entries of :func:`start_stack`; changed in place.
     spec : (regression, recent)
         The second says whether the second level is in use.
+    notes : (t, stride, out), optional
+        Rows that counted before; out (k, N) receives the weights of the members after every ``stride`` of them.
     """
     regression, recent = spec
     scores = np.empty(F.shape[1:])
     one = _number if regression else _label
+    counted = 0 if notes is None else notes[0]
     for t in range(F.shape[1]):
         importance = 0.0 if y is None else 1.0 if weight is None else float(weight[t])
         target = 0.0 if y is None else float(y[t])
         use = recent and (y is not None or t == 0)
         scores[t] = one(F[:, t], target, importance, state, use)
+        if notes is not None and importance > 0:
+            counted += 1
+            if counted % notes[1] == 0:
+                notes[2][counted // notes[1] - notes[0] // notes[1] - 1] = mean_weights(state, regression)
     if y is not None:
         require_finite(scores)
     return scores
