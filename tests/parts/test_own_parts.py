@@ -148,7 +148,7 @@ def test_a_naive_program_gives_the_same(parts):
     """w <- w - eta tanh(f - y) z / (1 + |z|^2), written out with plain numbers."""
     model = ks.FeatureRegressor("raw", loss="log_cosh", update=parts.Normalised(0.4), center=False)
     with pytest.warns(RuntimeWarning) if engine.has_native() else warnings.catch_warnings():
-        _twins._TOLD.clear()
+        _twins._WARNED.clear()
         scores = model.learn(X, Y)
     w, expected = [0.0] * 3, []
     for x, y in zip(X.tolist(), Y.tolist()):
@@ -172,7 +172,7 @@ def test_the_window_keeps_the_latest_rows_that_acted():
 @native
 def test_it_is_said_once(parts, soft):
     """One warning per class, which names the parts and points at the caller."""
-    _twins._TOLD.clear()
+    _twins._WARNED.clear()
     with pytest.warns(RuntimeWarning, match=r"Python alone: Soft\(T=0.3\), Normalised\(\)") as told:
         ks.FeatureClassifier(loss=soft(T=0.3), update="normalised").fit(X, LABELS > 1)
     assert [warning.filename for warning in told] == [__file__]

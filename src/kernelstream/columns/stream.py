@@ -35,7 +35,7 @@ class StreamPipeline(TakesTurns, WithParameters):
     columns : Columns
         The encoder; a copy of it learns.
     model : estimator
-        Any classifier, regressor or detector of novelties of this library; a copy of it learns. The encoder scales the
+        Any classifier, regressor or novelty detector of this library; a copy of it learns. The encoder scales the
         numbers: ``standardize=True`` is not needed.
     room : int, default=0
         Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models
@@ -202,7 +202,7 @@ class StreamPipeline(TakesTurns, WithParameters):
     def relevance_(self) -> np.ndarray:
         """How much each column of the rows as they come matters, in the order of ``columns_.kinds_``, (d,).
 
-        What the model says of its own columns, added up over those that a column of the rows has become.
+        The relevance of the model's own columns, added up over those that encode one column of the rows.
         """
         columns, model = self._learned()
         own = np.asarray(model.relevance_, float)

@@ -94,9 +94,13 @@ class Mapping:
         """
         raise NotImplementedError
 
+    def work(self, entries: float) -> float:
+        """About how many products the features of a row with so many entries cost, a cosine or exponential being 32."""
+        return self.n_out * (entries + 32.0)
+
 
 class _Checked(Mapping):
-    """A mapping written elsewhere, held to what it says of itself."""
+    """A mapping from outside the library, whose features are checked against what it declares."""
 
     def __init__(self, mapping: Any):
         self.mapping, self.n_out, self.unit = mapping, int(mapping.n_out), bool(getattr(mapping, "unit", False))
@@ -136,7 +140,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
 
     @property
     def rows_wanted(self) -> int:
-        """How many rows ``prepare`` needs to do its work well; a stream keeps at least as many before it settles."""
+        """How many rows ``prepare`` needs to work well; a stream keeps at least as many before it fixes the map."""
         return 0
 
     def prepare(self, X: Any, seed: int) -> Entries:
@@ -209,7 +213,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
     def _validate(self, X: Any, reset: bool) -> Any:
         X = canonical(X) if sp.issparse(X) else native(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
-        if self.restricted:  # bad parameters are found here, and speak for themselves
+        if self.restricted:  # outside of the try: an error about a parameter is no error about the rows
             try:
                 self.check(X)
             except ValueError as error:  # in the words that scikit-learn's users (and checks) know

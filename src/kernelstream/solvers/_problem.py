@@ -1,4 +1,4 @@
-"""What a solver gets and gives."""
+"""The problem that a solver gets, and the solution that it returns."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Problem:
 
 @dataclass
 class Solution:
-    """Weights (D, C), and how they came about."""
+    """Weights (D, C), and the course of the solver."""
 
     W: np.ndarray
     history: list[float]
@@ -103,7 +103,7 @@ class Solver(WithParameters):
             )
 
     def can(self, loss: Loss) -> bool:
-        """Whether the solver can minimise a loss: by name, or by what the loss says of itself."""
+        """Whether the solver can minimise a loss: by its name, or by the attributes that the loss has."""
         return loss.name in self.losses and not (loss.name == "squared" and loss.smoothness is None)
 
     def solve(self, problem: Problem) -> Solution:

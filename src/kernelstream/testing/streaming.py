@@ -31,7 +31,7 @@ def check_streaming(
 
     Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); the
     engines agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither
-    changed nor kept; a row of weight 0 is as good as absent, and so is a call without rows; bad input is refused and
+    changed nor kept; a row of weight 0 changes nothing, and neither does a call without rows; bad input is refused and
     leaves no trace; memory stays constant.
 
     Parameters
@@ -216,7 +216,7 @@ def _check_bad_input(case: _Case) -> None:
     if is_outlier_detector(est):  # they ignore y
         bad = {what: pair for what, pair in bad.items() if not what.startswith("y ")}
     elif not is_classifier(est):
-        bad["a target that is no number"] = (rows, np.array(list("abcde")))
+        bad["a target that is not a number"] = (rows, np.array(list("abcde")))
     fresh = dict(est.__dict__)
     for what, (rows_, target_) in bad.items():
         if what == "a missing column":

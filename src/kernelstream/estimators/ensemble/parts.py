@@ -1,4 +1,4 @@
-"""What an ensemble is told about its weights and about who learns a row."""
+"""Parts of an ensemble: how its weights change, and which learners learn a row."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class HedgeWeights(WithParameters):
     discount : float or "auto", default="auto"
         :math:`\gamma`, the factor for a mistake, in (0, 1]. "auto" is 0.99 in classification and 0.61 in regression.
     share : float, default=0
-        Fixed share: after every row this part of all weight is spread evenly, so that a learner that was bad for long
-        can be back soon when the stream changes [1]_. About 1/(rows between changes).
+        Fixed share: after every row this part of all weight is spread evenly, so that a learner that did badly for long
+        can recover quickly when the stream changes [1]_. About 1/(rows between changes).
 
     References
     ----------
