@@ -52,10 +52,10 @@ class CompositeEstimator(StreamEstimator):
     def _owners(self) -> list[tuple[Any, State]]:
         return [(self, self._state), *((member, member._state) for member in self._learners)]
 
-    def _take_back(self, undo: Any, put_back: Any) -> None:
+    def _take_back(self, undo: Any, put_back: Any, at_door: bool = False) -> None:
         members = self._cache.get("learners")
-        super()._take_back(undo, put_back)
-        if members is not None:  # somebody may hold them
+        super()._take_back(undo, put_back, at_door)
+        if members is not None and not at_door:  # somebody may hold them
             for i, member in enumerate(members):
                 self._size(i, member)
                 member._cache = {}
