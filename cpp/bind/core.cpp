@@ -11,6 +11,7 @@ void bind_contract(nb::module_& m);
 void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
 void bind_libsvm(nb::module_& m);
+void bind_monitor(nb::module_& m);
 void bind_multi(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_philox(nb::module_& m);
@@ -25,7 +26,7 @@ void bind_vecmath(nb::module_& m);
 void bind_window(nb::module_& m);
 
 NB_MODULE(_core, m) {
-    nb::set_leak_warnings(false);  // a model that somebody still holds when the interpreter ends is no leak
+    nb::set_leak_warnings(false);  // a model that is still referenced when the interpreter ends is not a leak
     m.doc() = "Compiled loops of kernelstream: states and arrays in, changed in place.";
     bind_binning(m);
     bind_budget(m);
@@ -35,6 +36,7 @@ NB_MODULE(_core, m) {
     bind_cosines(m);
     bind_fourier(m);
     bind_libsvm(m);
+    bind_monitor(m);
     bind_multi(m);
     bind_passes(m);
     bind_philox(m);

@@ -177,22 +177,24 @@ def online(update="auto", columns=600, **more):
     "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_adagrad", "coin_betting", "perceptron"]
 )
 def test_streaming_updates(update):
-    check_streaming(OnlineBinningClassifier(**online(update)), X2[:70], y2[:70])
+    check_streaming(
+        OnlineBinningClassifier(**online(update)), X2[:70], y2[:70], chunks=(1,) if update == "auto" else (7,)
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "softmax", "crammer_singer"])
 def test_streaming_multiclass(loss):
-    check_streaming(OnlineBinningClassifier(**online(loss=loss)), X4[:70], y4[:70])
+    check_streaming(OnlineBinningClassifier(**online(loss=loss)), X4[:70], y4[:70], chunks=(7,))
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
 def test_streaming_regression(loss):
-    check_streaming(OnlineBinningRegressor(**online(loss=loss)), X2[:70], target[:70])
+    check_streaming(OnlineBinningRegressor(**online(loss=loss)), X2[:70], target[:70], chunks=(7,))
 
 
 def test_streaming_late_classes_and_given_bandwidth():
     order = np.argsort(y4, kind="stable")[::-1][::3][:110]
-    check_streaming(OnlineBinningClassifier(**online(gamma=0.5)), X4[order], y4[order])
+    check_streaming(OnlineBinningClassifier(**online(gamma=0.5)), X4[order], y4[order], chunks=(7,))
     check_streaming(
         OnlineBinningClassifier(**online("ogd", gamma="scale", class_weight="balanced")), X4[order], y4[order]
     )
@@ -216,16 +218,16 @@ def test_batch_models_do_not_stream():
 @pytest.mark.skipif(not engine.has_native(), reason="no compiled core")
 @pytest.mark.parametrize("solver", ["cg", "newton-cg", "cd"])
 def test_engines_agree(solver):
-    common = {"n_components": 15, "gamma": 1.0, "lam": 0.5, "random_state": 0}
+    common = {"n_components": 8, "gamma": 1.0, "lam": 0.5, "random_state": 0}
     solver = solvers.get(solver).set_params(tol=1e-6)
     models = [
-        BinningClassifier(**common, solver=solver, engine=name).fit(X4[:100], y4[:100]) for name in ("python", "native")
+        BinningClassifier(**common, solver=solver, engine=name).fit(X4[:60], y4[:60]) for name in ("python", "native")
     ]
     assert models[0].history_[-1] == pytest.approx(models[1].history_[-1], rel=1e-5, abs=1e-5)
-    np.testing.assert_allclose(*[model.decision_function(X4[:100]) for model in models], atol=1e-3)
+    np.testing.assert_allclose(*[model.decision_function(X4[:60]) for model in models], atol=1e-3)
     for threads in (1, 3):
         with settings.using(threads=threads):
-            again = BinningClassifier(**common, solver=solver).fit(X4[:100], y4[:100])
+            again = BinningClassifier(**common, solver=solver).fit(X4[:60], y4[:60])
         np.testing.assert_allclose(again.decision_function(X4), models[1].decision_function(X4), atol=1e-9)
 
 

@@ -2,15 +2,18 @@
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, r2_score, root_mean_squared_error
+from sklearn.metrics import cohen_kappa_score, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
 
 from kernelstream import cli, datasets, reproduce
 from kernelstream.reproduce import _arena, _arena_peers, _arena_table, report
 from kernelstream.reproduce._arena import Ours, Stream, curve_rows, label_figures, label_losses, number_figures
+from kernelstream.reproduce._arena_files import label_metrics, number_metrics, write_files
 from kernelstream.reproduce._arena_peers import arena_peer
 from kernelstream.reproduce._experiment import Algorithm, Data
 
@@ -391,3 +394,77 @@ def test_memory_of_a_large_array_is_seen():
     before = _arena.forget_peak()
     np.ones(30_000_000 // 8 * 2)  # 60 MB, given back at once
     assert 40 < _arena.peak_mb() - before < 200
+
+
+# ------------------------------------------------------------------------------------------------ files of the board
+
+
+def test_kappas_are_gains_over_chance_the_last_label_and_the_usual_one():
+    rng = np.random.default_rng(2)
+    y = np.repeat(rng.integers(0, 3, 60), 5)
+    guess = np.where(rng.random(300) < 0.7, y, rng.integers(0, 3, 300))
+    told = label_metrics(guess, y, 3)
+    right = last = usual = 0
+    before, counts = 0, [0, 0, 0]
+    for t in range(300):  # as MOA counts: the majority includes the row itself, the first row comes after class 0
+        counts[y[t]] += 1
+        right += guess[t] == y[t]
+        last += before == y[t]
+        usual += counts.index(max(counts)) == y[t]
+        before = y[t]
+    assert told["accuracy"] == pytest.approx(100 * right / 300)
+    assert told["kappa"] == pytest.approx(100 * cohen_kappa_score(y, guess))
+    assert told["kappa_t"] == pytest.approx(100 * (right - last) / (300 - last))
+    assert told["kappa_m"] == pytest.approx(100 * (right - usual) / (300 - usual))
+    z = rng.normal(size=300)
+    assert number_metrics(z, y)["mae"] == pytest.approx(mean_absolute_error(y, z))
+
+
+def documented_fields():
+    """Field -> type of the page's table, and the metrics of each task."""
+    page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    part = page[page.index("### Files for the board") :]
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in part.splitlines() if line.startswith("| `")]
+    types = {"string": str, "integer": int, "number": (int, float), "object": dict}
+    told = {name.strip("`"): what for name, _, what in rows}
+    labels, numbers = (re.findall(r"`(\w+)`", text) for text in told["metrics"].split(";"))
+    return {row[0].strip("`"): types[row[1]] for row in rows}, {"classification": labels, "regression": numbers}
+
+
+def test_result_files_are_as_the_page_says(tmp_path, monkeypatch):
+    experiment = reproduce.load("streams-arena")
+    ours = next(a for a in experiment.algorithms if a.zoo == "auto")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    streams = {"electricity": Stream(X, (X[:, 0] > 0).astype(int), 2, ()), "fried": Stream(X, X[:, 1] * 1.0, 0, ())}
+    monkeypatch.setattr(_arena, "open_stream", lambda data: streams[data.name])
+    records = []
+    for name in streams:
+        data = next(d for d in experiment.data if d.name == name)
+        found = _arena.run_stream(data, ours, {}, 0)
+        head = {"data": name, "algorithm": ours.label, "order": 0, "settings": {}, "environment": {}}
+        records += [head | found, head | {k: v for k, v in found.items() if k != "board"}]
+    records.append(records[0] | {"data": "sea"})  # of a generator
+    records.append(records[0] | {"algorithm": "River ARF"})
+    paths, without = write_files(experiment, records, tmp_path)
+    assert without == 2
+    assert [path.name for path in paths] == ["real__electricity__seed1.json", "synth__fried__seed1.json"]
+    fields, metrics = documented_fields()
+    for path in paths:
+        line = json.loads(path.read_text())
+        assert line.keys() == fields.keys()
+        for name, kind in fields.items():
+            assert isinstance(line[name], kind), name
+        assert set(metrics[line["task"]]) == line["metrics"].keys()
+        assert all(np.isfinite(value) for value in line["metrics"].values())
+        assert {"author", "contact_or_repo", "library_versions", "notes"} == line["submission"].keys()
+        assert {"members", "size", "recent", "random_state"} <= line["hyperparameters"].keys()
+        assert path.parent.name == line["algorithm"] and line["dataset"].replace("/", "__") in path.name
+    numbers = json.loads(paths[1].read_text())["metrics"]
+    assert 0 < numbers["mae"] <= numbers["rmse"]
+    assert write_files(experiment.quick(), records, tmp_path)[0] == []  # the first rows are no stream of the board
+
+
+def test_files_need_an_experiment_on_streams(tmp_path, capsys):
+    assert cli.main(["reproduce", "thesis-table-3-2", "--quick", "--files", str(tmp_path)]) == 2
+    assert "streams-arena" in capsys.readouterr().err

@@ -1,7 +1,9 @@
 """Changes that are there are found, soon, and none where there is none: simulated streams whose answer is known."""
 
+import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -257,3 +259,51 @@ def test_reactions_change_what_was_learned():
         forget(2)
     with pytest.raises(ValueError, match="no learner of this library"):
         forget()(object(), None)
+
+
+def changing(seed, n=6000):
+    """Losses that rise and fall, rows that change: all that the detectors can see."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(n)
+    loss = rng.exponential(np.where((at > 2000) & (at < 4000), 3.0, 1.0))
+    X = rng.normal(size=(n, 5))
+    X[3000:, seed % 5] *= 2.0
+    return loss, X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_compiled_loops_equal_the_specification(seed, dtype):
+    pytest.importorskip("kernelstream._core")
+    loss, X = changing(seed)
+    X = X.astype(dtype)
+    one, two = Monitor(engine="python"), Monitor(engine="native")
+    for a, b in itertools.pairwise([0, 7, 1000, 1001, 2048, 3333, 6000]):
+        assert one.learn(loss[a:b], X[a:b]) == two.learn(loss[a:b], X[a:b])
+        assert one.state.keys() == two.state.keys()
+        for name, value in one.state.items():
+            np.testing.assert_allclose(two.state[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+    assert {mark.what for mark in one.marks} == {"loss", "inputs"}
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_whole_blocks_are_learned_alike(engine):
+    loss, X = changing(1)
+    one, two = Monitor(engine=engine), Monitor(engine=engine)
+    first = one.learn(loss[:512], X[:512])
+    assert two.learn(loss[:512], X[:512]) == first
+    for a in range(512, len(loss) - 31, 32):
+        rows = slice(a, a + 32)
+        assert one.learn(loss[rows], X[rows]) == two.take(loss[rows], X[rows])
+    assert one.marks == two.marks and len(one.marks) > 1
+
+
+def test_a_monitor_can_be_copied_and_pickled():
+    loss, X = changing(2)
+    one = Monitor()
+    one.learn(loss[:1500], X[:1500])
+    others = pickle.loads(pickle.dumps(one)), copy.deepcopy(one)
+    found = one.learn(loss[1500:], X[1500:])
+    assert found and all(two.learn(loss[1500:], X[1500:]) == found for two in others)
+    with pytest.raises(ValueError, match="engine must be one of"):
+        Monitor(engine="nativ")

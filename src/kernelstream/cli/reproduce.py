@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._base import Run, UsageError, command, print_json, print_table
+
+if TYPE_CHECKING:
+    from ..reproduce import Experiment
 
 EXAMPLES = """examples:
   kernelstream reproduce --list
   kernelstream reproduce thesis-table-4-4 --data german --data spambase
   kernelstream reproduce --all --quick
+  kernelstream reproduce streams-arena --files submissions
   kernelstream reproduce --page            (write the page anew from what is there)
 """
 
@@ -23,13 +28,14 @@ def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; --list shows them")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--all", action="store_true", help="run every experiment")
-    parser.add_argument("--quick", action="store_true", help="few rows and repetitions: shows that all of it runs")
-    parser.add_argument("--page", action="store_true", help="only write the page from the results that are there")
+    parser.add_argument("--quick", action="store_true", help="few rows and repetitions: a test that everything runs")
+    parser.add_argument("--page", action="store_true", help="only write the page, from existing results")
     parser.add_argument("--keep", action="store_true", help="afterwards, move the runs to their compact files")
     parser.add_argument("--results", metavar="DIR", help="where results are kept (results, or results-quick)")
     parser.add_argument("--data", action="append", metavar="NAME", help="only these data sets")
     parser.add_argument("--algorithm", action="append", metavar="LABEL", help="only these lines of the tables")
     parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (one per core)")
+    parser.add_argument("--files", metavar="DIR", help="write result files as the StreamArena board takes them")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
     return _run
@@ -63,6 +69,8 @@ def _run(args: argparse.Namespace) -> None:
     for label in args.algorithm or ():
         if label not in lines and experiments:
             raise UsageError(f"no algorithm {label!r} in what was asked for: {', '.join(sorted(lines))}")
+    if args.files and not any(experiment.kind == "arena" for experiment in experiments):
+        raise UsageError("--files goes with an experiment on whole streams, as streams-arena")
     summary = {}
     left_out = None
     for experiment in experiments:
@@ -87,6 +95,8 @@ def _run(args: argparse.Namespace) -> None:
         summary[experiment.name] = {"cells": len(cells), "worse": len(reproduce.worse(asked, cells))}
         if not args.json:
             print(f"{experiment.name}: {len(cells)} cells, {summary[experiment.name]['worse']} behind the paper")
+        if args.files and experiment.kind == "arena":
+            summary[experiment.name]["files"] = _write_files(asked, records, args.files)
     if left_out is not None and not summary:
         raise left_out
     from ..reproduce.report import write
@@ -101,3 +111,18 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"experiments": summary, "page": str(page)})
     else:
         print(f"{page}")
+
+
+def _write_files(experiment: Experiment, records: Iterable[dict[str, Any]], folder: str) -> int:
+    """Result files of a board; returns how many."""
+    from ..reproduce._arena_files import write_files
+
+    paths, without = write_files(experiment, records, folder)
+    print(f"kernelstream: {len(paths)} result files in {folder}", file=sys.stderr)
+    if without:
+        print(
+            f"kernelstream: {without} runs are older and lack figures that the board asks for: run them anew with "
+            f"another folder, --results DIR",
+            file=sys.stderr,
+        )
+    return len(paths)

@@ -9,13 +9,17 @@ import numpy as np
 
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
+from ..estimators.falkon.models import FalkonEstimator
 from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.stack.base import StackEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning
 from .coordinate_descent import fit_lasso
 from .doubly import fit_doubly
+from .falkon import fit_falkon
 from .mixing import fit_mixing, mixes
+from .one_learner import fit_one_learner
 from .ridge import fit_ridge
 
 
@@ -40,6 +44,13 @@ def fit(
     by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
 
     The same with ``solver="cd"``: CoCoA, the same objective to the solver's tolerance.
+
+    :class:`~kernelstream.FalkonClassifier` and :class:`~kernelstream.FalkonRegressor` with the squared loss: the result
+    of ``est.fit``, up to its tolerance; choices left to the model are made on at most 50,000 rows.
+
+    :class:`~kernelstream.KernelClassifier` and :class:`~kernelstream.KernelRegressor`: the parts named above learn all
+    rows, members that follow rows one by one a sample of at most 100,000 (a warning names them), and all are weighed on
+    rows held out; see ``kernelstream.distributed.one_learner``.
 
     :class:`~kernelstream.DoublyStochasticClassifier` and :class:`~kernelstream.DoublyStochasticRegressor`: the result
     of ``est.fit``, up to rounding; the rows are held in the workers' memory.
@@ -93,8 +104,12 @@ def fit(
 
 
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
+    if isinstance(est, StackEstimator):
+        return fit_one_learner
     if isinstance(est, RidgeEstimator):
         return fit_ridge
+    if isinstance(est, FalkonEstimator):
+        return fit_falkon
     if isinstance(est, BatchBinning):
         return fit_lasso if est._solver.name == "cd" else fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):

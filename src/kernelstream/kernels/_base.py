@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from kernelstream._checks import positive
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
@@ -17,6 +16,7 @@ from kernelstream.random import generator
 from kernelstream.rows import Rows, dense
 
 from ..registry.names import enter, find, listed
+from ..registry.parameters import WithParameters
 
 Draw = dict[str, np.ndarray]
 
@@ -82,7 +82,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
     return kernel
 
 
-class Kernel(BaseEstimator):
+class Kernel(WithParameters):
     """Positive semi-definite function of two rows; parameters only, no state.
 
     A new kernel sets `name` and defines ``__init__`` (which only stores) and `_gram`; `_diag` makes its diagonal quick,

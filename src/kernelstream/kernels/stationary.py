@@ -61,7 +61,7 @@ class Gaussian(FourierKernel):
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return math.sqrt(2 * self.gamma)
 
     @staticmethod
@@ -114,7 +114,7 @@ class Laplacian(FourierKernel, CoordinateKernel):
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return self.gamma
 
     @staticmethod
@@ -173,7 +173,7 @@ class Cauchy(FourierKernel, CoordinateKernel):
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return self.gamma
 
     @staticmethod
@@ -309,7 +309,7 @@ class SpectralMixture(FourierKernel):
         self._components(None)
 
     def _components(self, d: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights (Q,), means (Q, d) and scales (Q, d); widths are not looked at when ``d`` is None."""
+        """Weights (Q,), means (Q, d) and scales (Q, d); widths are not checked when ``d`` is None."""
         weights = _numbers("weights", self.weights)
         if weights.ndim != 1 or weights.size == 0 or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"weights must be non-negative and sum to 1, got {self.weights!r}")

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-BLOCK = 32
+from .. import engine as engines
+from ..passes.monitor.python import BLOCK
 
 
 class Detector:
-    """Collects rows into blocks of 32; ``state`` is a flat dict of arrays, everything there is.
+    """Collects rows into blocks of 32; everything it knows is in ``state``, a flat dict of arrays.
 
-    A detector supplies ``_look(block)``, which takes a full block and says how many rows ago the change it has found
-    began, or None. It says so at the end of a block.
+    A detector supplies ``_test(block)``, which takes a full block and returns how many rows before its end a change
+    began, or None where it finds none.
     """
 
     state: dict[str, np.ndarray]
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def __init__(self, engine: str = "auto"):
+        engines.get(engine)  # whether there is such a one
+        self.engine = engine
+
+    @functools.cached_property
+    def _ops(self) -> Any:
+        return engines.get(self.engine)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_ops"}
+
+    def _test(self, block: np.ndarray) -> int | None:
         raise NotImplementedError
 
     @property
@@ -50,10 +63,19 @@ class Detector:
                 self.state["kept"] = np.array(block)
                 break
             self.state["kept"] = block[:0]
-            ago = self._look(block)
-            if ago is not None:
-                found.append((self.n_rows, max(self.n_rows - ago, 0)))
+            change = self._change(block)
+            if change is not None:
+                found.append(change)
         return found
+
+    def take(self, block: np.ndarray) -> tuple[int, int] | None:
+        """A whole block that is known to be right, where no rows wait for others: the change, if there is one."""
+        self.state["rows"][0] += BLOCK
+        return self._change(block)
+
+    def _change(self, block: np.ndarray) -> tuple[int, int] | None:
+        ago = self._test(block)
+        return None if ago is None else (self.n_rows, max(self.n_rows - ago, 0))
 
     def _checked(self, values: Any) -> np.ndarray:
         """Losses as numbers."""

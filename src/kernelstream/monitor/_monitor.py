@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..passes.monitor.python import BLOCK
 from ._blocks import Detector
 from .adwin import Adwin
 from .inputs import KernelTwoSample
 from .page_hinkley import PageHinkley
+
+LOSS = ("adwin", "page_hinkley")  # the detectors of losses
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Mark:
     what : {"loss", "inputs"}
         Where it showed.
     detector : {"adwin", "page_hinkley", "kernel"}
-        Who saw it first.
+        Which one saw it first.
     """
 
     row: int
@@ -47,10 +50,12 @@ class Monitor:
     loss, inputs : bool, default=True
         What to watch.
     react : callable (model, mark), optional
-        What :func:`~kernelstream.evaluate.prequential` shall do about a change, at the end of the block in which it was
-        found: make the model forget faster, say, or tell somebody.
+        What :func:`~kernelstream.evaluate.prequential` does about a change, at the end of the block in which it was
+        found: make the model forget faster, for example, or send a message.
     random_state : int, default=0
         Of the frequencies for the inputs.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification.
 
     Attributes
     ----------
@@ -65,13 +70,14 @@ class Monitor:
         inputs: bool = True,
         react: Callable[[Any, Mark], Any] | None = None,
         random_state: Any = 0,
+        engine: str = "auto",
     ):
         self.react = react
         self.detectors: dict[str, Detector] = {}
         if loss:
-            self.detectors |= {"adwin": Adwin(), "page_hinkley": PageHinkley()}
+            self.detectors |= {"adwin": Adwin(engine=engine), "page_hinkley": PageHinkley(engine=engine)}
         if inputs:
-            self.detectors["kernel"] = KernelTwoSample(random_state=random_state)
+            self.detectors["kernel"] = KernelTwoSample(random_state=random_state, engine=engine)
         self.marks: list[Mark] = []
 
     @property
@@ -114,20 +120,39 @@ class Monitor:
         return found
 
     def _losses(self, loss: np.ndarray) -> list[Mark]:
-        """Both detectors, block by block: who sees a change makes the other one forget, too."""
+        """Both detectors, block by block: when one sees a change, the other forgets too."""
         found = []
-        pair = [(name, self.detectors[name]) for name in ("adwin", "page_hinkley") if name in self.detectors]
+        pair = [self.detectors[name] for name in LOSS if name in self.detectors]
         start = 0
         while pair and start < len(loss):
-            stop = start + 32 - pair[0][1].n_rows % 32
-            seen = [(name, changes) for name, detector in pair if (changes := detector.learn(loss[start:stop]))]
-            if seen:
-                for _, detector in pair:
-                    detector.reset()  # type: ignore[attr-defined]
-                name, [(row, since)] = seen[0]
-                found.append(Mark(row, since, "loss", name))
+            stop = start + BLOCK - pair[0].n_rows % BLOCK
+            seen = [detector.learn(loss[start:stop]) for detector in pair]  # at most one change in a block
+            found += self._agreed([changes[0] if changes else None for changes in seen])
             start = stop
         return found
+
+    def take(self, loss: np.ndarray, X: np.ndarray) -> list[Mark]:
+        """32 losses and rows that are known to be right, where none wait for others: :meth:`learn`, and quicker.
+
+        Parameters
+        ----------
+        loss : (32,) array
+        X : (32, d) array
+        """
+        found = self._agreed([self.detectors[name].take(loss) for name in LOSS])
+        change = self.detectors["kernel"].take(X)
+        found += [] if change is None else [Mark(*change, "inputs", "kernel")]
+        self.marks += found
+        return found
+
+    def _agreed(self, changes: list[tuple[int, int] | None]) -> list[Mark]:
+        """What the detectors of losses have found at the end of a block, as one mark: all of them forget."""
+        for name, change in zip(LOSS, changes, strict=True):
+            if change is not None:
+                for other in LOSS:
+                    self.detectors[other].reset()  # type: ignore[attr-defined]
+                return [Mark(*change, "loss", name)]
+        return []
 
 
 def _what(detector: str) -> str:

@@ -1,15 +1,11 @@
-"""A window that is as long as nothing changes."""
+"""A window that grows as long as nothing changes."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ._blocks import BLOCK, Detector
-
-PER_SIZE = 5  # buckets of one size before two are joined
-BUCKETS = 256  # more than 2^50 rows need
+from ..passes.monitor.python import BUCKETS
+from ._blocks import Detector
 
 
 class Adwin(Detector):
@@ -21,13 +17,14 @@ class Adwin(Detector):
               \delta' = \delta / \log n
 
     with the variance :math:`s^2` of the window [1]_. The older part is dropped. A rise is a change; a fall means that
-    the learner learns, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
+    the learner improves, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
     first 128 rows after a change: losses of any size are between 0 and 1. Buckets of 32, 64, 128, … rows, at most five
     of a size, hold the window.
 
     Parameters
     ----------
     delta : float, default=1e-6
+    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -43,7 +40,8 @@ class Adwin(Detector):
     (True, True)
     """
 
-    def __init__(self, delta: float = 1e-6):
+    def __init__(self, delta: float = 1e-6, engine: str = "auto"):
+        super().__init__(engine)
         if not 0 < delta < 1:
             raise ValueError(f"delta must be in (0, 1), got {delta!r}")
         self.delta = delta
@@ -55,52 +53,6 @@ class Adwin(Detector):
         # rows, sum and sum of squares of each bucket, oldest first; how many there are; sum and number of first losses
         self.state |= {"buckets": np.zeros((BUCKETS, 3)), "used": np.zeros(1, np.int64), "first": np.zeros(2)}
 
-    def _look(self, block: np.ndarray) -> int | None:
-        buckets, first = self.state["buckets"], self.state["first"]
-        if first[1] < 4 * BLOCK:
-            first += [block.sum(), BLOCK]
-            return None
-        x = block / (block + max(first[0] / first[1], 1e-300))
-        used = int(self.state["used"][0])
-        buckets[used] = BLOCK, x.sum(), x @ x
-        used = _joined(buckets, used + 1)
-        dropped, rows = _cut(buckets, used, self.delta)
-        if dropped:
-            buckets[: used - abs(dropped)] = buckets[abs(dropped) : used].copy()
-            used -= abs(dropped)
-        buckets[used:] = 0.0
-        self.state["used"][0] = used
-        if dropped <= 0:
-            return None
-        self.reset()
-        return rows
-
-
-def _joined(buckets: np.ndarray, used: int) -> int:
-    """Join the two oldest of a size wherever there are too many; returns how many buckets are left."""
-    size = BLOCK
-    while True:
-        same = np.flatnonzero(buckets[:used, 0] == size)
-        if len(same) <= PER_SIZE:
-            return used
-        at = same[0]
-        buckets[at] += buckets[at + 1]
-        buckets[at + 1 : used - 1] = buckets[at + 2 : used].copy()
-        used, size = used - 1, 2 * size
-
-
-def _cut(buckets: np.ndarray, used: int, delta: float) -> tuple[int, int]:
-    """Buckets to drop, 0 for none, negative when the mean has fallen; and the rows after the cut."""
-    if used < 2:
-        return 0, 0
-    (n, total, squares), old = buckets[:used].sum(axis=0), buckets[: used - 1].cumsum(axis=0)
-    n0, n1 = old[:, 0], n - old[:, 0]
-    rise = (total - old[:, 1]) / n1 - old[:, 1] / n0
-    variance = max(squares / n - (total / n) ** 2, 0.0)
-    log = math.log(2 * math.log(n) / delta)
-    inverse = 1 / n0 + 1 / n1
-    excess = np.abs(rise) - np.sqrt(2 * inverse * variance * log) - 2 / 3 * inverse * log
-    at = int(excess.argmax())
-    if excess[at] <= 0:
-        return 0, 0
-    return (at + 1) * (1 if rise[at] > 0 else -1), int(n1[at])
+    def _test(self, block: np.ndarray) -> int | None:
+        state = self.state
+        return self._ops.adwin_look(state["buckets"], state["used"], state["first"], block, self.delta) or None

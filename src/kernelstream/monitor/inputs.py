@@ -8,13 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
+from ..passes.monitor.python import BLOCK
 from ..random import generator, seed_from
-from ._blocks import BLOCK, Detector
+from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
-LEAST = 16  # blocks that the window is compared with, at least
 TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
-RIDGE = 0.02  # added to variances of at most 1/2: what hardly ever moves has no normal mean, and must not decide
 
 
 class KernelTwoSample(Detector):
@@ -29,7 +28,7 @@ class KernelTwoSample(Detector):
     rows and the kernel is as wide as the median distance there. The last ``window`` rows are compared with all others
     since the last change at the end of every block of 32; the statistic may go wrong once in 10^9 rows by that law,
     which leaves room for tails that are not quite normal. The rows must be independent for that: where they come in
-    runs, as in a sorted file, each run is a change. Rows with more columns than before begin all anew.
+    runs, as in a sorted file, each run is a change. With a row of more columns than before everything starts anew.
 
     Parameters
     ----------
@@ -39,6 +38,7 @@ class KernelTwoSample(Detector):
         Frequencies w; there are twice as many features.
     random_state : int, default=0
         Of the frequencies.
+    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -56,7 +56,8 @@ class KernelTwoSample(Detector):
     True
     """
 
-    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0):
+    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0, engine: str = "auto"):
+        super().__init__(engine)
         if window < BLOCK or window % BLOCK:
             raise ValueError(f"window must be a multiple of {BLOCK} rows, got {window!r}")
         if n_components < 1:
@@ -76,7 +77,7 @@ class KernelTwoSample(Detector):
         }
 
     def _checked(self, values: Any) -> np.ndarray:
-        """Rows (n, d); once the kernel is known, what it makes of them."""
+        """Rows (n, d); once the kernel is known, their features."""
         if sp.issparse(values):
             values = values.toarray()
         values = np.ascontiguousarray(values, np.float64)
@@ -85,12 +86,12 @@ class KernelTwoSample(Detector):
         width = self.state["kept"].shape[1]
         if values.shape[1] < width:
             raise ValueError(f"rows have {values.shape[1]} columns, and those before had {width}")
-        if values.shape[1] > width:  # the first rows, or a stream that has got more columns: all begins here
+        if values.shape[1] > width:  # the first rows, or a stream with more columns than before: start anew
             self.state = {"rows": self.state["rows"], "kept": values[:0], "first": values[:0]}
             self.reset()
         return values
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         state = self.state
         if "W" not in state:
             state["first"] = np.concatenate([state["first"], block])
@@ -114,24 +115,9 @@ class KernelTwoSample(Detector):
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:
-        angles = block @ self.state["W"]
-        Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-        reference, last = self.state["reference"], self.state["last"]
-        reference += last[0]
-        last[:-1] = last[1:].copy()
-        last[-1] = np.concatenate([[BLOCK], Z.sum(axis=0), (Z.T @ Z).ravel()])
-        if last[0, 0] == 0 or reference[0] < LEAST * BLOCK:
-            return None
-        k, window = Z.shape[1], last.sum(axis=0)
-        n, m = reference[0], window[0]
-        difference = reference[1 : k + 1] / n - window[1 : k + 1] / m
-        scatter = (reference + window)[k + 1 :].reshape(k, k)
-        for part in (reference, window):
-            scatter = scatter - np.outer(part[1 : k + 1], part[1 : k + 1]) / part[0]
-        S = scatter / (n + m - 2) + RIDGE * np.eye(k)
-        T2 = n * m / (n + m) * difference @ np.linalg.solve(S, difference)
-        rest = n + m - k - 1
-        if special.fdtrc(k, rest, T2 * rest / (k * (n + m - 2))) > TOO_MANY * BLOCK:
+        state = self.state
+        statistic, rest = self._ops.kernel_look(state["W"], state["reference"], state["last"], block)
+        if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > TOO_MANY * BLOCK:
             return None
         self.reset()
         return self.window

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._blocks import BLOCK, Detector
-
-FIRST = 4 * BLOCK  # rows that give the mean and the deviation before anything is added up
-MEMORY = 2000.0  # rows over which they are averaged
-CLIP = 5.0  # a loss counts as at most so many deviations above the mean
+from ._blocks import Detector
 
 
 class PageHinkley(Detector):
-    r"""Has the mean loss risen? The sum of what lies above the mean, as long as it does not fall.
+    r"""Has the mean loss risen? A sum of the losses' distances above the mean, which never falls below 0.
 
     .. math:: g_t = \max\left(0, g_{t-1} + \min\left(\tfrac{l_t - \bar l}{s}, 5\right) - \delta\right) > \lambda
 
@@ -22,9 +18,10 @@ class PageHinkley(Detector):
     Parameters
     ----------
     delta : float, default=0.25
-        What is taken off in every row: rises of less than this many deviations are none.
+        What is taken off in every row: a rise of less than this many deviations is not counted as one.
     threshold : float, default=50
         The lambda.
+    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -40,7 +37,8 @@ class PageHinkley(Detector):
     True
     """
 
-    def __init__(self, delta: float = 0.25, threshold: float = 50.0):
+    def __init__(self, delta: float = 0.25, threshold: float = 50.0, engine: str = "auto"):
+        super().__init__(engine)
         if not (delta > 0 and threshold > 0):
             raise ValueError(f"delta and threshold must be > 0, got {delta!r} and {threshold!r}")
         self.delta, self.threshold = delta, threshold
@@ -51,24 +49,6 @@ class PageHinkley(Detector):
         """Forget the mean and the sum, as after a change."""
         self.state |= {"moments": np.zeros(3), "sum": np.zeros(2)}  # count, mean, variance; g and rows since it was 0
 
-    def _look(self, block: np.ndarray) -> int | None:
-        moments, held = self.state["moments"], self.state["sum"]
-        count, mean, variance = moments
-        if count >= FIRST:
-            deviation = max(np.sqrt(variance), 1e-300)
-            z = np.minimum((block - mean) / deviation, CLIP) - self.delta
-            walk = held[0] + z.cumsum()
-            low = np.minimum(np.minimum.accumulate(walk), 0.0)
-            g = walk - low
-            zero = np.flatnonzero(g == 0.0)
-            since = held[1] + BLOCK if not len(zero) else BLOCK - 1 - zero[-1]
-            held[:] = g[-1], since
-            if g.max() > self.threshold:
-                self.reset()
-                return int(max(since, 1))
-        # after the test: a change must not hide behind itself
-        count = min(count + BLOCK, MEMORY)
-        share = BLOCK / count
-        change = block.mean() - mean
-        moments[:] = count, mean + share * change, (1 - share) * (variance + share * change**2) + share * block.var()
-        return None
+    def _test(self, block: np.ndarray) -> int | None:
+        state = self.state
+        return self._ops.page_look(state["moments"], state["sum"], block, self.delta, self.threshold) or None

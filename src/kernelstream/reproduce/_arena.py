@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import datasets, losses, zoo
 from ..evaluate import model_bytes
+from ._arena_files import label_metrics, number_metrics
 from ._arena_peers import arena_peer
 from ._experiment import Algorithm, Data
 from ._peers import needed
@@ -159,7 +160,7 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
     else:
         learner = arena_peer(str(algorithm.peer), stream, settings, seed)
     # of each row: mistake and loss, or the forecast; filled, since memory that is not touched is not taken yet
-    first, second = np.full(n, np.nan), np.full(n, 0.0)
+    first, second, guess = np.full(n, np.nan), np.full(n, 0.0), np.full(n, -1)
     wall = cpu = 0.0
     before = forget_peak()
     for start in range(0, n, BLOCK):
@@ -170,6 +171,7 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
         wall, cpu = wall + time.perf_counter() - clocks[0], cpu + time.process_time() - clocks[1]
         if stream.n_classes:
             first[rows], second[rows] = label_losses(answer, y)
+            guess[rows] = answer.argmax(axis=1)
         else:
             first[rows] = answer
     whole = peak_mb()
@@ -178,9 +180,12 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
     at = curve_rows(n)
     told = label_figures(first, second, at) if stream.n_classes else number_figures(stream.y, first, at)
     main, *others = told
+    board = label_metrics(guess, stream.y, stream.n_classes) if stream.n_classes else number_metrics(first, stream.y)
     return {
         "value": _short(told[main][-1], 8),
         "figures": {name: _short(values[-1], 8) for name, values in told.items()},
+        "task": stream.task,
+        "board": {name: _short(value, 8) for name, value in board.items()},
         "seconds": round(wall, 5),
         "cpu_seconds": round(cpu, 5),
         "rows": n,

@@ -75,10 +75,10 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         self._given.kernel_object.validate(resolved=False)
 
     # ---------------------------------------------------------------- hooks
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss, seed, m = self._solver_loss(), state["seed"], self._center_count(X)
-        common = (loss, seed, _for_trials(self._ops, X, m), m)
-        lam = self.lam
+    def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
+        """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty."""
+        loss, lam = self._solver_loss(), self.lam
+        common = (loss, state["seed"], _for_trials(self._ops, X, m), m)
         if self._free:
             width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             lam = penalty if lam is None and loss.name == "squared" else lam
@@ -87,8 +87,14 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
             X = divided(X, width)
         else:
             self._estimate(state, X)
+        if lam is None:
+            lam = Search(X, Y, weight, *common).penalty(self._kernel(state))
+        return X, float(lam)
+
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss, seed, m = self._solver_loss(), state["seed"], self._center_count(X)
+        X, lam = self._choose(state, X, Y, weight, m)
         kernel = self._kernel(state)
-        lam = Search(X, Y, weight, *common).penalty(kernel) if lam is None else float(lam)
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
             centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))

@@ -4,13 +4,16 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 
 s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
 (Falkon), learned on n rows; a and b >= 0 make the loss on held-out rows small. Rows that come after ``fit`` teach the
-members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old. For several
-classes s are log-probabilities, and so is f once it is normalised.
+members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old. (Learned on
+many machines, n may be more than the members have learned; then t counts from there.) For several classes s are
+log-probabilities, and so is f once it is normalised.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,25 +37,42 @@ MAKERS: dict[str, Any] = {
 }
 
 
-def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.ndarray, Any], S: np.ndarray) -> None:
-    """Learn rows ``train``; where held-out rows gain by it, enter the learners and their weights into the state.
+def local(est: Any, prepare: Any, train: np.ndarray) -> Callable[[Any], Any] | None:
+    """What teaches a batch learner rows ``train``; None where they are too few.
+
+    ``prepare`` makes of row numbers rows (n, d) as members see them, encoded targets, weights.
+    """
+    if len(train) < FEWEST:
+        return None
+    if len(train) > MOST:
+        train = np.sort(generator(est._state["seed"], ORDER).permutation(train)[:MOST])
+
+    @functools.cache
+    def rows() -> Any:
+        return prepare(train)
+
+    def learn_all(learner: Any) -> None:
+        X, y, weight = rows()
+        learner.fit(X, y, sample_weight=weight)
+
+    return learn_all
+
+
+def learn(est: Any, learn_all: Callable[[Any], Any], held: Any, S: np.ndarray, rows: int = 0) -> None:
+    """Where held-out rows gain by it, enter learners of all rows and their weights into the state.
 
     Parameters
     ----------
     est : StackEstimator
-    prepare : callable
-        Row numbers -> rows (n, d) as members see them, encoded targets, weights.
-    train : (n,) ints
+    learn_all : callable
+        Teaches a learner.
     held : rows, encoded targets, weights
     S : (len(held), C)
         Scores of the members' combination for the held-out rows, which no member had learned.
+    rows : int
+        How many rows they learn, if not those that the members have learned.
     """
     state = est._state
-    if len(train) < FEWEST:
-        return
-    if len(train) > MOST:
-        train = np.sort(generator(state["seed"], ORDER).permutation(train)[:MOST])
-    X, y, weight = prepare(train)
     XH, yH, wH = held
     found, G = {}, []
     for kind in MAKERS:
@@ -60,7 +80,7 @@ def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            learner.fit(X, y, sample_weight=weight)
+            learn_all(learner)
         found[kind] = learner
         G.append(_scores(learner, XH, S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
@@ -71,7 +91,9 @@ def learn(est: Any, prepare: Any, train: np.ndarray, held: tuple[np.ndarray, np.
         return
     kinds = [list(found)[i] for i in kept]
     state |= {f"{PREFIX}kinds": ",".join(kinds), f"{PREFIX}blend": blend[[0, *(i + 1 for i in kept)]]}
-    state[f"{PREFIX}rows"] = int(state["t"])
+    state[f"{PREFIX}rows"] = int(rows or state["t"])
+    if rows:
+        state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
         state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind].state_.items()}
     est._cache.pop("batch", None)
@@ -97,7 +119,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     F = blend[0] * S
     for b, learner in zip(blend[1:], learners, strict=True):
         F += b * _scores(learner, X[:, : learner.n_features_in_], S.shape[1])
-    share = n / np.maximum(age, n)
+    share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
 
@@ -113,8 +135,10 @@ def schema(state: State) -> Schema:
     names = [name for name in state if name.startswith(PREFIX)]
     if not names:
         return {}
-    kinds = _kinds(state)
-    own: Schema = {f"{PREFIX}blend": Array((1 + len(kinds),), low=0.0), f"{PREFIX}rows": Count(1, max(state["t"], 1))}
+    kinds, t = _kinds(state), max(state["t"], 1)
+    own: Schema = {f"{PREFIX}blend": Array((1 + len(kinds),), low=0.0), f"{PREFIX}rows": Count(1, t)}
+    if f"{PREFIX}since" in state:
+        own |= {f"{PREFIX}rows": Count(1), f"{PREFIX}since": Count(0, t)}
     return anything(name for name in names if name not in own) | own
 
 
@@ -122,7 +146,7 @@ def verify(est: Any, state: State) -> None:
     """ValueError for learners that do not fit the state, whose other entries keep to :func:`schema`."""
     if not any(name.startswith(PREFIX) for name in state):
         return
-    known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows")}
+    known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows", "since")}
     C = state["n_outputs"]
     for kind, learner in zip(_kinds(state), _attached(est, state), strict=True):
         known |= {f"{PREFIX}{kind}_{name}" for name in learner._state}

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,6 +35,19 @@ HELD = 0.1  # part of the rows that is held out: at least
 LEAST, LARGEST = 20, 5000  # rows, and at most
 FEW = 60  # rows for which nothing is held out
 REPEATED = (CellsEstimator, FeatureEstimator, RRFEstimator)  # families that gain by a second pass
+
+Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
+Prepare = Callable[[np.ndarray], Part]  # of row numbers
+
+
+@dataclass
+class HeldOut:
+    """Rows that no member has learned, and how to get at the others."""
+
+    held: np.ndarray  # their numbers, sorted
+    held_rows: Part  # in random order
+    train: np.ndarray  # numbers of the others
+    prepare: Prepare
 
 
 class StackFit:
@@ -71,19 +86,33 @@ class StackFit:
     def _fit_rows(self: Any, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
         with self._all_or_nothing(fresh=True):
             check_order(self, shuffle, 1 if passes == "auto" else passes)
-            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            self._check_whole(target, weight)
-            counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-            most = _passes(passes, len(counted), shuffle)
-            held = _held_out(self._state["seed"], counted, target) if most > 1 else None
             self._fitting = shuffle
             try:
-                self._first_pass(X, y, rows, target, weight, held, shuffle)
-                if held is not None:
-                    self._more_passes(rows, target, weight, held, most)
+                found = self._passes_over(X, y, None, sample_weight, shuffle, passes)
+                if found is not None:
+                    self._conclude(found.held_rows, batch.local(self, found.prepare, found.train))
                 self._warm_caches()
             finally:
                 del self._fitting
+
+    def _passes_over(
+        self: Any, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any
+    ) -> HeldOut | None:
+        """All passes over the rows; what is left for the end of ``fit``, where rows were held out."""
+        rows, target, weight = self._admit(X, y, classes, sample_weight, fresh=True)
+        self._check_whole(target, weight)
+        counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+        most = _passes(passes, len(counted), shuffle)
+        held = _held_out(self._state["seed"], counted, target) if most > 1 else None
+        self._first_pass(X, y, rows, target, weight, held, shuffle)
+        if held is None:
+            return None
+        train = np.setdiff1d(counted, held)
+        prepare = partial(self._prepared, self._state, rows, target, weight)
+        # the combination takes them as a stream
+        held_rows = prepare(generator(self._state["seed"], ORDER - 2).permutation(held))
+        self._more_passes(prepare, train, held_rows, most)
+        return HeldOut(held, held_rows, train, prepare)
 
     def _first_pass(
         self: Any, X: Any, y: Any, rows: Rows, target: np.ndarray, weight: Any, held: Any, shuffle: bool
@@ -103,21 +132,18 @@ class StackFit:
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
-    def _more_passes(self: Any, rows: Rows, target: np.ndarray, weight: Any, held: np.ndarray, most: int) -> None:
+    def _more_passes(self: Any, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int) -> None:
+        """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
         state = self._state
-        counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-        train = np.setdiff1d(counted, held)
-        held = generator(state["seed"], ORDER - 2).permutation(held)  # the combination takes them as a stream
-        XH, yH, wH = self._prepared(state, rows, target, weight, held)
         active = [i for i, member in enumerate(self._learners) if isinstance(member, REPEATED)]
-        best = {i: (self._held_loss(i, XH, yH, wH), None) for i in active}
+        best = {i: (self._held_loss(i, *held_rows), None) for i in active}
         for number in range(1, most):
             order = generator(state["seed"], ORDER + number).permutation(train)
             for start in range(0, len(order), 8192):
-                X, y, w = self._prepared(state, rows, target, weight, order[start : start + 8192])
+                X, y, w = prepare(order[start : start + 8192])
                 self._members_learn(active, state, X, y, w)
             for i in list(active):
-                loss = self._held_loss(i, XH, yH, wH)
+                loss = self._held_loss(i, *held_rows)
                 if loss < best[i][0]:
                     best[i] = (loss, copy.deepcopy(self._learners[i]._state))
                 else:
@@ -129,12 +155,20 @@ class StackFit:
                 self._states[i].clear()
                 self._states[i].update(kept)
                 self._learners[i]._forget()
+
+    def _conclude(self: Any, held_rows: Part, learn_all: Callable[[Any], Any] | None, rows: int = 0) -> None:
+        """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
+
+        ``learn_all`` teaches one of these (None where there are too few rows for them), ``rows`` in all if these are
+        not the rows that the members have learned.
+        """
+        state = self._state
         helped = isinstance(self.members, str) and self.size != "small" and self._outputs(state) == 1
-        S = self._honest_scores(state, XH, yH, wH) if helped else None
-        self._weigh(state, XH, yH, wH)
-        self._members_learn(list(range(len(self._learners))), state, XH, yH, wH)
-        if S is not None:
-            batch.learn(self, partial(self._prepared, state, rows, target, weight), train, (XH, yH, wH), S)
+        S = self._honest_scores(state, *held_rows) if helped and learn_all is not None else None
+        self._weigh(state, *held_rows)
+        self._members_learn(list(range(len(self._learners))), state, *held_rows)
+        if S is not None and learn_all is not None:
+            batch.learn(self, learn_all, held_rows, S, rows)
 
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
         """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...monitor import Mark, Monitor
-from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
+from ...passes.monitor.python import BUCKETS
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
@@ -22,6 +22,7 @@ ROWS = 128  # rows between two looks
 EVERY = 4
 MARKS = 100  # changes that are remembered
 UNKNOWN = -1.0  # error of a row that nobody has seen
+NAMES = ("adwin", "page_hinkley", "kernel")  # the detectors, in the order that marks count them
 
 
 def start(state: State) -> State:
@@ -56,19 +57,53 @@ def look(est: Any, state: State, t: int) -> None:
     errors = state["watch_errors"]
     if errors.min() < 0:  # the model comes from a file without
         return
-    monitor = est._cached("monitor", lambda: Monitor(random_state=state["seed"]))
-    names = [*monitor.detectors]
-    if "watch_adwin_rows" in state:
-        for name, detector in monitor.detectors.items():
-            detector.state = _entries(state, f"watch_{name}_")
-    else:
-        monitor = est._cache["monitor"] = Monitor(random_state=state["seed"])
-    found = monitor.learn(errors.reshape(-1, EVERY).mean(axis=1), state["watch_X"])
-    monitor.marks = []
-    state |= {f"watch_{name}": value for name, value in monitor.state.items() if name != "marks"}
+    detectors: Watch = est._cached("monitor", lambda: Watch(state["seed"], est.engine))
+    found = detectors.look(state, np.add.reduce(errors.reshape(-1, EVERY), axis=1) / EVERY, state["watch_X"])
     if found:
-        rows = [(t, max(t - EVERY * (mark.row - mark.since), 0), names.index(mark.detector)) for mark in found]
+        rows = [(t, max(t - EVERY * (mark.row - mark.since), 0), NAMES.index(mark.detector)) for mark in found]
         state["watch_marks"] = np.concatenate([state["watch_marks"], np.array(rows, np.int64)])[-MARKS:]
+
+
+class Watch:
+    """The detectors, whose arrays are entries of the learner's state."""
+
+    def __init__(self, seed: int, engine: str):
+        self.seed, self.engine = seed, engine
+        self._begin()
+
+    def _begin(self) -> None:
+        self.monitor = Monitor(random_state=self.seed, engine=self.engine)
+        self.entries: list[tuple[str, dict[str, np.ndarray], str]] = []
+
+    def look(self, state: State, errors: np.ndarray, X: np.ndarray) -> list[Mark]:
+        """Take a block of errors (32,) and rows (32, d)."""
+        if not self.entries or any(state.get(full) is not held[name] for full, held, name in self.entries):
+            self._enter(state)
+        monitor = self.monitor
+        known = monitor.detectors["kernel"].state.get("W")
+        if known is not None and len(known) == X.shape[1]:
+            found = monitor.take(errors, X)
+        else:  # the first rows, or columns that were not there before
+            found = monitor.learn(errors, X)
+            self.entries = []
+        monitor.marks = []
+        if not self.entries:
+            self.entries = [
+                (f"watch_{name}_{key}", detector.state, key)
+                for name, detector in monitor.detectors.items()
+                for key in detector.state
+            ]
+        for full, held, name in self.entries:
+            state[full] = held[name]
+        return found
+
+    def _enter(self, state: State) -> None:
+        """The arrays of a state that was loaded, or taken back; or none of a model that begins."""
+        self._begin()
+        for name, detector in self.monitor.detectors.items():
+            start = f"watch_{name}_"
+            own = {key[len(start) :]: value for key, value in state.items() if key.startswith(start)}
+            detector.state = own or detector.state
 
 
 def schema(state: State) -> Schema:
@@ -121,10 +156,5 @@ class Watched:
     def changes_(self: Any) -> list[Mark]:
         """The last hundred changes that were found, oldest first: of the errors, or of the rows themselves."""
         marks = self._fitted().get("watch_marks")
-        names = [*Monitor().detectors]
         found = [] if marks is None else marks.tolist()
-        return [Mark(row, since, "inputs" if names[d] == "kernel" else "loss", names[d]) for row, since, d in found]
-
-
-def _entries(state: State, prefix: str) -> State:
-    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+        return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]

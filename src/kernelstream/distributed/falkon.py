@@ -1,0 +1,144 @@
+r"""Kernel ridge through centres, exactly: the workers' normal equations add up.
+
+.. math:: (K_{XS}' A K_{XS} + \lambda K_{SS})\, \alpha = K_{XS}' A (y - b)
+
+The m centres S are drawn from all rows, as one machine draws them. Both sums are over rows: a chain of tasks adds the
+rows of some partitions, and a tree adds the chains, 8 m (m + C) bytes each. What is left to the model (widths of the
+columns, bandwidth, penalty) one worker finds on a sample of the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..estimators.falkon.models import FEW_ROWS, USUAL_CENTERS, FalkonEstimator
+from ..kernels import Kernel
+from ..random import generator
+from ..rows import Rows, divided, pack
+from ..solvers.falkon import kernel_blocks
+from ..solvers.kernel_blocks import Factor, least_addition
+from ._cells import Targets, joined, rows_of, summary, targets
+from ._client import check_memory, compute, need, release, slots, spread
+from ._data import Data, Piece, runs, tree
+from ._start import begin
+from .landmarks import AllRows
+
+CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
+SAMPLE = 50_000  # rows among which widths, bandwidth and penalty are found
+STREAM = 7  # of the choice of these rows
+
+Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
+
+
+def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """The state that ``est.fit`` would reach on the rows of all partitions, up to its tolerance.
+
+    With more than 50,000 rows the choices left to the model are made on that many of them.
+    """
+    if est._solver_loss().name != "squared":
+        raise ValueError(
+            f"loss={est.loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"
+        )
+    delayed = need("dask").delayed
+    start = begin(est, data, client, classes)
+    start._linkless = est._linkless
+    parts = data.map(summary, start)
+    found, counts = compute(
+        client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
+    )
+    if found is None:
+        raise ValueError("there are no rows")
+    data, counts = data.with_rows(counts), [count for count in counts if count]
+    state, n = start._state, found.n
+    count = _center_count(est, n)
+    m = min(n, count)
+    check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
+    wanted, offset = targets(start, found)
+    rows, seed = AllRows(data, client, counts), state["seed"]
+    some = np.arange(n) if n <= SAMPLE else np.sort(generator(seed, STREAM).choice(n, SAMPLE, replace=False))
+    choose = delayed(_chosen, pure=False)
+    state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted, count))
+    lam = state.pop("lam")
+    centers = np.arange(n) if n == m else np.sort(generator(seed).choice(n, m, replace=False))
+    S = _wide(rows[centers], state)
+    kernel = start._kernel(state)
+    sums = _everywhere(client, data, start, (kernel, S, wanted, offset))
+    state |= pack("centers", S.astype(state["dtype"])) | {"alpha": _solved(kernel, S, sums, lam), "offset": offset}
+    return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
+
+
+def _center_count(est: FalkonEstimator, n: int) -> int:
+    """How many centres one machine would take of n rows."""
+    if est.n_centers != "auto":
+        return int(est.n_centers)
+    return n if n <= FEW_ROWS else USUAL_CENTERS
+
+
+def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
+    """The entries that are left to the model, from a sample of the rows."""
+    before = set(est._state)
+    state = est._state
+    X = est._check_X(X, reset=False)
+    Y, weight = wanted(y)
+    _, state["lam"] = est._choose(state, X, Y, weight, count)
+    est._forget()
+    est._link_from(X, y, weight)
+    return {name: value for name, value in state.items() if name not in before or name == "link"}
+
+
+def _everywhere(client: Any, data: Data, est: FalkonEstimator, given: tuple[Kernel, Rows, Targets, np.ndarray]) -> Sums:
+    """The sums over all rows."""
+    work = need("dask").delayed(absorb, pure=False)
+    sent = need("dask").delayed(given, pure=False)
+    chains = []
+    for run in runs(len(data), CHAINS * slots(client)):
+        sums: Any = None
+        for i in run:
+            sums = work(sums, data.pieces[i], est, sent)
+        chains.append(sums)
+    futures = spread(client, chains)
+    try:
+        return compute(client, tree(futures, added))
+    finally:
+        release(client, *futures)
+
+
+def absorb(
+    sums: Sums | None, piece: Piece, est: FalkonEstimator, given: tuple[Kernel, Rows, Targets, np.ndarray]
+) -> Sums:
+    """The sums with those of a partition."""
+    kernel, S, wanted, offset = given
+    m, state = S.shape[0], est._state
+    total = (np.zeros((m, m)), np.zeros((m, len(offset)))) if sums is None else sums
+
+    def use(X: Any, y: Any) -> Sums:
+        X, y, _ = est._admit(X, y, None, None, fresh=False)
+        Y, weight = wanted(y)
+        a = np.ones(X.shape[0]) if weight is None else weight
+        K = kernel_blocks(kernel, _wide(X, state), S, est._ops)
+        return K.moment(np.arange(len(a)), a), K.tdot(a[:, None] * (Y - offset))
+
+    for part in piece.blocks(use):
+        total = added(total, part)
+    return total
+
+
+def added(a: Sums, b: Sums) -> Sums:
+    """Of both."""
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _wide(X: Rows, state: dict[str, Any]) -> Rows:
+    """Rows in the widths of the kernel, in float64: sums over all rows must not lose what little lam adds."""
+    X = X.astype(np.float64)
+    return divided(X, state["width"]) if "width" in state else X
+
+
+def _solved(kernel: Kernel, S: Rows, sums: Sums, lam: float) -> np.ndarray:
+    """Coefficients (m, C): with ``T'T = K_SS`` and ``w = T alpha`` a ridge problem on ``K T^-1``."""
+    K = kernel.pairwise(S, S)
+    factor = Factor(K, least_addition(K, S.dtype))
+    factor.weigh(sums[0], lam)
+    return np.ascontiguousarray(factor.solve(factor.precondition(factor.tsolve(sums[1]))))

@@ -1,0 +1,205 @@
+"""The one learner on many machines: what adds up over workers learns all rows, the rest a sample of them.
+
+Three kinds of learners are exact whatever machine sees which rows: least squares on features (two of the members),
+random binning by conjugate gradients, and kernel ridge through centres. The other members follow the rows one by one,
+which workers cannot share; they learn a sample of at most 100,000 rows, drawn from all partitions, on one worker, as
+``fit`` does. Some rows of the sample are held out, and nobody learns them before all are weighed on them. Rows are
+scaled by what the sample says of the columns.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from .. import second_order
+from ..estimators.binning.batch import BatchBinning
+from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.stack.base import StackEstimator
+from ..estimators.stack.batch import FEWEST
+from ..estimators.stack.fit import Part
+from ..random import generator, seed_from
+from ..rows import concat
+from ._client import compute, need, release, slots, spread
+from ._data import Data, Piece, Rows, runs, tree
+from ._start import known_labels
+from .binning import fit_binning
+from .falkon import fit_falkon
+from .landmarks import AllRows
+from .ridge import CHAINS, merged
+
+SAMPLE = 100_000  # rows that members learn who follow them one by one
+STREAM = 8  # of the choice of these rows
+ENTRIES = ("n_features", "n_outputs", "dtype", "seed", "t", "classes", "classes_fixed", "class_counts", "first_width")
+
+
+def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """A state like that of ``est.fit``, the same for all partitions of the rows up to the solvers' tolerances.
+
+    With at most 100,000 rows nothing is left out, and only least squares differs: it meets all rows by the last scales
+    of the columns, and on one machine, in the first pass, by those of the time.
+    """
+    if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
+        raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
+    delayed = need("dask").delayed
+    rows = AllRows(data, client)
+    labels = classes
+    if is_classifier(est) and classes is None:
+        labels = known_labels(data, client)
+    est = clone(est).set_params(random_state=seed_from(est._seed_source()))
+    n = rows.n
+    some = np.arange(n) if n <= SAMPLE else np.sort(generator(est.random_state, STREAM).choice(n, SAMPLE, False))
+    sample = rows.delayed(some), rows.delayed(some, target=True)
+    est.state_, held, part = compute(client, delayed(_learned, pure=False)(est, *sample, labels, classes is None))
+    if part is None:
+        return est.state_
+    exact = [i for i, member in enumerate(est._learners) if _adds_up(member)]
+    seen = _as_seen(est, data, rows.starts, some[held])
+    if n > SAMPLE:
+        names = [name for i, name in enumerate(est._names()) if i not in exact]
+        warnings.warn(
+            f"{', '.join(names)}: these members follow rows one by one, which workers cannot share; they have learned "
+            f"{SAMPLE:,} of {n:,} rows, drawn at random",
+            stacklevel=4,
+        )
+    factor, once = _factors(est), len(some) - len(held)
+    for i in exact:
+        # as often as it went over the sample while its loss on held-out rows fell
+        passes = round(est._learners[i]._state["t"] / once)
+        _enter(est, i, _everywhere(client, seen, est._learners[i], factor, passes))
+    helped = n - len(held) >= FEWEST
+    est._conclude(part, _solver(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
+    return est.state_
+
+
+def _learned(
+    est: StackEstimator, X: Any, y: np.ndarray, labels: Any, free: bool
+) -> tuple[dict[str, Any], np.ndarray | None, Part | None]:
+    """On a worker: the state after all passes over the sample, numbers of the rows held out, and these rows."""
+    est._fitting = True
+    try:
+        found = est._passes_over(X, y, labels, None, True, "auto")
+    finally:
+        del est._fitting
+    if free and is_classifier(est):
+        for state in (est._state, *est._states):
+            state["classes_fixed"] = 0
+    return est.state_, *((None, None) if found is None else (found.held, found.held_rows))
+
+
+def _adds_up(member: Any) -> bool:
+    """Whether what workers learn of a member is what one machine would."""
+    return (
+        isinstance(member, RidgeEstimator)
+        and member.forgetting == 1
+        and len(member._ridges()) == 1
+        and not getattr(getattr(member, "_map", None), "grows", False)
+    )
+
+
+def _as_seen(est: StackEstimator, data: Data, starts: np.ndarray, held: np.ndarray) -> Data:
+    """Partitions of rows as the members see them with encoded targets; without the rows held out."""
+    light = clone(est)
+    light._state = {name: value for name, value in est._state.items() if name in ENTRIES or name.startswith("x_")}
+    light._states, light.n_features_in_ = [], est.n_features_in_
+    work = need("dask").delayed(_prepared, pure=False)
+    sent = need("dask").delayed(light, pure=False)
+    pieces = []
+    for i, piece in enumerate(data.pieces):
+        low, high = np.searchsorted(held, starts[i : i + 2])
+        pieces.append(work(piece, data.names[i], sent, held[low:high] - starts[i]))
+    return Data(data.names, pieces)
+
+
+def _prepared(piece: Piece, name: str, est: StackEstimator, without: np.ndarray) -> Rows:
+    rows, targets, at = [], [], 0
+
+    def use(X: Any, y: Any) -> None:
+        nonlocal at
+        X, y, _ = est._admit(X, y, None, None, fresh=False)
+        which = np.setdiff1d(np.arange(len(y)), without - at)
+        at += len(y)
+        X, y, _ = est._prepared(est._state, X, y, None, which)
+        rows.append(X)
+        targets.append(y)
+
+    for _ in piece.blocks(use):
+        pass
+    return Rows(name, concat(rows), np.concatenate(targets))
+
+
+def _factors(est: Any) -> dict[float, float] | None:
+    """Weights of encoded labels."""
+    given = getattr(est, "class_weight", None)
+    if given is None:
+        return None
+    labels = est._state["classes"]
+    codes = est._encode(est._state, labels).tolist()
+    return {code: float(given.get(label, 1.0)) for code, label in zip(codes, labels.tolist(), strict=True)}
+
+
+def _everywhere(
+    client: Any, data: Data, member: RidgeEstimator, factor: dict[float, float] | None, passes: int
+) -> RidgeEstimator:
+    """A member that has learned the rows of all partitions so many times, and nothing else."""
+    start = copy.copy(member)
+    start.state_ = dict(member.state_) | {"t": 0}
+    start._reset(start.state_)
+    work = need("dask").delayed(_absorbed, pure=False)
+    chains = []
+    for run in runs(len(data), CHAINS * slots(client)):
+        learned: Any = start
+        for i in run:
+            learned = work(learned, data.pieces[i], factor, passes)
+        chains.append(learned)
+    futures = spread(client, chains)
+    try:
+        return compute(client, tree(futures, merged))
+    finally:
+        release(client, *futures)
+
+
+def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeEstimator:
+    """A copy of a member that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
+    member = copy.copy(member)
+    member.state_ = {key: np.copy(v) if isinstance(v, np.ndarray) else v for key, v in member.state_.items()}
+    state = member._state
+
+    def use(X: Any, y: Any) -> None:
+        c = np.ones(len(y)) if factor is None else np.array([factor[code] for code in y.tolist()])
+        targets = member._targets(state, y)
+        for rows, Z in member._rows(state, X):
+            second_order.append(state, Z, passes * c[rows], targets[rows])
+        state["t"] += passes * int(np.count_nonzero(c))
+
+    for _ in piece.blocks(use):
+        pass
+    second_order.flush(state, 1.0)
+    return member
+
+
+def _enter(est: StackEstimator, i: int, learned: RidgeEstimator) -> None:
+    """Give member i what its likes have learned on the workers."""
+    state = est._states[i]
+    shared = {name: state[name] for name in ("classes", "class_counts", "classes_fixed") if name in state}
+    state.clear()
+    state.update(learned.state_ | shared)
+    est._learners[i]._forget()
+
+
+def _solver(est: Any, data: Data, client: Any) -> Callable[[Any], None]:
+    """What teaches a batch learner the rows of all partitions."""
+
+    def learn_all(learner: Any) -> None:
+        given = _factors(est)
+        if given is not None:
+            learner.set_params(class_weight=given)
+        solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
+        learner.state_ = solve(learner, data, client)
+
+    return learn_all

@@ -1,0 +1,1 @@
+"""Detectors of changes, a block of rows at a time."""
