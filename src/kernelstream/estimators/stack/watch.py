@@ -158,4 +158,3 @@ class Watched:
         marks = self._fitted().get("watch_marks")
         found = [] if marks is None else marks.tolist()
         return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]
-

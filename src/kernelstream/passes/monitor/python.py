@@ -121,9 +121,7 @@ def page_look(moments: np.ndarray, held: np.ndarray, block: np.ndarray, delta: f
     return 0
 
 
-def kernel_look(
-    W: np.ndarray, reference: np.ndarray, last: np.ndarray, block: np.ndarray
-) -> tuple[float, float]:
+def kernel_look(W: np.ndarray, reference: np.ndarray, last: np.ndarray, block: np.ndarray) -> tuple[float, float]:
     """Hotelling's statistic of the last rows against those before, as an F, and its second degrees of freedom.
 
     Parameters
