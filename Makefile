@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # Bytecode is left to the first import: most of what is installed is never imported.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
+# Modules are compiled once, at their first import, also where the environment asks Python to keep nothing: an interpreter
+# then starts in a third of the time, and the tests start dozens of them.
+export PYTHONDONTWRITEBYTECODE :=
+
 # What an editable install depends on: the compiled sources, and which modules exist (the install maps their names).
 SOURCES := CMakeLists.txt $(wildcard cpp/*/*)
 MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
@@ -31,7 +35,7 @@ demo: $(RUN)
 	$(BIN)/kernelstream demo
 
 test: build
-	$(MAKE) --no-print-directory lint purecheck
+	$(MAKE) --no-print-directory -j 2 lint purecheck
 	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
 	    --doctest-modules tests src/kernelstream $(PYTEST_ARGS)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
-    """Two processes, for all tests of a file: starting them takes longer than most of the tests."""
+    """Two processes, for all tests: starting them takes longer than most of the tests."""
     library = pytest.importorskip("distributed")
     cluster = library.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL

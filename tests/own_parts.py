@@ -33,15 +33,15 @@ def written(folder: Path) -> Path:
 def undone():
     """Whatever is registered or imported by that name inside is forgotten afterwards."""
     before = [dict(catalogue) for catalogue in _CATALOGUES]
-    told, path, asked = set(_twins._TOLD), list(sys.path), _plugins._asked
+    told, path, asked = set(_twins._WARNED), list(sys.path), _plugins._asked
     try:
         yield
     finally:
         for catalogue, kept in zip(_CATALOGUES, before, strict=True):
             catalogue.clear()
             catalogue.update(kept)
-        _twins._TOLD.clear()
-        _twins._TOLD.update(told)
+        _twins._WARNED.clear()
+        _twins._WARNED.update(told)
         sys.path[:] = path
         sys.modules.pop(NAME, None)
         _plugins._asked = asked
@@ -56,7 +56,7 @@ def absent():
             for name, held in list(catalogue.items()):
                 if (held.build if catalogue is RECIPES else held).__module__ == NAME:
                     del catalogue[name]
-        _twins._TOLD.clear()
+        _twins._WARNED.clear()
         sys.modules.pop(NAME, None)
         yield
     if module is not None:

@@ -3,6 +3,7 @@
     python benchmarks/speed/falkon.py centers covtype 500,1000,2000,4000 [--engine torch]  # default settings otherwise
     python benchmarks/speed/falkon.py others covtype binning,trees,svc                      # what stands beside it
     python benchmarks/speed/falkon.py exact mnist
+    python benchmarks/speed/falkon.py parts mnist auto --engine torch    # seconds of search, solution and answers
     python benchmarks/speed/falkon.py show                                                  # the table
 
 Every run adds its lines to ``benchmarks/results/falkon.json`` (``--json`` names another file). Rows are float32 as they
@@ -88,6 +89,41 @@ def centers(path: Path, name: str, counts: list[int], chosen: str, loss: str) ->
         run(path, name, method, model, machine(chosen))
 
 
+def parts(path: Path, name: str, counts: list[str], chosen: str) -> None:
+    """Seconds of the search, of the solution and of the answers, the first call of the process left out."""
+    from kernelstream.estimators.falkon import models
+
+    X, y, A, b = load(name)
+    kind = FalkonRegressor if y.dtype.kind == "f" else FalkonClassifier
+    seconds: dict[str, float] = {}
+
+    def timed(part: str, work):
+        def run(*args, **options):
+            start = time.perf_counter()
+            try:
+                return work(*args, **options)
+            finally:
+                seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - start
+
+        return run
+
+    models.Search.widths_and_kernel = timed("search", models.Search.widths_and_kernel)
+    models.Search.penalty = timed("search", models.Search.penalty)
+    for solver in ("kernel_ridge", "falkon", "CenterMatrix"):
+        setattr(models, solver, timed("solution", getattr(models, solver)))
+    kind(n_centers=500, engine=chosen, random_state=0).fit(X[:3000], y[:3000]).predict(A[:100])
+    for count in counts:
+        seconds.clear()
+        model = kind(n_centers=count if count == "auto" else int(count), engine=chosen, random_state=0)
+        timed("fit", model.fit)(X, y)
+        wrong = timed("answers", error)(model, A, b)
+        label = f"{len(model.centers_)} centres ({count})"
+        found = {"kernel": str(model.kernel_), "lam": model.lam_, "n_iter": model.n_iter_}
+        where = machine(chosen)
+        record(path, set=name, method=label, machine=where, rows=len(y), error=wrong, seconds=seconds.pop("fit"),
+               parts={part: round(value, 3) for part, value in seconds.items()}, **found)  # fmt: skip
+
+
 def others(path: Path, name: str, methods: list[str]) -> None:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.model_selection import GridSearchCV
@@ -119,7 +155,7 @@ def exact(path: Path, name: str) -> None:
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     X, y, A, b = load(name)
-    chosen = FalkonClassifier(n_centers=100, random_state=0, engine="python").fit(X, y)
+    chosen = FalkonClassifier(n_centers=2000, random_state=0).fit(X[:20_000], y[:20_000])
     gamma, lam = chosen.kernel_.gamma, chosen.lam_
     left, right = (torch.tensor(Z / chosen.width_.astype(np.float32), device=device) for Z in (X, A))
     Y = torch.tensor(np.where(y[:, None] == np.unique(y), 1.0, -1.0), device=device, dtype=torch.float32)
@@ -166,7 +202,7 @@ def show(path: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("centers", "others", "exact", "show"))
+    parser.add_argument("what", choices=("centers", "others", "exact", "parts", "show"))
     parser.add_argument("name", nargs="?")
     parser.add_argument("values", nargs="?", default="")
     parser.add_argument("--engine", default="auto", choices=engine.ENGINES)
@@ -177,6 +213,8 @@ if __name__ == "__main__":
         centers(given.json, given.name, [int(m) for m in given.values.split(",")], given.engine, given.loss)
     elif given.what == "others":
         others(given.json, given.name, given.values.split(","))
+    elif given.what == "parts":
+        parts(given.json, given.name, (given.values or "auto").split(","), given.engine)
     elif given.what == "exact":
         exact(given.json, given.name)
     else:

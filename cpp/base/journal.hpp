@@ -1,4 +1,4 @@
-// What memory held before it was changed, so that a row can be taken back by all learners that have seen it.
+// What memory held before it was changed, so that all learners that have learned a row can undo it.
 #pragma once
 
 #include <cstddef>

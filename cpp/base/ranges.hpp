@@ -11,7 +11,7 @@
 namespace ks {
 
 constexpr double few = 8.0;            // numbers before there is a range to speak of
-constexpr double far_widths = 5.0;     // so many times its width outside is far
+constexpr double far_widths = 5.0;     // a number this many widths outside the range is far
 constexpr double enough = 12.0;        // far numbers that are believed, if they come so often that
 constexpr double forgiven = 1.0 / 64;  // what every other number takes away from their count does not make up for them
 

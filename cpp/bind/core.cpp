@@ -26,7 +26,7 @@ void bind_vecmath(nb::module_& m);
 void bind_window(nb::module_& m);
 
 NB_MODULE(_core, m) {
-    nb::set_leak_warnings(false);  // a model that somebody still holds when the interpreter ends is no leak
+    nb::set_leak_warnings(false);  // a model that is still referenced when the interpreter ends is not a leak
     m.doc() = "Compiled loops of kernelstream: states and arrays in, changed in place.";
     bind_binning(m);
     bind_budget(m);

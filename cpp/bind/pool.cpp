@@ -141,25 +141,25 @@ std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size
 using Given = std::tuple<Vector<const double>, Maybe<Vector<const double>>, Matrix<const double>, Vector<const bool>>;
 using Drawing = std::tuple<double, bool>;
 
-// given: y, weight, lots (rows, learners), able (learners); drawing: smoothing, and whether only those drawn are judged;
+// given: y, weight, chances (rows, learners), able (learners); drawing: smoothing, and whether only those drawn are judged;
 // out: F (learners, rows, C) and scores (rows, C).
 template <class T>
 std::vector<std::size_t> bound_pool_hedge_pass(nb::dict whole, const BlockArrays<T>& arrays, nb::list specs, const Given& given,
                                                std::tuple<HedgeNumbers, Drawing> rule, int threads,
                                                const std::tuple<Cube<double>, Matrix<double>>& out) {
     const PoolBlock<T> block = pool_block<T>(arrays);
-    const auto& [y, weight, lots, able] = given;
+    const auto& [y, weight, chances, able] = given;
     const auto& [F, scores] = out;
     const auto [smoothing, only_drawn] = std::get<1>(rule);
     const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
-    require(threads >= 1 && lots.shape(0) == rows && lots.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
+    require(threads >= 1 && chances.shape(0) == rows && chances.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
     require(able.shape(0) == m, "able needs one entry per learner");
     require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
     HedgeState held(whole, rule_of(std::get<0>(rule)), m, C);
     auto members = pool_members<T>(specs, block, 0, y, F);
     {
         nb::gil_scoped_release release;
-        held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), lots.data(), able.data(), smoothing, only_drawn,
+        held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), chances.data(), able.data(), smoothing, only_drawn,
                                     members, threads, F.data(), held.hedge, held.t, held.past, held.range_or_null(), scores.data());
         ks::require_finite(F.size(), F.data());
         require_finite(members);

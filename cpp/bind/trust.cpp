@@ -52,7 +52,7 @@ void follow(Vector<double> link, Matrix<const double> scores, In y, Maybe<In> im
     require(y.size() == n && (!importance || importance->size() == n), "follow: one label and one weight for each row");
     require(classes >= 2 && (outputs == classes || (outputs == 1 && classes == 2)), "follow: the scores do not fit the classes");
     require(link.size() == link_length(E, classes) && E < TRUST_MOST, "follow: the link does not fit the classes");
-    for (std::size_t i = 0; i < n && outputs > 1; ++i)  // a row that does not count may have a label that nobody knows
+    for (std::size_t i = 0; i < n && outputs > 1; ++i)  // a row of weight 0 may have an unknown label
         require((importance && importance->data()[i] == 0.0) || (y.data()[i] >= 0.0 && y.data()[i] < double(classes)),
                 "follow: y must hold numbers of classes");
     follow_link(n, E, outputs, classes, scores.data(), y.data(), data_or_null(importance), keep.data(), link.data());

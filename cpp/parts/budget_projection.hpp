@@ -63,7 +63,7 @@ inline double margin_step(double loss, double p, double k_xx, double budget) {
 template <class T>
 struct Projectron : Budget<T> {
     bool margins;   // Projectron++, with
-    double budget;  // so many vectors, at most
+    double budget;  // most vectors
     explicit Projectron(bool m, double b = 0.0) : margins(m), budget(b) { this->restless = m, this->factor = true; }
 
     void absorb(Support<T>& S, const Newcomer<T>& row) const override {

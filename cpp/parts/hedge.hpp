@@ -19,7 +19,7 @@ struct HedgeRule {
 };
 
 constexpr double vote_grid = 1.0 / (std::int64_t(1) << 40);
-constexpr double silence = 1e-300;  // scores up to here say nothing
+constexpr double no_vote = 1e-300;  // smaller scores are no vote: rounding decides their sign
 
 class Hedge {
   public:
@@ -40,10 +40,10 @@ class Hedge {
             } else if (!rule_.votes) {
                 for (int c = 0; c < C; ++c) out[c] += v * f[c];
             } else if (C == 1) {
-                out[0] += f[0] > silence ? v : f[0] < -silence ? -v : 0.0;
+                out[0] += f[0] > no_vote ? v : f[0] < -no_vote ? -v : 0.0;
             } else {
                 const double* best = std::max_element(f, f + C);
-                if (std::count_if(f, f + C, [&](double other) { return *best - other <= silence; }) == 1) out[best - f] += v;
+                if (std::count_if(f, f + C, [&](double other) { return *best - other <= no_vote; }) == 1) out[best - f] += v;
             }
         }
         for (int c = 0; c < C && rule_.votes; ++c) out[c] = std::nearbyint(out[c] / sum_ / vote_grid) * vote_grid;
@@ -86,10 +86,10 @@ class Hedge {
             const double width = range[1] - range[0], gap = f_[k] - y;
             return width > 0 ? (gap / width) * (gap / width) : 0.0;
         }
-        if (C == 1) return y * f[0] <= silence ? 1.0 : 0.0;
+        if (C == 1) return y * f[0] <= no_vote ? 1.0 : 0.0;
         const int right = int(y);
         for (int c = 0; c < C; ++c)
-            if (c != right && f[right] - f[c] <= silence) return 1.0;
+            if (c != right && f[right] - f[c] <= no_vote) return 1.0;
         return 0.0;
     }
 

@@ -1,4 +1,4 @@
-// Losses l(y, f) and their derivatives: the twins of kernelstream/losses.py, found by name.
+// Losses l(y, f) and their derivatives: the twins of kernelstream/losses/, found by name.
 //
 // binary: y = -1 or +1, C = 1;  regression: y a number, C = 1;  multi-class: y a column index, f has C entries.
 #pragma once

@@ -129,7 +129,7 @@ struct Budget {
     int n_memory = 0;       // numbers that it keeps in S.memory, and
     bool gram = false, basis = false, factor = false, scores = false, features = false;  // arrays that it goes through
     std::size_t least = 1;  // smallest set that it can work on
-    bool restless = false;  // wants to see rows that the update leaves alone
+    bool restless = false;  // must also see rows on which the update does nothing
     virtual ~Budget() = default;
     virtual void absorb(Support<T>& S, const Newcomer<T>& row) const = 0;
     // Whether the support set has what the strategy needs.

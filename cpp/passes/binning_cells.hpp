@@ -315,7 +315,7 @@ struct Table {
         }
     }
 
-    // The slot of a row further on, whose cell will be wanted soon: a large table is rarely in a near cache.
+    // Prefetch the slot of a later row: a large table is rarely in a near cache.
     KS_INLINE void prefetch(std::uint32_t a) const {
 #if defined(__GNUC__)
         __builtin_prefetch(slots + (a >> (32 - bits)));

@@ -270,7 +270,7 @@ KS_CLONES inline void by_levels(std::size_t n, std::size_t d, const double* X, s
     std::vector<std::int32_t> code(d);
     std::size_t half = 1;
     while (2 * half <= L) half *= 2;
-    const std::size_t width = 2 * half;  // a search by halves without branches wants 2^k - 1 levels
+    const std::size_t width = 2 * half;  // a search by halves without branches needs 2^k - 1 levels
     std::vector<double> padded;
     const bool many = n > 8;
     if (many) {

@@ -110,10 +110,10 @@ struct Guarded {
     T* H;         // sums of squared gradients
     T* sum;       // gradients of the unfinished batch, or null
     T eta, guard;
-    T most = std::numeric_limits<T>::infinity();  // a squared gradient counts up to so many times the sum of those before it
+    T most = std::numeric_limits<T>::infinity();  // most times the sum of those before it that a squared gradient counts for
     static constexpr T tiny = T(1e-20);  // gradients of theta go with the square of the target: less than for weights
 
-    // Before a step along the mean gradient of so many rows, the last of them row t: `reach` roots of mean squares count.
+    // Before a step along the mean gradient of `rows` rows, the last of them row t: `reach` roots of mean squares count.
     KS_INLINE void expect(double rows, std::int64_t t) {
         if (double(t) > settled * rows) most = T(reach * reach * rows / double(t));
     }

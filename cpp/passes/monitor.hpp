@@ -110,50 +110,77 @@ inline std::int64_t page_hinkley(double* moments, double* held, const double* bl
 }
 
 // v'S^-1 v of a symmetric positive S (k, k), given by its upper triangle: S = L D L', whose rows are taken off one by one.
-KS_INLINE double whitened_square(std::size_t k, double* S, double* v) {
+KS_INLINE double whitened_square(std::size_t k, double* KS_RESTRICT S, double* KS_RESTRICT v) {
     double square = 0.0;
     for (std::size_t j = 0; j < k; ++j) {
-        const double* row = S + j * k;
-        square += v[j] * v[j] / row[j];
+        const double *row = S + j * k, inverse = 1.0 / row[j];
+        square += v[j] * v[j] * inverse;
         for (std::size_t i = j + 1; i < k; ++i) {
-            const double part = row[i] / row[j];
-            axpy(k - i, -part, row + i, S + i * k + i);
+            const double part = row[i] * inverse;
+            double* later = S + i * k;
+#pragma omp simd
+            for (std::size_t l = i / 8 * 8; l < k; ++l) later[l] -= part * row[l];  // what is left of the diagonal is not used
             v[i] -= part * v[j];
         }
     }
     return square;
 }
 
+// out (k, k) <- Z'Z of Z (32, k), the upper triangle and what is beside it in tiles of TILE columns; then the whole by symmetry.
+KS_INLINE void products(std::size_t k, const double* KS_RESTRICT Z, double* KS_RESTRICT out) {
+    constexpr std::size_t TILE = 16;
+    for (std::size_t a = 0; a < k; ++a) {
+        for (std::size_t start = a / TILE * TILE; start < k; start += TILE) {
+            double acc[TILE] = {};
+            const std::size_t count = std::min(TILE, k - start);
+            if (count == TILE) {
+                for (std::size_t i = 0; i < BLOCK; ++i) {
+                    const double z = Z[i * k + a], *row = Z + i * k + start;
+                    KS_UNROLL
+                    for (std::size_t b = 0; b < TILE; ++b) acc[b] += z * row[b];
+                }
+            } else {
+                for (std::size_t i = 0; i < BLOCK; ++i)
+                    for (std::size_t b = 0; b < count; ++b) acc[b] += Z[i * k + a] * Z[i * k + start + b];
+            }
+            std::copy_n(acc, count, out + a * k + start);
+        }
+    }
+    for (std::size_t a = 1; a < k; ++a)
+        for (std::size_t b = 0; b < a; ++b) out[a * k + b] = out[b * k + a];
+}
+
 // W (d, h), reference (1 + k + k k), last (blocks, 1 + k + k k), k = 2 h; X (32, d): statistic and its second degrees of freedom.
-template <class T>
-KS_CLONES std::array<double, 2> two_sample(std::size_t d, std::size_t h, std::size_t blocks, const double* W, double* reference,
-                                           double* last, const T* X) {
-    const std::size_t k = 2 * h, size = 1 + k + k * k;
+// H is h where it is known beforehand, else 0.
+template <class T, std::size_t H>
+KS_CLONES std::array<double, 2> two_sample(std::size_t d, std::size_t given, std::size_t blocks, const double* KS_RESTRICT W,
+                                           double* reference, double* last, const T* KS_RESTRICT X) {
+    const std::size_t h = H ? H : given, k = 2 * h, size = 1 + k + k * k;
     std::vector<double> room(BLOCK * (h + k) + size + k * k + k);
     double *angles = room.data(), *Z = angles + BLOCK * h, *window = Z + BLOCK * k, *S = window + size, *v = S + k * k;
-    for (std::size_t i = 0; i < BLOCK; ++i)
-        for (std::size_t j = 0; j < d; ++j) axpy(h, double(X[i * d + j]), W + j * h, angles + i * h);
-    for (std::size_t i = 0; i < BLOCK; ++i) cos_sin(h, angles + i * h, 1.0, Z + i * k, Z + i * k + h);
+    for (std::size_t i = 0; i < BLOCK; ++i) {
+        double* angle = angles + i * h;
+        for (std::size_t j = 0; j < d; ++j) axpy(h, double(X[i * d + j]), W + j * h, angle);
+        cos_sin(h, angle, 1.0, Z + i * k, Z + i * k + h);
+    }
     axpy(size, 1.0, last, reference);
     std::copy(last + size, last + blocks * size, last);
     double* fresh = last + (blocks - 1) * size;
-    std::fill_n(fresh, size, 0.0);
     fresh[0] = double(BLOCK);
-    for (std::size_t i = 0; i < BLOCK; ++i) {
-        const double* z = Z + i * k;
-        axpy(k, 1.0, z, fresh + 1);
-        for (std::size_t a = 0; a < k; ++a) axpy(k, z[a], z, fresh + 1 + k + a * k);
-    }
+    std::fill_n(fresh + 1, k, 0.0);
+    for (std::size_t i = 0; i < BLOCK; ++i) axpy(k, 1.0, Z + i * k, fresh + 1);
+    products(k, Z, fresh + 1 + k);
     if (last[0] == 0.0 || reference[0] < double(LEAST * BLOCK)) return {0.0, 0.0};
     for (std::size_t b = 0; b < blocks; ++b) axpy(size, 1.0, last + b * size, window);
-    const double n = reference[0], m = window[0];
+    const double n = reference[0], m = window[0], scale = 1.0 / (n + m - 2.0);
     const double *r = reference + 1, *w = window + 1;
     for (std::size_t a = 0; a < k; ++a) {
-        v[a] = r[a] / n - w[a] / m;
-        const double ra = r[a] / n, wa = w[a] / m;
-        for (std::size_t b = a; b < k; ++b)
-            S[a * k + b] = (r[k + a * k + b] + w[k + a * k + b] - ra * r[b] - wa * w[b]) / (n + m - 2.0);
-        S[a * k + a] += RIDGE;
+        const double ra = r[a] / n, wa = w[a] / m, *rr = r + k + a * k, *ww = w + k + a * k;
+        v[a] = ra - wa;
+        double* row = S + a * k;
+#pragma omp simd
+        for (std::size_t b = 0; b < k; ++b) row[b] = scale * (rr[b] + ww[b] - ra * r[b] - wa * w[b]);
+        row[a] += RIDGE;
     }
     const double rest = n + m - double(k) - 1.0;
     const double square = n * m / (n + m) * whitened_square(k, S, v);

@@ -46,7 +46,7 @@ KS_CLONES void squared_distances(std::size_t m, std::size_t n, std::size_t d, co
 template <class T>
 struct PoolBlock {
     std::size_t m, size, width;
-    const T *A, *D;   // (m, width); A or D may be null where no learner wants it
+    const T *A, *D;   // (m, width); A or D may be null where no learner needs it
     const T* norms;   // (m) squared norms of the rows
     double reach;     // largest norm of a vector: no distance exceeds (|x| + reach)^2
 };

@@ -1,5 +1,5 @@
 // Learners in the kernel expansion over the same block of rows, with kernel values from one pool of vectors. Either each learner
-// takes all rows in turn, on threads of their own; or all learners take a row, and their weights say who learns it.
+// takes all rows in turn, on threads of their own; or all learners take a row, and their weights decide which of them learn it.
 #pragma once
 
 #include <atomic>
@@ -93,12 +93,12 @@ void pool_pass(const PoolBlock<T>& block, std::size_t start, std::size_t rows, c
     });
 }
 
-// Stochastic updates: learner k is drawn if its lot (rows, learners) is below (1 - smoothing) theta_k / max theta + smoothing, and then
+// Stochastic updates: learner k is drawn if its chance (rows, learners) is below (1 - smoothing) theta_k / max theta + smoothing, and then
 // learns the row if it is able (learners) to. With only_drawn the row counts for the weights of those drawn alone.
 // F (learners, rows, C) has room for the scores of the learners; scores (rows, C) are those of the whole. Returns t.
 template <class T>
 std::int64_t pool_hedge_pass(const PoolBlock<T>& block, std::size_t start, std::size_t rows, int C, const double* y, const double* weight,
-                             const double* lots, const bool* able, double smoothing, bool only_drawn,
+                             const double* chances, const bool* able, double smoothing, bool only_drawn,
                              std::vector<PoolMember<T>>& members, int threads, const double* F, Hedge& hedge, std::int64_t t,
                              History& history, double* range, double* scores) {
     const std::size_t m = members.size();
@@ -110,7 +110,7 @@ std::int64_t pool_hedge_pass(const PoolBlock<T>& block, std::size_t start, std::
     for (std::size_t r = 0; r < rows; ++r) {
         const double importance = weight ? weight[r] : 1.0;
         for (std::size_t k = 0; k < m; ++k) {
-            drawn[k] = lots[r * m + k] < (1 - smoothing) * hedge.relative(k) + smoothing;
+            drawn[k] = chances[r * m + k] < (1 - smoothing) * hedge.relative(k) + smoothing;
             members[k].learn(block, start, rows, r, y, drawn[k] && able[k] ? importance : 0.0);
         }
         t = hedge_row(F, rows, r, C, y[r], importance, only_drawn ? drawn.get() : nullptr, hedge, t, history, range, scores + r * C);

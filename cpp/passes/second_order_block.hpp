@@ -160,7 +160,7 @@ KS_INLINE void apply_triangle(std::size_t size, const double* D, double* x, std:
     for (std::size_t t = 0; t < Q; ++t) std::copy_n(out[t], size, x + t * apart);
 }
 
-// V <- R^-1 V for n vectors V (n, r), so many at a time that they stay in the second-level cache.
+// V <- R^-1 V for n vectors V (n, r), a few at a time, so that they stay in the second-level cache.
 KS_CLONES inline void solve_factor(std::size_t r, std::size_t n, const double* R, const double* D, double* V) {
     constexpr std::size_t most = 64;
     for (std::size_t start = 0; start < n; start += most, V += most * r) {

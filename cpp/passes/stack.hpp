@@ -150,6 +150,19 @@ inline void store_lanes(std::size_t N, const double* lanes, double* w) {
         for (std::size_t k = 0; k < G; ++k) w[k * N + i] = lanes[4 * i + k];
 }
 
+// The weights of the inputs after every `stride` rows that count, of which there were t.
+struct Notes {
+    std::int64_t t = 0, stride = 0;
+    double* out = nullptr;  // (notes, inputs), or nobody asks
+
+    template <class Level> KS_INLINE void after(Level& level, std::size_t inputs) {
+        if (!out || ++t % stride) return;
+        level.tell_weights();
+        level.mean_weights(out);
+        out += inputs;
+    }
+};
+
 // ------------------------------------------------------------------------------------------------ labels
 constexpr double label_ridge = 5.0, label_share = 0.001, least = 1e-7;
 
@@ -186,6 +199,12 @@ struct LabelLevel {
     }
     void store() {
         curvature.store(A);
+        store_lanes(N, weights.data(), w);
+        earned.store();
+    }
+
+    // What mean_weights looks at, into the state.
+    void tell_weights() {
         store_lanes(N, weights.data(), w);
         earned.store();
     }
@@ -336,7 +355,8 @@ struct Labels {
     bool recent;
 
     // F (N, n, C). learns: y (n), weight (n) or null. Out: scores (n, C).
-    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores,
+                        Notes notes = {}) {
         std::vector<double> buffer((N + 1 + RECENT) * C + 4 * C);
         double *z = buffer.data(), *zr = z + (N + 1) * C, *p = zr + RECENT * C, *pr = p + C, *f = pr + C, *mix = f + C;
         first.load(learns);
@@ -367,6 +387,7 @@ struct Labels {
                 remember_label(C, p, y[t], kept);
             }
             count_mistakes(z, y[t]);
+            notes.after(first, N);
         }
         if (!learns) return;
         first.store();
@@ -414,6 +435,9 @@ struct NumberLevel {
         store_lanes(N + 1, sums.data(), b);
         store_lanes(N + 1, weights.data(), w);
     }
+
+    // What mean_weights looks at, into the state.
+    void tell_weights() { store_lanes(N + 1, weights.data(), w); }
 
     // Weights (N) of the inputs over the memories, with those that the base gives them; from the state.
     void mean_weights(double* out) const {
@@ -541,7 +565,8 @@ struct Numbers {
     double *kept, *finals, *errors;  // (LAST), (2), (3, N): squared errors of members, all and lately; rows
     bool recent;
 
-    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores) {
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores,
+                        Notes notes = {}) {
         std::vector<double> p(N), last(LAST);
         first.load(learns);
         second.load(learns);
@@ -571,6 +596,7 @@ struct Numbers {
                 errors[N + i] = 0.999 * errors[N + i] + e2;
                 errors[2 * N + i] = 0.999 * errors[2 * N + i] + 1.0;
             }
+            notes.after(first, N);
         }
         if (!learns) return;
         first.store();

@@ -14,7 +14,7 @@ constexpr double TRUST_PRIOR = 5.0;     // curvature at the start, and the least
 constexpr double TRUST_SHARE = 1e-4;    // part of all weight that is spread evenly after a row
 constexpr double TRUST_MEMORY = 1e4;    // rows over which the size of scores is averaged
 constexpr double TRUST_LARGEST = 1e300;  // square of a score that is counted
-constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size that is no log-odds
+constexpr double TRUST_RAW = 2.0;       // log-odds of a score of usual size, where scores are not log-odds
 constexpr std::size_t TRUST_MOST = 16;  // answers, at most
 constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger score is never less probable
 
@@ -183,7 +183,7 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
     }
 }
 
-constexpr int LINK_EVERY = 2;  // one row of so many is learned, and counts as all of them
+constexpr int LINK_EVERY = 2;  // one row in LINK_EVERY is learned, and counts for all of them
 
 // Numbers of a link: rows seen, then size, weights, theta and curvature of a calibration of C classes, one after the other.
 inline std::size_t link_length(std::size_t E, std::size_t C) { return 4 + E + (C == 2 ? 14 * E : 5 * C * E); }
@@ -209,7 +209,7 @@ inline void follow_link(std::size_t n, std::size_t E, std::size_t outputs, std::
 
 constexpr double TRACK_STEP = 0.005;     // of the factor that corrects the coverage
 constexpr double TRACK_MEMORY = 1000.0;  // rows over which the size of errors is averaged
-constexpr double TRACK_FAR = 10.0;       // errors count as at most so many times the usual
+constexpr double TRACK_FAR = 10.0;       // most times the usual error that an error counts for
 constexpr double TRACK_RATE = 5.0;       // of the weights of the trackers
 constexpr double TRACK_SHARE = 1e-3;
 

@@ -19,7 +19,7 @@ import numpy as np
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; True and False are none, though Python counts them among the integers."""
+    """Whether a value is a real number; True and False are not, though Python counts them among the integers."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 
 
@@ -49,7 +49,7 @@ def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = Fals
 
 
 def whole(name: str, value: Any, least: int = 1, optional: bool = False) -> int:
-    """``value`` as an int >= ``least``. With ``optional`` None will do, and is returned as it is."""
+    """``value`` as an int >= ``least``. With ``optional``, None is allowed and returned as it is."""
     if optional and value is None:
         return value  # type: ignore[return-value]
     if not is_whole(value) or value < least:

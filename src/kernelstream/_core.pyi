@@ -281,6 +281,21 @@ def csv_parse(data: bytes, start: int, max_rows: int, delimiter: bytes, kinds: b
     Complete lines of delimited text -> rows, numbers, places of text fields, lines, consumed, quoted, bad rows.
     """
 
+def adwin_look(buckets: NDArray[numpy.float64], used: NDArray[numpy.int64], first: NDArray[numpy.float64], block: NDArray[numpy.float64], delta: float) -> int:
+    """
+    Rows since the mean of losses rose, or 0; block (32,) enters the window.
+    """
+
+def page_look(moments: NDArray[numpy.float64], held: NDArray[numpy.float64], block: NDArray[numpy.float64], delta: float, threshold: float) -> int:
+    """
+    Rows since the sum began that is beyond the threshold, or 0; block (32,) is added.
+    """
+
+def kernel_look(W: NDArray[numpy.float64], reference: NDArray[numpy.float64], last: NDArray[numpy.float64], block: object) -> tuple[float, float]:
+    """
+    F statistic of the last rows against those before and its second degrees of freedom; block (32, d) enters the window.
+    """
+
 def hedge_pass(arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: NDArray[numpy.float64] | None, arg4: NDArray[numpy.bool_] | None, arg5: tuple[float, float, bool, bool], arg6: NDArray[numpy.float64], /) -> None: ...
 
 @overload
@@ -464,7 +479,7 @@ def has_update(arg: str, /) -> bool: ...
 
 def has_budget(arg: str, /) -> bool: ...
 
-def stack_pass(arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64] | None, arg3: NDArray[numpy.float64] | None, arg4: tuple[Any, ...], arg5: NDArray[numpy.float64], /) -> None: ...
+def stack_pass(arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64] | None, arg3: NDArray[numpy.float64] | None, arg4: tuple[Any, ...], arg5: NDArray[numpy.float64], arg6: object | None, /) -> None: ...
 
 def calibrate(state: dict[str, Any], scores: NDArray[numpy.float64], y: NDArray[numpy.float64] | None, weight: NDArray[numpy.float64] | None, own: bool, keep: NDArray[numpy.float64], out: NDArray[numpy.float64]) -> None:
     """

@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 
-OLD = 24 * 3600  # seconds after which nobody is still writing
+OLD = 24 * 3600  # seconds after which no process is still writing
 
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _OURS = re.compile(r"\.kernelstream-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp\Z")
@@ -32,7 +32,7 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
         target = os.path.realpath(path)
         try:
             _replace(target, content)
-        except OSError as error:  # about the file that was asked for, not about the one beside it
+        except OSError as error:  # name the file that was asked for, not the temporary one beside it
             raise type(error)(error.errno, error.strerror or str(error), path) from None
         sweep(os.path.dirname(target))
 
@@ -50,7 +50,7 @@ def descriptor(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is something to write to, rather than to replace: a pipe, a device, an open file."""
+    """Whether a path must be written to rather than replaced: a pipe, a device, an open file."""
     if descriptor(path) is not None:
         return True
     try:
@@ -61,7 +61,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def sweep(folder: str | os.PathLike[str]) -> None:
-    """Remove what processes that are gone, or writes of more than a day ago, have left half written."""
+    """Remove half-written files of processes that no longer exist, or from more than a day ago."""
     with contextlib.suppress(OSError), os.scandir(os.fspath(folder)) as entries:
         for entry in entries:
             if _abandoned(entry):
@@ -70,9 +70,9 @@ def sweep(folder: str | os.PathLike[str]) -> None:
 
 
 def _written_directly(path: str, content: bytes) -> bool:
-    """Write to what cannot be replaced, if it is such a thing."""
+    """Write directly to a path that cannot be replaced; False if it can."""
     number = descriptor(path)
-    if number is not None:  # what others write there comes before and after, at the same offset
+    if number is not None:  # the open file itself: its offset is shared with other writers
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError, OSError):
                 stream.flush()
@@ -122,7 +122,7 @@ def _replace(path: str, content: bytes) -> None:
 
 
 def _abandoned(entry: os.DirEntry[str]) -> bool:
-    """Whether a file is one of ours that nobody is going to finish."""
+    """Whether a file is one of ours that will never be finished."""
     ours, former = _OURS.fullmatch(entry.name), _FORMER.fullmatch(entry.name)
     if not (ours or former):
         return False
@@ -137,7 +137,7 @@ def _abandoned(entry: os.DirEntry[str]) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    """Whether there may be such a process."""
+    """Whether a process with this number may exist."""
     if os.name != "posix":
         return True
     try:

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for work long enough to want one."""
+"""A progress bar on stderr, for work that takes long enough."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Bar:
         self.task: Any = None
 
     def update(self, done: int, remark: str = "", total: float | None = None) -> None:
-        """Show the state after so much of the work, ``total`` in all where that is known (an estimate is a float)."""
+        """Show the state after ``done`` of the work, ``total`` in all where that is known (an estimate is a float)."""
         if not self.draws or time.perf_counter() < self.opens:
             return
         if self.bar is None:
@@ -79,7 +79,7 @@ class RowsBar(Bar):
         self.metric = metric
 
     def rows(self, n: int, value: float, total: float | None = None, earlier: int = 0) -> None:
-        """Show the state after n rows; ``earlier`` ones took no time in this run. A value that is NaN is not known."""
+        """Show the state after n rows; ``earlier`` rows were not part of this run. A value of NaN means unknown."""
         speed = (n - earlier) / max(time.perf_counter() - self.started, 1e-9)
         metric = "" if math.isnan(value) else f", {self.metric} {value:.4g}"
         self.update(n, f"{speed:,.0f} rows/s{metric}", total)

@@ -39,7 +39,7 @@ class Checkpoints:
     Parameters
     ----------
     folder : path
-        Made when the first checkpoint is written.
+        Created when the first checkpoint is written.
     keep : int, default=3
         How many to keep.
     """
@@ -55,10 +55,10 @@ class Checkpoints:
         return sorted((path for path in self.folder.iterdir() if _NAME.match(path.name)), key=_rows)
 
     def save(self, est: Any, rows: int, notes: dict[str, Any]) -> Path:
-        """Write a checkpoint after so many rows, and remove those that are too old.
+        """Write a checkpoint after ``rows`` rows, and remove those that are too old.
 
-        What cannot be read, or is of more rows than this run has learned, is none of the latest few: it neither takes
-        the place of a good one nor outlives them.
+        A file that cannot be read, or that has more rows than this run has learned, does not count as one of the
+        latest: it never replaces a good one, and is removed with them.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{rows:012d}.ks"
@@ -72,7 +72,7 @@ class Checkpoints:
         return path
 
     def latest(self) -> tuple[Any, dict[str, Any]] | None:
-        """Model and notes of the latest checkpoint that can be read, or None; a damaged one is passed over.
+        """Model and notes of the latest checkpoint that can be read, or None; a damaged one is skipped.
 
         Raises
         ------
@@ -124,13 +124,13 @@ class Run:
     rows, skipped : int
         Rows learned and rows left out, from the start of the stream.
     resumed : int
-        Rows that had been learned before, by the run that this one went on with.
+        Rows that had been learned before, by the run that this one continues.
     seconds : float
         Time of this run.
     metric : str
         "mistake_rate" or "mse", of the predictions made before each row was learned; "training_mistake_rate" or
-        "training_mse" of a model that learns all rows at once; "novelty_rate", the share of rows that a detector of
-        novelties called novel before it learned them.
+        "training_mse" of a model that learns all rows at once; "novelty_rate", the share of rows that a novelty
+        detector called novel before it learned them.
     value : float
     finished : bool
         False when it was asked to stop before the end of the stream.
@@ -167,7 +167,7 @@ def train(
         It is trained in place. Where the stream's rows get wider, the model does too. One without ``learn`` is fitted
         to all rows at once, which are collected in memory; it cannot have checkpoints.
     stream : Stream
-        A detector of novelties needs no target, and looks at none.
+        A novelty detector needs no target, and ignores one.
     folder : path, optional
         Where checkpoints go. Without it none are written.
     every : int, default=100,000
@@ -206,7 +206,7 @@ def train(
         return _train_at_once(est, stream, labels, stop, progress)
     kept = Checkpoints(folder, keep) if folder is not None else None
     if kept is not None:
-        to_bytes(est)  # what cannot be saved should say so now, not hours later
+        to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     if resume and kept is None:
         raise ValueError("resume=True needs the folder of the checkpoints")
     task = "classification" if is_classifier(est) else "novelty" if is_outlier_detector(est) else "regression"
@@ -258,7 +258,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
 
 
 def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Iterator[tuple[Any, Any]]:
-    """Blocks up to the end of the stream, or until asked to stop; a block counts once the next one is asked for."""
+    """Blocks up to the end of the stream, or until asked to stop; a block counts once the next one is requested."""
     started = time.perf_counter()
     while stop is None or not stop():
         block = stream.read()
@@ -306,7 +306,7 @@ def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -
 
 
 def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None) -> float:
-    """Continue from a checkpoint; returns the sum of errors so far."""
+    """Continue from the latest checkpoint; returns the sum of errors so far."""
     model, inside = found
     now = notes or {}
     differ = [key for key, value in inside["notes"].items() if now.get(key) != value]
@@ -324,7 +324,7 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
     try:
         stream.seek(inside["position"])
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"the checkpoint is of another run: its position is none of {stream.name}") from None
+        raise ValueError(f"the checkpoint is of another run: its position is not in {stream.name}") from None
     run.rows = run.resumed = stream.rows
     run.skipped = stream.skipped
     run.value = inside["total"] / max(stream.rows, 1)

@@ -66,7 +66,7 @@ def run(
         console.print("Without the compiled core: less data, to stay under a minute.", highlight=False)
     n_rows = n_rows or (ROWS if fast else ROWS_IN_PYTHON)
     started = time.perf_counter()
-    figure, axes = plots.figure(columns=2)  # first, so that a missing matplotlib shows before the work
+    figure, axes = plots.figure(columns=2)  # first, so that a missing matplotlib is reported before the work
     results = []
     for stage, ax in zip([_real(n_rows), _drifting(n_rows)], axes, strict=True):
         with threadpool_limits(1):  # products of small blocks: more threads only wait for each other
@@ -152,7 +152,7 @@ def _drifting(n_rows: int) -> Stage:
 
 
 class _Pipeline:
-    """What people write: columns scaled and mapped by what the first rows say, then a linear model that streams."""
+    """A usual pipeline: columns scaled and mapped by statistics of the first rows, then a linear streaming model."""
 
     def __init__(self, first: np.ndarray, *steps: Any):
         self.front = make_pipeline(StandardScaler(), *steps).fit(first)

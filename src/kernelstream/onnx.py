@@ -60,13 +60,13 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     if type(est) not in KINDS:
         known = ", ".join(kind.__name__ for kind in KINDS)
         raise ValueError(f"{type(est).__name__} has no ONNX form; {known} have one")
-    state = est.state_  # AttributeError, with a sentence, before the first row
+    state = est.state_  # raises an AttributeError that explains itself before the first row
     if state["warm_rows"]:
         raise ValueError("the model is still in its warm-up: call fit, or learn more rows, before exporting it")
     if "w" not in state:
         raise ValueError("the model is still a kernel expansion (its budget is not full): it has no ONNX form yet")
     graph = _Graph(onnx, np.dtype(state["dtype"]))
-    Z = _features(graph, est, state)  # Nyström features in float64, whatever the rows are
+    Z = _features(graph, est, state)  # Nyström features are float64, whatever the type of the rows
     weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None].astype(state["w"].dtype)
     score = graph.node("MatMul", Z, graph.constant(weights.T))
     if "center" in state:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["calibration", "curves", "figure", "kernel_weights", "members", "relevance", "relevance_over_time", "save"]
 
-# colours that stay apart for most colour-blind readers, and in grey
+# colours that most colour-blind readers can tell apart, also in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
 
 
 def figure(columns: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, list[Axes]]:
-    """An empty figure with axes side by side, and nothing global: no window, no backend to choose."""
+    """An empty figure with axes side by side; no window is opened and no backend is chosen."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -48,7 +48,7 @@ def curves(
     metric : str, optional
         The first metric of the first result by default.
     windows : int, optional
-        Show the metric over so many consecutive stretches, which makes changes visible; by default, the running
+        Show the metric over this many consecutive stretches, which makes changes visible; by default, the running
         metric over all rows so far.
     ax : matplotlib axes, optional
         Where to draw; by default a new figure.
@@ -99,7 +99,7 @@ def relevance(
     path : str or Path, optional
         File to write; its ending decides the format.
     top : int, default=30
-        Draw at most so many inputs, those with the largest widths, largest first.
+        Draw at most this many inputs, those with the largest widths, largest first.
     ax : matplotlib axes, optional
         Where to draw; by default a new figure.
     title : str, optional
@@ -154,13 +154,13 @@ def relevance_over_time(
     Parameters
     ----------
     history : iterable of (rows seen, relevance (d,))
-        What ``relevance_`` was now and then.
+        Values of ``relevance_`` at several times.
     path : str or Path, optional
         File to write; its ending decides the format.
     names : sequence of str, optional
         Of the inputs.
     top : int, default=6
-        Draw so many inputs, those that mattered most at any time.
+        Draw this many inputs, those that mattered most at any time.
     ax : matplotlib axes, optional
     title : str, optional
 
@@ -199,7 +199,7 @@ def calibration(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw how often events happened against the probabilities they were given: on the diagonal, promises are kept.
+    """Draw how often events happened against the probabilities they were given: on the diagonal both agree.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def calibration(
         Bins with fewer rows are not drawn.
     label : str, optional
     ax : matplotlib axes, optional
-        Where to draw, several models on the same axes, say; by default a new figure.
+        Where to draw, for example several models on the same axes; by default a new figure.
     title : str, optional
 
     Returns
@@ -254,7 +254,7 @@ def calibration(
 
 
 def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None) -> Figure:
-    """Draw who was trusted when: the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
+    """Draw the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def kernel_weights(
     path : str or Path, optional
         File to write; its ending decides the format.
     least : float, default=0.05
-        Learners that never had so much weight share one grey band.
+        Learners that never had this much weight share one grey band.
     ax : matplotlib axes, optional
         Where to draw; by default a new figure.
     title : str, optional

@@ -33,13 +33,13 @@ except ImportError:
 Row = dict[Any, Any]
 
 
-WIDE = 200  # features from which on rows with few of them are kept sparse
+WIDE = 200  # with more features than this, rows that hold few of them are kept sparse
 
 
 class _Adapter:
     """Dicts to rows of an array. A feature has a column from the row where it first appears; missing ones are 0.
 
-    New columns are given in the order of their names, so the order of a dict's entries means nothing.
+    New columns are added in the order of their names, so the order of a dict's entries does not matter.
     """
 
     model: Any
@@ -85,7 +85,7 @@ class _Adapter:
 
     # ---------------------------------------------------------------- columns
     def _add(self, rows: Iterable[Iterable[Any]]) -> None:
-        """Give the features of rows that have none a column, row after row, and the model the width for them."""
+        """Give a column to every new feature of the rows, row by row, and widen the model."""
         for row in rows:
             new = [name for name in row if name not in self._columns]
             for name in sorted(new, key=lambda name: (str(type(name)), name)):
@@ -106,14 +106,14 @@ class _Adapter:
             self._width = self._est.n_features_in_
 
     def _ahead(self, wanted: int) -> int:
-        """A width for so many features and some to come, where columns of zeros change nothing about a model."""
+        """A width for the features so far and some to come, where columns of zeros do not change the model."""
         state = self._est.__dict__.get("_state") or {}
-        settled = "w" in state and not state["warm_rows"]  # no bandwidth is going to be estimated
+        settled = "w" in state and not state["warm_rows"]  # no bandwidth will be estimated any more
         return max(wanted, self._width + self._width // 2) if settled else wanted
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Rows that are refused inside leave no trace: no column, no width of the model, no model."""
+        """Context in which rows that are refused leave no trace: no new column, no wider model, no new model."""
         known, width, held = len(self._names), self._width, self._est
         est = dict(held.__dict__) if held is not None else {}
         try:
@@ -144,11 +144,11 @@ class _Adapter:
                 if math.isfinite(sum(values)):  # quicker than an array operation
                     return np.array((values,), np.float64)
             except (KeyError, TypeError, ValueError, OverflowError):
-                pass  # a closer look: other features, or a value that is no number
+                pass  # needs the full checks: other features, or a value that is not a number
         return None
 
     def _rows(self, rows: Sequence[Row], grow: bool) -> Any:
-        """Rows as an array (n, d), CSR where that is much smaller; unless it may ``grow``, others are left out."""
+        """Rows as an array (n, d), CSR where that is much smaller; without ``grow``, unknown features are left out."""
         if grow:
             new = [x for x in rows if not x.keys() <= self._columns.keys()]
             if new or not self._names:

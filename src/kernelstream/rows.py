@@ -1,4 +1,4 @@
-"""Rows: dense arrays or CSR matrices, checked at the door, cut, stacked, and packed into a flat state."""
+"""Rows: dense arrays or CSR matrices, checked when they come in, cut, stacked, and packed into a flat state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
 
 
 def csr_form_by_numpy(indices: np.ndarray, indptr: np.ndarray, d: int, stored: int) -> int:
-    """Form of a CSR matrix with d columns and room for so many entries: one of the four above."""
+    """Form of a CSR matrix with d columns and room for ``stored`` entries: one of the four above."""
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > stored:
         return BROKEN_ROWS
     used = indices[: indptr[-1]]
@@ -64,14 +64,14 @@ def is_canonical(X: Any) -> bool:
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix as CSR in the one form that the library works with; ValueError if it is none.
+    """A sparse matrix as CSR in the one form that the library works with; ValueError if it is unsound.
 
     Column indices rise strictly within a row, indices are int32 (int64 where that is too small), and all is in this
     machine's byte order: a model does not depend on how a matrix came. The caller's matrix is never changed; what is in
     this form already is returned as it is.
     """
     if X.ndim != 2:
-        return X  # for whoever checks the shape
+        return X  # the check of the shape comes later
     if X.format != "csr":
         _check_other(X)  # scipy's conversions trust the indices
         X = X.tocsr()
@@ -82,11 +82,11 @@ def canonical(X: Any) -> Any:
     form, indices, indptr = _form(indices, indptr, n, d, data)
     if form == BROKEN_ROWS:
         raise ValueError(
-            f"X is no valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end within "
-            f"the {min(len(data), len(indices))} stored values"
+            f"X is not a valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end "
+            f"within the {min(len(data), len(indices))} stored values"
         )
     if form == BROKEN_COLUMNS:
-        raise ValueError(f"X is no valid CSR matrix: a column index is not in 0 ... {d - 1}")
+        raise ValueError(f"X is not a valid CSR matrix: a column index is not in 0 ... {d - 1}")
     nnz = int(indptr[-1])
     kind = np.int32 if max(nnz, d) <= _LARGEST else np.int64
     out = sp.csr_array(
@@ -103,7 +103,7 @@ def _form(
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """Form of a CSR matrix, and its indices as arrays of one type of integers."""
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or indices.ndim != 1 or data.ndim != 1:
-        raise ValueError("X is no valid CSR matrix: indices and indptr must be arrays of integers, data of numbers")
+        raise ValueError("X is not a valid CSR matrix: indices and indptr must be arrays of integers, data of numbers")
     if indptr.shape != (n + 1,):
         return BROKEN_ROWS, indices, indptr
     if not (indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)):
@@ -126,7 +126,9 @@ def _check_other(X: Any) -> None:
         sound = all(index.min() >= 0 and index.max() < size for index, size in zip((X.row, X.col), X.shape))
         sound = sound and len(X.row) == len(X.col) == len(X.data)
     if not sound:
-        raise ValueError(f"X is no valid {X.format.upper()} matrix: an index lies outside its {n} rows and {d} columns")
+        raise ValueError(
+            f"X is not a valid {X.format.upper()} matrix: an index lies outside its {n} rows and {d} columns"
+        )
 
 
 def concat(parts: list[Rows]) -> Rows:
@@ -146,6 +148,20 @@ def take(X: Rows, rows: Any) -> Rows:
 def divided(X: Rows, width: np.ndarray) -> Rows:
     """Rows with every column divided by its width, in their own type."""
     return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)
+
+
+def bounds(X: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest value of every column, (d,) and (d,) float64; zeros that sparse rows do not store count."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.todense(), high.todense()
+    return np.asarray(low, np.float64).ravel(), np.asarray(high, np.float64).ravel()
+
+
+def column_ranges(X: Rows) -> np.ndarray:
+    """Largest less least value of every column, (d,); 1 for a column that does not vary."""
+    low, high = bounds(X)
+    return np.where(high > low, high - low, 1.0)
 
 
 def dense(X: Rows) -> np.ndarray:

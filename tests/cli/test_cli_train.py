@@ -395,6 +395,8 @@ def test_every_algorithm_has_its_options(name, home, tmp_path, capsys):
         data = tmp_path / "r.csv"
         data.write_text("a,y\n" + "".join(f"{i % 17},{(i % 17) ** 2 / 7}\n" for i in range(300)))
     options = ["--target", "y"] if task == "regression" else []
+    if name.startswith("doubly"):  # they choose by trials, of this size
+        options += ["--batch-size", "16", "--block-size", "8"]
     model = tmp_path / "m.ks"
     text = out(capsys, "train", data, *options, "--task", task, "-a", name, "-m", model, "--limit", 60, "--json")
     assert json.loads(text)["rows"] == 60

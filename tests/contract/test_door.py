@@ -72,7 +72,7 @@ BROKEN = ["negative", "too large", "wraps", "falls", "beyond", "first", "short",
 @pytest.mark.parametrize("how", BROKEN)
 def test_broken_matrices_are_refused_everywhere(how):
     bad, target = broken(how), y[:20]
-    message = "no valid CSR matrix"
+    message = "not a valid CSR matrix"
     est = FeatureClassifier(small, random_state=0)
     with pytest.raises(ValueError, match=message):
         est.learn(bad, target)
@@ -105,7 +105,7 @@ def test_every_family_refuses_them(est):
     est.learn(sp.csr_array(X), target)
     for how in ("negative", "too large", "falls", "beyond"):
         for call in (est.predict, lambda A: est.learn(A, target[:20])):
-            with pytest.raises(ValueError, match="no valid CSR matrix"):
+            with pytest.raises(ValueError, match="not a valid CSR matrix"):
                 call(broken(how))
 
 
@@ -115,7 +115,7 @@ def test_other_sparse_matrices(make):
     np.testing.assert_array_equal(est.decision_function(make(X)), est.decision_function(sp.csr_array(X)))
     bad = make(X)
     (bad.row if make is sp.coo_matrix else bad.indices)[0] = 1000
-    with pytest.raises(ValueError, match="no valid"):
+    with pytest.raises(ValueError, match="not a valid"):
         est.predict(bad)
 
 

@@ -134,3 +134,14 @@ def test_parts_are_checked():
     for message, model in wrong.items():
         with pytest.raises(ValueError, match=message):
             model.fit(X[:20], LABELS[:20])
+
+
+def test_the_signature_of_a_class_is_read_once(monkeypatch):
+    model = ks.FeatureClassifier(features.RandomFourier(ks.kernels.Gaussian(0.5), n_components=4), "hinge", "ogd")
+    names = model.get_params().keys()
+
+    def never(*args, **kwargs):
+        raise AssertionError("a signature is read again")
+
+    monkeypatch.setattr("inspect.signature", never)
+    assert clone(model).get_params().keys() == names >= {"features__kernel__gamma", "loss"}

@@ -34,5 +34,6 @@ def test_kit(name):
 @pytest.mark.parametrize("name", [name for name, (_, what, _) in STREAMING.items() if what != "split"])
 def test_what_is_left_out_is_missing(name):
     est, X, y = rows(name)
+    case = streaming._Case(est, "python", X, y)
     with pytest.raises(AssertionError):
-        getattr(streaming, f"_check_{STREAMING[name][1]}")(streaming._maker(est, "python"), X, y)
+        getattr(streaming, f"_check_{STREAMING[name][1]}")(case)

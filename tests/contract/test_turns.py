@@ -62,6 +62,7 @@ def learn(model, target, cut):
     return model.learn(X[cut]) if target is None else model.learn(X[cut], target[cut])
 
 
+@pytest.mark.filterwarnings("ignore:.* has not converged")
 @pytest.mark.parametrize("name", zoo.names())
 def test_predict_while_another_thread_learns(name):
     """Every family: all rows are learned, nobody gets an error, the model is that of one thread."""

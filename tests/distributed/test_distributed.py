@@ -221,7 +221,12 @@ def test_sparse_models_reach_the_sequential_objective(client, task):
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("task", ["regression", "classes"])
 def test_doubly_stochastic_gradients_of_the_same_batches(client, files, task):
-    common = {"gamma": 0.3, "step": DoublyStep(eta=2.0), "block_size": 32, "passes": 1.0, "random_state": 5}
+    common = {
+        "gamma": 0.3,
+        "step": DoublyStep(eta=2.0),
+        "schedule": DoublySchedule(block_size=32, passes=1.0),
+        "random_state": 5,
+    }
     if task == "regression":
         est = DoublyStochasticRegressor(**common)
         model = distributed.fit(clone(est), str(files / "part-*.csv"), target="y", client=client)

@@ -131,9 +131,9 @@ def test_multiclass_is_one_against_the_rest():
     ids=str,
 )
 def test_streaming(model):
-    check_streaming(model, X[:110], labels[:110], rtol=1e-7)
+    check_streaming(model, X[:110], labels[:110], rtol=1e-7, chunks=(7,))
     X4, y4 = make_blobs(110, n_features=3, centers=4, cluster_std=2.0, random_state=1)
-    check_streaming(model, X4, y4, rtol=1e-7)
+    check_streaming(model, X4, y4, rtol=1e-7, chunks=(7,))
 
 
 def test_probabilities():

@@ -96,7 +96,7 @@ def test_files_and_what_does_not_fit(regressor):
         "batch_kinds": [("binning,nearest", "must name some of"), ("", "must name some of"), (3, "must name some of")],
         "batch_blend": [(np.array([1.0]), "batch_blend"), (-state["batch_blend"], "batch_blend")],
         "batch_rows": [(10**9, "batch_rows")],
-        weights: [(state[weights][:-1], "")],
+        weights: [(state[weights][:-1], "must be an array of float64")],
         "batch_odd": [(1, "batch_odd")],
     }
     for name, cases in wrong.items():

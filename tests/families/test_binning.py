@@ -177,22 +177,24 @@ def online(update="auto", columns=600, **more):
     "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_adagrad", "coin_betting", "perceptron"]
 )
 def test_streaming_updates(update):
-    check_streaming(OnlineBinningClassifier(**online(update)), X2[:70], y2[:70])
+    check_streaming(
+        OnlineBinningClassifier(**online(update)), X2[:70], y2[:70], chunks=(1,) if update == "auto" else (7,)
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "softmax", "crammer_singer"])
 def test_streaming_multiclass(loss):
-    check_streaming(OnlineBinningClassifier(**online(loss=loss)), X4[:70], y4[:70])
+    check_streaming(OnlineBinningClassifier(**online(loss=loss)), X4[:70], y4[:70], chunks=(7,))
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
 def test_streaming_regression(loss):
-    check_streaming(OnlineBinningRegressor(**online(loss=loss)), X2[:70], target[:70])
+    check_streaming(OnlineBinningRegressor(**online(loss=loss)), X2[:70], target[:70], chunks=(7,))
 
 
 def test_streaming_late_classes_and_given_bandwidth():
     order = np.argsort(y4, kind="stable")[::-1][::3][:110]
-    check_streaming(OnlineBinningClassifier(**online(gamma=0.5)), X4[order], y4[order])
+    check_streaming(OnlineBinningClassifier(**online(gamma=0.5)), X4[order], y4[order], chunks=(7,))
     check_streaming(
         OnlineBinningClassifier(**online("ogd", gamma="scale", class_weight="balanced")), X4[order], y4[order]
     )

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
 from kernelstream import engine as engines
 from kernelstream.estimators.cells import grids
-from kernelstream.estimators.cells.models import CELLS, FIRST, PERIOD, _look_before, _next_look
+from kernelstream.estimators.cells.models import CELLS, FIRST, PERIOD, _next_review, _review_before
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)
@@ -87,7 +87,7 @@ def test_engines_agree(kind, task):
     a, b = (cls(16, random_state=1, engine=engine, **params).learn(X, y) for engine in ENGINES)
     finite = np.isfinite(a)
     assert (finite == np.isfinite(b)).all()
-    assert np.abs(a - b)[finite].max() < 1e-9
+    assert np.abs(a[finite] - b[finite]).max() < 1e-9
 
 
 def test_units_of_columns_do_not_matter():
@@ -118,9 +118,11 @@ def test_grids_have_so_many_cells_and_columns_by_weight():
 
 
 def test_when_grids_are_looked_at():
-    points = [t for t in range(4 * PERIOD) if _look_before(t) == t]
+    points = [t for t in range(4 * PERIOD) if _review_before(t) == t]
     assert points[:3] == [FIRST, 2 * FIRST, 4 * FIRST] and points[-2:] == [2 * PERIOD, 3 * PERIOD]
-    assert all(_next_look(t) > t and _look_before(_next_look(t)) == _next_look(t) for t in range(0, 3 * PERIOD, 97))
+    assert all(
+        _next_review(t) > t and _review_before(_next_review(t)) == _next_review(t) for t in range(0, 3 * PERIOD, 97)
+    )
 
 
 def test_relevant_columns_are_found():

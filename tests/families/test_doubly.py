@@ -25,7 +25,8 @@ SEED = 5
 def fixed(kind=DoublyStochasticClassifier, **params):
     """A learner with nothing left to choose, and small."""
     step = DoublyStep(*params.pop("step", (3.0, 7.0)), precondition=0.0)
-    common = {"gamma": 0.7, "lam": 0.01, "batch_size": 16, "block_size": 6, "random_state": SEED, "step": step}
+    schedule = DoublySchedule(16, params.pop("block_size", 6), params.pop("max_blocks", None))
+    common = {"gamma": 0.7, "lam": 0.01, "step": step, "schedule": schedule, "random_state": SEED}
     if kind is DoublyStochasticRegressor:
         common["center"] = False
     return kind(**(common | params))
@@ -147,7 +148,7 @@ def test_kept_scores_are_swept_scores(max_blocks):
 
         for rows in batches(n, 16, 40, 1):
             part = order[:n][rows]
-            made.batch(naive_state, X2[part], y[part], None, made.iterate(naive_state, X2[part]))
+            made.learn_batch(naive_state, X2[part], y[part], None, made.iterate(naive_state, X2[part]))
         np.testing.assert_allclose(state["alpha"] * state["shrink"], naive_state["alpha"] * naive_state["shrink"],
                                    atol=1e-11)  # fmt: skip
         states.append(state)
@@ -175,7 +176,7 @@ def test_precondition_divides_by_the_covariance(b):
     covariance = Z.T @ Z / b
     top = np.linalg.eigvalsh(covariance).max()
     for t in (1, 2, 3):  # one block only: f = w'z, and the recursion is gradient descent on w
-        made.batch(state, X, y, None, made.iterate(state, X))
+        made.learn_batch(state, X, y, None, made.iterate(state, X))
         gradient = Z.T @ losses.get("logistic").gradient(y, Z @ w) / b + 0.01 * w
         w = w - made.rate(t) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
         np.testing.assert_allclose(state["alpha"][0, :, 0] * state["shrink"], w, atol=1e-5 * np.abs(w).max())
@@ -218,7 +219,7 @@ def test_cache_changes_nothing(kernel):
 
 def test_threads_change_nothing():
     X, y = make_moons(5000, noise=0.2, random_state=1)
-    model = fixed(block_size=64).partial_fit(X, y)
+    model = fixed(block_size=64).partial_fit(X[:1000], y[:1000])
     before = threads.get_num_threads()
     try:
         scores = []
@@ -294,21 +295,23 @@ def test_learn_returns_the_scores_before_each_batch():
 
 
 # -------------------------------------------------------------------- automatic choices
-def test_defaults_do_well():
+@pytest.mark.parametrize("block_size", [64, pytest.param("auto", marks=pytest.mark.slow)])
+def test_defaults_do_well(block_size):
     X, y = make_moons(1500, noise=0.2, random_state=3)
-    model = DoublyStochasticClassifier(random_state=0, schedule=DoublySchedule(passes=10)).fit(X[:1000], y[:1000])
+    schedule = DoublySchedule(block_size=block_size, passes=10)
+    model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[:1000], y[:1000])
     assert model.score(X[1000:], y[1000:]) > 0.95
     target = np.sin(3 * X[:, 0]) + 100
-    regressor = DoublyStochasticRegressor(random_state=0, schedule=DoublySchedule(passes=20)).fit(
-        X[:1000], target[:1000]
-    )
+    schedule = DoublySchedule(block_size=block_size, passes=20)
+    regressor = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], target[:1000])
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
 
 def test_order_of_the_rows_does_not_matter_to_fit():
     X, y = make_moons(600, noise=0.2, random_state=3)
     order = np.argsort(y, kind="stable")  # one class after the other
-    model = DoublyStochasticClassifier(random_state=0, schedule=DoublySchedule(passes=10)).fit(X[order], y[order])
+    schedule = DoublySchedule(block_size=64, passes=10)
+    model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
     assert model.score(X, y) > 0.95
 
 
@@ -318,7 +321,8 @@ def test_bandwidth_follows_the_data():
     gammas = []
     for speed in (2, 25):
         y = np.sin(speed * X[:, 0])
-        model = DoublyStochasticRegressor(random_state=0, schedule=DoublySchedule(passes=20)).fit(X[:1000], y[:1000])
+        schedule = DoublySchedule(block_size=64, passes=20)
+        model = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], y[:1000])
         assert model.score(X[1000:], y[1000:]) > 0.95
         gammas.append(model.kernel_.gamma)
     assert gammas[1] >= 4 * gammas[0]
@@ -329,16 +333,17 @@ def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     for scale in (1.0, 1000.0):
         y = scale * np.sin(X[:, 0])
-        model = DoublyStochasticRegressor(loss=loss, random_state=0, schedule=DoublySchedule(passes=40)).fit(
-            X[:400], y[:400]
-        )
+        schedule = DoublySchedule(block_size=64, passes=40)
+        model = DoublyStochasticRegressor(loss=loss, random_state=0, schedule=schedule).fit(X[:400], y[:400])
         assert model.score(X[400:], y[400:]) > 0.8
 
 
 def test_weights_scale_the_step_away():
     """Weights that are all 1000 must not make the steps 1000 times larger."""
-    plain = DoublyStochasticRegressor(random_state=0, lam=0.0).fit(X2, yr)
-    heavy = DoublyStochasticRegressor(random_state=0, lam=0.0).fit(X2, yr, np.full(len(yr), 1000.0))
+    plain, heavy = (
+        DoublyStochasticRegressor(random_state=0, lam=0.0, schedule=DoublySchedule(block_size=32)).fit(X2, yr, weight)
+        for weight in (None, np.full(len(yr), 1000.0))
+    )
     np.testing.assert_allclose(heavy.predict(X2), plain.predict(X2), rtol=1e-6)
 
 
@@ -346,7 +351,7 @@ def test_balanced_classes():
     rng = np.random.default_rng(0)
     y = (rng.random(800) < 0.05).astype(int)
     X = rng.standard_normal((800, 2)) + y[:, None]
-    few = {"random_state": 0, "gamma": "median", "schedule": DoublySchedule(passes=5)}
+    few = {"random_state": 0, "gamma": "median", "schedule": DoublySchedule(block_size=64, passes=5)}
     plain = DoublyStochasticClassifier(**few).fit(X, y)
     balanced = DoublyStochasticClassifier(**few, class_weight="balanced").fit(X, y)
     assert balanced.predict(X[y == 1]).mean() > plain.predict(X[y == 1]).mean() + 0.2
@@ -373,11 +378,11 @@ def test_too_large_steps_are_refused_and_leave_the_model():
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"batch_size": 0}, "batch_size"),
-        ({"block_size": 2.5}, "block_size"),
-        ({"max_blocks": 0}, "max_blocks"),
+        ({"schedule": DoublySchedule(batch_size=0)}, "batch_size"),
+        ({"schedule": DoublySchedule(block_size=2.5)}, "block_size"),
+        ({"schedule": DoublySchedule(max_blocks=0)}, "max_blocks"),
         ({"lam": -1.0}, "lam"),
-        ({"passes": 0}, "passes"),
+        ({"schedule": DoublySchedule(passes=0)}, "passes"),
         ({"step": "fast"}, "step must be"),
         ({"step": DoublyStep(eta=-1.0)}, "eta"),
         ({"step": DoublyStep(theta0=0.0)}, "theta0"),

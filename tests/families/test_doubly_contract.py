@@ -17,22 +17,16 @@ yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
 FIXED = {
     "gamma": 0.7,
     "step": DoublyStep(3.0, 7.0, precondition=0.0),
-    "batch_size": 16,
-    "block_size": 6,
+    "schedule": DoublySchedule(16, 6),
     "random_state": 0,
 }
+THREE_BLOCKS = FIXED | {"schedule": DoublySchedule(16, 6, max_blocks=3)}
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-@pytest.mark.parametrize("max_blocks", [None, 3])
-def test_binary(loss, max_blocks):
-    check_streaming(
-        DoublyStochasticClassifier(loss=loss, schedule=DoublySchedule(max_blocks=max_blocks), **FIXED),
-        X2,
-        y2,
-        bounded=False,
-        exact_split=False,
-    )
+@pytest.mark.parametrize("params", [FIXED, THREE_BLOCKS], ids=["a block a batch", "three blocks"])
+def test_binary(loss, params):
+    check_streaming(DoublyStochasticClassifier(loss=loss, **params), X2, y2, bounded=False, exact_split=False)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax"])
@@ -98,7 +92,7 @@ def test_automatic_choices(model, X, y, engines):
 
 
 def test_memory_is_bounded_by_max_blocks():
-    model = DoublyStochasticClassifier(schedule=DoublySchedule(max_blocks=3), **FIXED).partial_fit(X2[:144], y2[:144])
+    model = DoublyStochasticClassifier(**THREE_BLOCKS).partial_fit(X2[:144], y2[:144])
     size = model.state_["alpha"].nbytes
     assert model.partial_fit(X2[:144], y2[:144]).state_["alpha"].nbytes == size
 

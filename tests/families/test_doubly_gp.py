@@ -19,7 +19,7 @@ X = rng.uniform(-3, 3, (400, 1))
 y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(400)
 grid = np.linspace(-4, 4, 41)[:, None]
 SEED = 5
-FIXED = {"gamma": 0.7, "noise": 0.2, "step": DoublyStep(1.0, 7.0, precondition=0.0), "batch_size": 16, "block_size": 6,
+FIXED = {"gamma": 0.7, "noise": 0.2, "step": DoublyStep(1.0, 7.0, precondition=0.0), "schedule": DoublySchedule(16, 6),
          "variance_features": 6, "random_state": SEED}  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def features(X, t, D, stream):
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_operator_is_the_recursion(engine):
     """theta_ij, one iteration after the other: 25 batches of 16 rows, lam = noise / rows so far."""
-    model = DoublyStochasticGP(**FIXED | {"max_blocks": None}, engine=engine).partial_fit(X, y)
+    model = DoublyStochasticGP(**FIXED | {"schedule": DoublySchedule(16, 6, None)}, engine=engine).partial_fit(X, y)
     theta = np.zeros((6, 0))  # features of the second stream × features so far
     mean_theta = theta.copy()
     left = features(X, 0, 3, stream=1)
@@ -93,7 +93,7 @@ def test_operator_is_the_recursion(engine):
 def test_one_block_converges_to_the_ridge_solution():
     """All rows in the batch and one block: gradient descent in its 12 features, whose limit has a formula."""
     step = DoublyStep(1.0, 1e9, average=False, precondition=1e-3)
-    params = FIXED | {"step": step, "batch_size": 400, "max_blocks": 1, "passes": 3000}
+    params = FIXED | {"step": step, "schedule": DoublySchedule(400, 6, max_blocks=1, passes=3000)}
     model = DoublyStochasticGP(**params).fit(X, y)
     mean, std = model.predict(grid, return_std=True)
     Z, z = features(X, 0, 6, 0), features(grid, 0, 6, 0)

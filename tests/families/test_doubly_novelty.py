@@ -21,7 +21,7 @@ label = np.repeat([0, 1], 200)
 order = rng.permutation(400)
 both, label = both[order], label[order]
 SEED = 5
-FIXED = {"gamma": 0.7, "step": DoublyStep(0.5, 7.0), "batch_size": 16, "block_size": 6, "random_state": SEED}
+FIXED = {"gamma": 0.7, "step": DoublyStep(0.5, 7.0), "schedule": DoublySchedule(16, 6), "random_state": SEED}
 
 
 def features(X, t, D=6):
@@ -99,7 +99,9 @@ def test_bad_nu(nu):
         DoublyStochasticOneClass(nu=nu).fit(X)
 
 
-@pytest.mark.parametrize("params", [{}, {"max_blocks": 3}, {"step": DoublyStep(0.5, 7.0, average=False)}])
+@pytest.mark.parametrize(
+    "params", [{}, {"schedule": DoublySchedule(16, 6, max_blocks=3)}, {"step": DoublyStep(0.5, 7.0, average=False)}]
+)
 def test_novelty_streaming(params):
     model = DoublyStochasticOneClass(**FIXED | params)
     check_streaming(model, X[:60], np.zeros(60), bounded=False, exact_split=False)
@@ -192,7 +194,7 @@ def test_nothing_overflows():
     assert np.isfinite(RatioLoss().gradient(-1.0, 1e4)) and np.isfinite(RatioLoss().value(-1.0, 1e4))
 
 
-@pytest.mark.parametrize("params", [{}, {"max_blocks": 3}])
+@pytest.mark.parametrize("params", [{}, {"schedule": DoublySchedule(16, 6, max_blocks=3)}])
 def test_ratio_streaming(params):
     check_streaming(DensityRatioEstimator(**FIXED | params), both[:60], label[:60], bounded=False, exact_split=False)
 

@@ -13,9 +13,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import kernelstream
 from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses, zoo
+from kernelstream.estimators.falkon import models
 from kernelstream.estimators.falkon.choice import Search
 from kernelstream.solvers import kernel_blocks
 from kernelstream.solvers.falkon import CenterMatrix, falkon
+from kernelstream.solvers.kernel_ridge import kernel_ridge
+from kernelstream.solvers.ridge_trials import RidgeTrials, Trial
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(250, 4))
@@ -246,6 +249,94 @@ def test_probabilities_cost_no_second_search(monkeypatch):
     assert len(searches) == 1
     loss = -np.log(model.predict_proba(X[600:])[np.arange(200), y[600:]]).mean()
     assert loss < 0.2  # 0.69 for one that knows nothing
+
+
+RADIAL = [kernels.Gaussian(0.3), kernels.Matern(1.5, 1.2), kernels.Matern(2.5, 0.8), kernels.Matern(np.inf, 2.0)]
+
+
+def trials(name, kernel, *args):
+    """The same rows for trials on the processor or by torch, which leaves some kernels to the processor."""
+    host = RidgeTrials(*args)
+    return host if name == "processor" else engine.get("torch").ridge_trials(kernel, host)
+
+
+@pytest.mark.parametrize("name", ["processor", ENGINES[2]])
+@pytest.mark.parametrize("kernel", [*RADIAL, kernels.Laplacian(0.5)], ids=str)
+def test_trials_are_the_normal_equations(name, kernel):
+    """Errors of every penalty, and slopes by differences of the function they belong to."""
+    Y = np.stack([TARGET, np.cos(X[:, 3])], axis=1)
+    width, lams, m = np.array([1.0, 2.0, 0.5, 1.5]), (1.0, 0.01), 40
+    learned, held = slice(0, 200), slice(200, 250)
+    at = trials(name, kernel, X[learned], Y[learned], WEIGHT[learned], (X[held], Y[held], WEIGHT[held]), m, lams)
+    assert isinstance(at, RidgeTrials) == (name == "processor" or not kernel.radial)
+    at = at.at(width)
+    errors, coefficients = at.path(kernel)
+    U, weight, mean = X / width, WEIGHT[learned], np.average(Y[learned], axis=0, weights=WEIGHT[learned])
+    S = U[:m]
+    K, K_SS = kernel.pairwise(U[learned], S), kernel.pairwise(S, S)
+    for k, lam in enumerate(lams):
+        alpha = solve(K.T @ (weight[:, None] * K) + lam * K_SS, K.T @ (weight[:, None] * (Y[learned] - mean)))
+        error = np.square(kernel.pairwise(U[held], S) @ alpha + mean - Y[held]).sum(axis=1)
+        np.testing.assert_allclose(errors[k], np.average(error, weights=WEIGHT[held]), rtol=1e-6)
+    squares, E = [], np.eye(4)
+    h = 1e-4 if kernel.radial else 0.02  # the Laplacian has kinks: differences of one step
+    for j in range(4):
+        rise = (kernel.pairwise(U[held] + h * E[j], S) - kernel.pairwise(U[held] - h * E[j], S)) @ alpha / (2 * h)
+        squares.append(np.mean(np.sum(rise**2, axis=1)))
+    np.testing.assert_allclose(at.slopes(kernel, coefficients[:, 1], 50), np.sqrt(squares), rtol=1e-4)
+
+
+def test_search_costs_a_part_of_the_solution(monkeypatch):
+    """Rows × centres² + 3 centres³ of all trials, beside the same of the sample that preconditions the solver."""
+    work = []
+
+    def counted(self, kernel):
+        n, m = self.X.shape[0], self.rows.m
+        work.append(n * m**2 + 3 * m**3)
+        return path(self, kernel)
+
+    path = Trial.path
+    monkeypatch.setattr(Trial, "path", counted)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 3)).astype(np.float32)
+    monkeypatch.setattr(models, "falkon", lambda *args, **options: 1 / 0)  # what it would cost is known
+    with pytest.raises(ZeroDivisionError):
+        FalkonRegressor(n_centers=1000, random_state=0).fit(rows, np.sin(3 * rows[:, 0]))
+    m = 1000
+    assert len(work) > 8 and sum(work) < 5 * m * m**2 + 3 * m**3
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_row_a_centre_in_either_precision(name, dtype):
+    """A factor of float32 numbers is only where the conjugate gradients begin."""
+    rows, lam, kernel = X.astype(dtype), 1e-4, kernels.Gaussian(0.2)
+    K = kernel.pairwise(rows.astype(float), rows.astype(float))
+    truth = solve(K + lam * np.diag(1 / WEIGHT), TARGET - 5.0)
+    found = kernel_ridge(kernel, rows, TARGET[:, None] - 5.0, lam, engine.get(name), weight=WEIGHT, tol=1e-10)
+    fitted = K @ truth
+    assert found.converged
+    np.testing.assert_allclose(K @ found.W[:, 0], fitted, atol=1e-8 if dtype == "float64" else 2e-3)
+
+
+def test_centres_by_the_number_of_rows(monkeypatch):
+    """All of few rows; on a GPU as many as its memory has room for."""
+    model, rows = FalkonRegressor(), np.empty((models.FEW_ROWS, 1), np.float32)
+    assert model._center_count(rows) == models.FEW_ROWS
+    many = np.empty((models.FEW_ROWS + 1, 1), np.float32)
+    assert model._center_count(many) == 2000 and FalkonClassifier(loss="logistic")._center_count(rows) == 2000
+
+    class Device:
+        cuda, room = True, 1 << 20
+
+        def room_for_rows(self, itemsize):
+            return self.room
+
+    monkeypatch.setattr(FalkonRegressor, "_ops", Device())
+    assert model._center_count(many) == len(many)
+    assert model._center_count(np.empty((1 << 17, 1), np.float32)) == 1 << 14
+    Device.room = 4000
+    assert model._center_count(many) == 2000
 
 
 def spied(method, calls):

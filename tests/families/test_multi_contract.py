@@ -30,10 +30,14 @@ def budgeted(kind=BudgetClassifier, strategy="remove_random"):
 @pytest.mark.parametrize("capacity", ["fixed", "shared"])
 def test_streaming_of_stochastic_updates(capacity):
     common = {"updates": "stochastic", "capacity": capacity, "random_state": 0}
-    check_streaming(MultiKernelClassifier(budgeted(), **common), X2, y2)
+    check_streaming(MultiKernelClassifier(budgeted(), **common), X2, y2, chunks=(7,))
 
 
 def test_streaming():
-    check_streaming(MultiKernelClassifier(fourier(), combination=HedgeWeights(share=0.01), random_state=0), X4, y4)
-    check_streaming(MultiKernelClassifier(budgeted(strategy="replace"), random_state=0), X4, y4)
-    check_streaming(MultiKernelRegressor(budgeted(BudgetRegressor), random_state=0), X2, X2[:, 0] * X2[:, 1])
+    check_streaming(
+        MultiKernelClassifier(fourier(), combination=HedgeWeights(share=0.01), random_state=0), X4, y4, chunks=(7,)
+    )
+    check_streaming(MultiKernelClassifier(budgeted(strategy="replace"), random_state=0), X4, y4, chunks=(7,))
+    check_streaming(
+        MultiKernelRegressor(budgeted(BudgetRegressor), random_state=0), X2, X2[:, 0] * X2[:, 1], chunks=(7,)
+    )

@@ -15,7 +15,7 @@ from kernelstream import (
 from kernelstream import engine as engines
 from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
-from kernelstream.estimators import HedgeWeights
+from kernelstream.estimators import HedgeWeights, StochasticUpdates
 from kernelstream.estimators.ensemble.choice import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
@@ -59,7 +59,7 @@ def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
 @pytest.mark.parametrize("delta", [None, 0.001, 0.3])
 def test_equals_the_naive_program(engine, share, delta):
     X, y = np.tile(X2, (3, 1)), np.tile(2 * y2 - 1, 3)
-    how = {} if delta is None else {"updates": "stochastic", "smoothing": delta}
+    how = {} if delta is None else {"updates": StochasticUpdates(smoothing=delta)}
     est = MultiKernelClassifier(
         fogd(), combination=HedgeWeights(share=share, discount=0.9), **how, engine=engine, random_state=0
     )

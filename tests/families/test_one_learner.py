@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
 from kernelstream.core.arrays import squashed
+from kernelstream.estimators.stack import base
 from kernelstream.passes.stack.python import MEMORY, start_stack
 
 ENGINES = ["python", "native"]
@@ -208,7 +209,27 @@ def test_weights_over_time():
     model.partial_fit(more, np.tile(LABELS, 30))
     rows, weights = model.weights_history_
     assert len(rows) <= 256 and (np.diff(rows) == rows[0]).all() and rows[-1] + rows[0] > 700 * 31
-    assert set(model.members_[0]) == {"name", "weight", "error", "error_lately", "restarts"}
+    assert set(model.members_[0]) == {"name", "weight", "error", "error_lately", "restarts", "rows"}
+    assert {member["rows"] for member in model.members_} == {700 * 31}
+
+
+@pytest.mark.parametrize("numbers", [0, 1, 2])
+def test_the_history_is_what_the_weights_were(numbers, monkeypatch):
+    monkeypatch.setattr(base, "HISTORY", 8)  # places are taken soon
+    monkeypatch.setattr(base, "STRIDE", 16)
+    Model = KernelRegressor if numbers else KernelClassifier
+    y = np.stack([TARGET, np.abs(TARGET)], axis=1) if numbers == 2 else TARGET if numbers else LABELS
+    weight = np.where(np.arange(700) % 7 == 3, 0.0, 1.0)
+    one, two = (Model(size="small", random_state=0) for _ in range(2))
+    seen = {}
+    one.partial_fit(X, y, sample_weight=weight)
+    for a in range(700):  # one call for each row
+        two.partial_fit(X[a : a + 1], y[a : a + 1], sample_weight=weight[a : a + 1])
+        seen[two._state["t"]] = two.weights_
+    rows, weights = one.weights_history_
+    assert rows.tolist() == list(range(128, 601, 128))
+    np.testing.assert_allclose(weights, [seen[t] for t in rows], rtol=1e-6)
+    np.testing.assert_allclose(two.weights_history_[1], weights, rtol=1e-6)
 
 
 def test_several_outputs_are_several_models():

@@ -100,8 +100,8 @@ def test_formula(engine, spectrum, loss):
     X[:, 2] *= rng.random(40) < 0.5  # zeros, which the compiled pass leaves out
     gamma, D, eta, eta_g, batch = 0.3, 7, 0.8, 0.07, {"logistic": 4, "softmax": 8}.get(loss, 1)
     E, theta = spectrum.draw(5, 4, D, float), spectrum.start(5, 4)
-    common = {"gamma": gamma, "spectrum": spectrum, "loss": loss, "eta": eta, "eta_g": eta_g, "random_state": 5}
-    common |= {"batch_size": batch, "engine": engine}
+    common = {"gamma": gamma, "spectrum": spectrum, "loss": loss, "engine": engine, "random_state": 5}
+    common["step"] = RRFStep(eta, eta_g, batch)
     score = np.sin(X[:, 0]) + X[:, 1]
     if loss in ("squared", "epsilon_insensitive"):
         y, C = score, 1
@@ -183,9 +183,9 @@ def test_guard_holds_and_is_reached(engine, spectrum):
 ETAS, ETAS_G = (1e-3, 0.1, 1.0, 10.0), (1e-5, 1e-2, 0.1)
 
 
-def mistakes(X, y, order, **params):
+def mistakes(X, y, order, **step):
     """Percentage of wrong predictions made before each update."""
-    model = RRFClassifier(random_state=0, **params)
+    model = RRFClassifier(step=RRFStep(**step), random_state=0)
     scores = model.learn(X[order], y[order], classes=np.unique(y))
     return 100 * np.mean(model._labels(scores.reshape(len(scores), -1)) != y[order])
 
@@ -354,12 +354,12 @@ def test_relevance_plot(tmp_path):
         ({"spectrum": Mixture(0)}, "n_centres"),
         ({"spectrum": Mixture(200)}, "exceeds n_components"),
         ({"spectrum": LowRank(0)}, "rank"),
-        ({"eta": 0.0}, "eta"),
-        ({"eta": "fast"}, "eta"),
-        ({"eta_g": -0.1}, "eta_g"),
-        ({"eta_g": np.nan}, "eta_g"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"batch_size": 2.5}, "batch_size"),
+        ({"step": RRFStep(eta=0.0)}, "eta"),
+        ({"step": RRFStep(eta="fast")}, "eta"),
+        ({"step": RRFStep(eta_g=-0.1)}, "eta_g"),
+        ({"step": RRFStep(eta_g=np.nan)}, "eta_g"),
+        ({"step": RRFStep(batch_size=0)}, "batch_size"),
+        ({"step": RRFStep(batch_size=2.5)}, "batch_size"),
         ({"loss": "squared"}, "squared"),
         ({"standardize": "yes"}, "standardize"),
     ],

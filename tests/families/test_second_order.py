@@ -264,7 +264,7 @@ def test_no_drift_in_a_million_rows():
     ids=str,
 )
 def test_streaming_regression(model):
-    check_streaming(model, X[:70], y[:70], bounded=model.get_params().get("features__degree") != "auto")
+    check_streaming(model, X[:70], y[:70], chunks=(7,), bounded=model.get_params().get("features__degree") != "auto")
 
 
 @pytest.mark.parametrize("params", [{"forecaster": "awv"}, {"lam": [0.1, 10.0]}, {"class_weight": "balanced"}], ids=str)
@@ -272,9 +272,10 @@ def test_streaming_classification(params):
     X2, y2 = make_moons(60, noise=0.2, random_state=0)
     check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X2, y2)
     X4, y4 = make_blobs(60, n_features=3, centers=4, cluster_std=2.0, random_state=1)
-    check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X4, y4)
+    check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X4, y4, chunks=(7,))
     order = np.argsort(y4, kind="stable")[::-1]
-    check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X4[order], y4[order], rtol=1e-7)
+    late = OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params)
+    check_streaming(late, X4[order], y4[order], rtol=1e-7, chunks=(7,))
 
 
 def test_sparse_rows_and_float32():

@@ -248,7 +248,7 @@ def test_a_plain_model_is_no_checkpoint(tmp_path):
 def test_a_position_of_another_stream(tmp_path):
     run(tmp_path, 100)
     text = io.BytesIO(b"".join(b"%d 1:%f\n" % (label, value) for label, value in zip(y, X[:, 0])))
-    with pytest.raises(ValueError, match="its position is none of"):
+    with pytest.raises(ValueError, match="its position is not in"):
         train(model(), streams.LibSVM(text, 50), tmp_path, resume=True)
 
 

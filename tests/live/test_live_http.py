@@ -98,7 +98,8 @@ def test_intervals_are_pairs():
     from types import SimpleNamespace
 
     from kernelstream.live.answers import View
-    from kernelstream.live.app import Predict, _predicted
+    from kernelstream.live.predictions import predictions
+    from kernelstream.live.requests import Predict
 
     class Sure:
         def predict(self, X):
@@ -108,7 +109,7 @@ def test_intervals_are_pairs():
             return np.full(len(X), -1.0), np.full(len(X), 2.0)
 
     learner = SimpleNamespace(view=View(Sure(), 1, 0, None, "regression", ("predict_interval",)))
-    answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
+    answer = predictions(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
 
 
@@ -117,7 +118,8 @@ def test_sets_are_lists_of_labels():
     from types import SimpleNamespace
 
     from kernelstream.live.answers import View
-    from kernelstream.live.app import Predict, _predicted
+    from kernelstream.live.predictions import predictions
+    from kernelstream.live.requests import Predict
 
     class Unsure:
         classes_ = np.array(["no", "yes"])
@@ -129,7 +131,7 @@ def test_sets_are_lists_of_labels():
             return np.array([[True, False], [True, True], [False, False]])
 
     learner = SimpleNamespace(view=View(Unsure(), 1, 0, None, "classification", ("predict_set",)))
-    answer = _predicted(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
+    answer = predictions(learner, Predict(rows=[[1.0], [2.0], [3.0]]))
     assert answer["sets"] == [["no"], ["no", "yes"], []]
 
 

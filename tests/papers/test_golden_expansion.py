@@ -124,8 +124,8 @@ def assert_known(task, name, algorithm, got, known):
 
 
 # rows per internal block: all of them on one small file of each task, on the others one each
-SMALL = {"german", "dna", "housing"}
-BLOCKS = [(*case, block) for case in CASES for block in ((1, 7, 64, 10_000) if case[1] in SMALL else (64,))]
+OF_BLOCKS = {"german": (1, 7, 64, 10_000), "dna": (1, 64), "housing": (1, 7, 64, 10_000)}
+BLOCKS = [(*case, block) for case in CASES for block in OF_BLOCKS.get(case[1], (64,))]
 
 
 @pytest.mark.parametrize("task, name, block", BLOCKS, ids=str)
@@ -138,33 +138,44 @@ def test_native(task, name, block, monkeypatch):
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, chunk), known)
 
 
-@pytest.mark.parametrize(
-    "task, name",
-    [pytest.param(*case, marks=pytest.mark.slow) if case[1] == "satimage" else case for case in CASES],
-    ids=lambda x: x,
-)
+PYTHON = {("multiclass", "dna"): 1, ("binary", "german"): 64, ("regression", "housing"): 1, ("regression", "mg"): 64}
+LARGE = {"dna": ("forgetron", "projectronpp", "bpas")}  # the algorithms that are not left to the slow tests
+
+
+@pytest.mark.parametrize("task, name", PYTHON)
+def test_python(task, name, monkeypatch):
+    """Blocks of one row, and of 64."""
+    monkeypatch.setattr(engine.get("python").Expansion, "block", PYTHON[task, name])
+    X, y = rows(name)
+    for algorithm in LARGE.get(name, GOLDEN[task, name]):
+        known = GOLDEN[task, name][algorithm]
+        assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task, name", CASES)
 @pytest.mark.parametrize("block", [1, 64])
-def test_python(task, name, block, monkeypatch):
-    if (name in ("spambase", "satimage", "mg")) == (block == 1):
-        pytest.skip("the same program: blocks of one row with small files, of 64 with large ones")
+def test_python_on_all(task, name, block, monkeypatch):
     monkeypatch.setattr(engine.get("python").Expansion, "block", block)
     X, y = rows(name)
     for algorithm, known in GOLDEN[task, name].items():
         assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
 
 
-@pytest.mark.parametrize("task, name", [("binary", "german"), ("regression", "housing")])
-def test_one_row_a_call(task, name):
+@pytest.mark.parametrize(
+    "task, name, algorithms",
+    [
+        ("binary", "german", ("ogd", "projectronpp", "bpas")),
+        ("multiclass", "dna", ("projectronpp",)),
+        ("regression", "housing", ("perceptron", "ogd", "forgetron", "projectron")),
+    ],
+    ids=["two classes", "several classes", "numbers"],
+)
+def test_one_row_a_call(task, name, algorithms):
     X, y = rows(name)
-    for algorithm, known in GOLDEN[task, name].items():
+    for algorithm in algorithms:
+        known = GOLDEN[task, name][algorithm]
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, 1), known)
-
-
-def test_one_row_a_call_of_several_classes():
-    X, y = rows("dna")
-    for algorithm in ("forgetron", "projectronpp"):
-        known = GOLDEN["multiclass", "dna"][algorithm]
-        assert_known("multiclass", "dna", algorithm, learn("multiclass", algorithm, "native", X, y, 1), known)
 
 
 # ---------------------------------------------------------------------------------------------- a naive program
@@ -308,10 +319,15 @@ class Naive:
         self.S[r], self.A[r] = t, beta[r]
 
 
-@pytest.mark.parametrize(
-    "task, name", [("binary", "german"), ("multiclass", "dna"), ("regression", "housing"), ("regression", "mg")]
-)
-@pytest.mark.parametrize("order", [0, 1, 2])
+SMALL = [("binary", "german"), ("multiclass", "dna"), ("regression", "housing"), ("regression", "mg")]
+ORDERS = [
+    pytest.param(*case, order, marks=[] if order == 1 or (order == 0 and case[1] == "german") else pytest.mark.slow)
+    for case in SMALL
+    for order in (0, 1, 2)
+]
+
+
+@pytest.mark.parametrize("task, name, order", ORDERS)
 def test_other_orders(task, name, order):
     X, y = rows(name, order)
     for algorithm in GOLDEN[task, name]:

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 
 import kernelstream as ks
 from kernelstream import budgets, engine, features, kernels, losses, updates, zoo
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.model_io import ModelFileError
 from kernelstream.registry import twins as _twins
 from kernelstream.testing import check_streaming
@@ -90,7 +90,7 @@ FAMILIES = {
     "binning": (ks.OnlineBinningClassifier, {"update": "normalised", "loss": "soft", "n_components": 20}),
     "doubly": (
         ks.DoublyStochasticClassifier,
-        {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "batch_size": 16, "block_size": 16},
+        {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "schedule": DoublySchedule(16, 16)},
     ),
     "ensemble of expansions": (
         ks.MultiKernelClassifier,
@@ -146,7 +146,7 @@ def test_a_naive_program_gives_the_same(parts):
     """w <- w - eta tanh(f - y) z / (1 + |z|^2), written out with plain numbers."""
     model = ks.FeatureRegressor("raw", loss="log_cosh", update=parts.Normalised(0.4), center=False)
     with pytest.warns(RuntimeWarning) if engine.has_native() else warnings.catch_warnings():
-        _twins._TOLD.clear()
+        _twins._WARNED.clear()
         scores = model.learn(X, Y)
     w, expected = [0.0] * 3, []
     for x, y in zip(X.tolist(), Y.tolist()):
@@ -170,7 +170,7 @@ def test_the_window_keeps_the_latest_rows_that_acted():
 @native
 def test_it_is_said_once(parts, soft):
     """One warning per class, which names the parts and points at the caller."""
-    _twins._TOLD.clear()
+    _twins._WARNED.clear()
     with pytest.warns(RuntimeWarning, match=r"Python alone: Soft\(T=0.3\), Normalised\(\)") as told:
         ks.FeatureClassifier(loss=soft(T=0.3), update="normalised").fit(X, LABELS > 1)
     assert [warning.filename for warning in told] == [__file__]

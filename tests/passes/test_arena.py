@@ -13,8 +13,8 @@ from sklearn.metrics import cohen_kappa_score, log_loss, mean_absolute_error, r2
 from kernelstream import cli, datasets, reproduce
 from kernelstream.reproduce import _arena, _arena_peers, _arena_table, report
 from kernelstream.reproduce._arena import Ours, Stream, curve_rows, label_figures, label_losses, number_figures
-from kernelstream.reproduce._arena_peers import arena_peer
 from kernelstream.reproduce._arena_files import label_metrics, number_metrics, write_files
+from kernelstream.reproduce._arena_peers import arena_peer
 from kernelstream.reproduce._experiment import Algorithm, Data
 
 

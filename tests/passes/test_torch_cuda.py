@@ -23,7 +23,7 @@ from kernelstream import (
 from kernelstream.core import grids as _grids
 from kernelstream.core import philox
 from kernelstream.engine import TorchEngine
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
@@ -124,7 +124,7 @@ def test_doubly_stochastic(precondition, tmp_path):
     X, y, _ = rows(600)
     X, y = X.astype(np.float32), task("multiclass", y)
     args = {
-        "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 64, "block_size": 32, "passes": 2,
+        "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "schedule": DoublySchedule(64, 32, passes=2),
         "step": DoublyStep(2.0, 20.0, True, precondition), "random_state": 3,
     }  # fmt: skip
     want, got = (DoublyStochasticClassifier(**args, engine=engine).fit(X, y) for engine in ("auto", GPU))
@@ -152,7 +152,7 @@ def test_learned_kernels(loss):
     X, y, weight = rows(400)
     y = task(losses.get(loss).kind, y)
     cls = RRFRegressor if loss == "squared" else RRFClassifier
-    args = {"n_components": 10, "loss": loss, "batch_size": 32, "random_state": 0}
+    args = {"n_components": 10, "loss": loss, "step": RRFStep(batch_size=32), "random_state": 0}
     want, got = (cls(**args, engine=engine) for engine in ("python", GPU))
     expected, scores = (est.learn(X, y, sample_weight=weight) for est in (want, got))
     np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)

@@ -29,7 +29,7 @@ from kernelstream import (
     zoo,
 )
 from kernelstream.engine import TorchEngine
-from kernelstream.estimators import DoublyStep, RRFStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.testing import check_streaming
@@ -348,7 +348,7 @@ def test_the_centre_moves_with_the_rows():
 def test_doubly_stochastic_far_from_zero():
     X, y, _ = rows(300)
     X = (X + 1e4).astype(np.float32)
-    args = {"gamma": 0.5, "batch_size": 40, "block_size": 24, "passes": 3, "step": DoublyStep(0.5), "random_state": 3}
+    args = {"gamma": 0.5, "schedule": DoublySchedule(40, 24, passes=3), "step": DoublyStep(0.5), "random_state": 3}
     got = DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
     # the same weights on features in float64, of the same frequencies
     blocks, A = got._descent(got._state).blocks, got._state["mean"]

@@ -36,9 +36,8 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
     """fit in several passes, a stream on top, and prediction, as on the processor."""
     X, y, weight = rows(300)
     args = {
-        "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "batch_size": 40, "block_size": 24,
-        "passes": 1.5, "step": DoublyStep(2.0, 20.0, average, precondition), "max_blocks": max_blocks,
-        "random_state": 3,
+        "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "random_state": 3,
+        "step": DoublyStep(2.0, 20.0, average, precondition), "schedule": DoublySchedule(40, 24, max_blocks, 1.5),
     }  # fmt: skip
     want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
     for est in (want, got):
@@ -53,7 +52,7 @@ def test_preconditioning_is_damped_by_the_regulariser(lam):
     """Also where lam eta is more than ``precondition``: the covariance is divided by as much as on the processor."""
     X, y, _ = rows(300)
     args = {
-        "gamma": 0.5, "loss": "softmax", "lam": lam, "batch_size": 40, "block_size": 24, "passes": 4,
+        "gamma": 0.5, "loss": "softmax", "lam": lam, "schedule": DoublySchedule(40, 24, passes=4),
         "step": DoublyStep(2.0, 20.0, True, 0.01), "random_state": 3,
     }  # fmt: skip
     want, got = (
@@ -65,7 +64,7 @@ def test_preconditioning_is_damped_by_the_regulariser(lam):
 def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
     """The file holds weights and a seed: a machine without torch makes the same features."""
     X, y, _ = rows(300)
-    args = {"gamma": 0.5, "loss": "softmax", "batch_size": 40, "block_size": 24, "random_state": 3}
+    args = {"gamma": 0.5, "loss": "softmax", "schedule": DoublySchedule(40, 24), "random_state": 3}
     est = DoublyStochasticClassifier(**args, engine=CPU).fit(X, task("multiclass", y))
     expected = est.decision_function(X)
     kernelstream.save(est, tmp_path / "model.ks")

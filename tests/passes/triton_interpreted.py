@@ -114,7 +114,7 @@ def check_removal(kind, strategy, loss, update, B=7, m=40):
     weight = rng.uniform(0.5, 1.5, 2 * m) * (rng.random(2 * m) < 0.9)
     est = kind("gaussian", gamma=0.5, budget=B, strategy=strategy, loss=loss, update=update, engine="python")
     est.partial_fit(X[:4], y[:4])
-    theirs, rule = est.state_, est._rule(est._state)
+    theirs, rule = est.state_, est._spec(est._state)
     ours = copy.deepcopy(theirs)
     kernel = est._kernel(theirs)
     pass_ = removal.device_removal(Ops("cpu", "tf32", m), kernel, rule, 1)

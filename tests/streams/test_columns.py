@@ -354,7 +354,7 @@ def test_wrong_cells_are_missing_and_counted_or_errors():
     assert enc.wrong_ == {"x": (4, 2)}
     strict = Columns(strict=True).fit(rows[:1])
     state = strict.state_
-    with pytest.raises(ValueError, match=r"column 'x', row 2: 'abc' is no number"):
+    with pytest.raises(ValueError, match=r"column 'x', row 2: 'abc' is not a number"):
         strict.partial_fit([rows[2], rows[1]])
     assert_same_state(strict.state_, state, 0.0, "state")
 

@@ -72,7 +72,7 @@ def test_csv_categories(quoted):
         BadRowError, match=r"line 2: column 'city': 'Rome' is not a number \(if it holds categories, declare it"
     ):
         read()
-    with pytest.raises(BadRowError, match="line 3: column 'colour': 'blue' is none of the values"):
+    with pytest.raises(BadRowError, match="line 3: column 'colour': 'blue' is not one of the values"):
         read(drop=["city"], one_hot={"colour": ["red"]})
 
 

@@ -12,7 +12,7 @@ from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
 from ..estimators._contract.base import State
-from ..estimators._contract.batch import CALLER, BatchEstimator
+from ..estimators._contract.batch import CALLER, SolvedEstimator
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators.feature import FeatureEstimator
@@ -24,31 +24,19 @@ from ..solvers import DenseMatrix, Problem, Solver
 from ..state.schema import Array, Count, Schema, length
 from . import solvers
 
-SOLVERS = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
 
-
-class FixedFeatureEstimator(BatchEstimator, FeatureEstimator):
+class FixedFeatureEstimator(SolvedEstimator, FeatureEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     features: Any
     loss: Any
     lam: float
-    solver: Any
 
-    @property
-    def _solver(self) -> Solver:
-        return self._cached("solver", lambda: solvers.get(self.solver))
-
-    def _solver_loss(self) -> Loss:
-        """The loss that the solver minimises for every output."""
-        raise NotImplementedError
+    _solvers = solvers
+    _solved_by = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
 
     def _check_parameters(self) -> None:
-        solver = self._solver
-        if solver.name not in SOLVERS:
-            raise ValueError(f"solver {solver.name!r} does not serve dense features; known here: {', '.join(SOLVERS)}")
-        solver.check()
-        solver.serves(self._solver_loss())
+        self._check_solver()
         positive("lam", self.lam)
 
     # ---------------------------------------------------------------- hooks
@@ -91,16 +79,6 @@ class FixedFeatureEstimator(BatchEstimator, FeatureEstimator):
     def coef_(self) -> np.ndarray:
         """Weights of the features, (outputs, P)."""
         return self.state_["w"]
-
-    @property
-    def n_iter_(self) -> int:
-        """Passes of the solver."""
-        return self.state_["n_iter"]
-
-    @property
-    def history_(self) -> np.ndarray:
-        """The objective after every pass."""
-        return self.state_["history"]
 
 
 class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
@@ -230,9 +208,11 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     --------
     >>> import numpy as np
     >>> from kernelstream.baselines import FixedFeatureRegressor
+    >>> from kernelstream.baselines.solvers import BlockCoordinateDescent
     >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     >>> y = np.sin(2 * X[:, 0])
-    >>> model = FixedFeatureRegressor(lam=0.01, solver="rbcd", random_state=0).fit(X[:400], y[:400])
+    >>> solver = BlockCoordinateDescent(tol=0.01)
+    >>> model = FixedFeatureRegressor(lam=0.01, solver=solver, random_state=0).fit(X[:400], y[:400])
     >>> model.score(X[400:], y[400:]) > 0.98
     True
     """

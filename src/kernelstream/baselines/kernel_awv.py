@@ -19,7 +19,7 @@ from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Count, Schema, length
 
-FIRST = 64  # rows there is room for at first; the room doubles
+FIRST = 64  # rows for which there is room at first; the room doubles
 
 
 class KernelRidgeEstimator(KernelEstimator):
@@ -47,7 +47,7 @@ class KernelRidgeEstimator(KernelEstimator):
             "n_rows": 0,
         }
 
-    def _see(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _project(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``l`` (n, m) of rows X (m, d), and forecasts of kernel ridge regression (m, k)."""
         n = state["n_rows"]
         if not n:
@@ -57,7 +57,7 @@ class KernelRidgeEstimator(KernelEstimator):
         return W, W.T @ state["e"][:n]
 
     def _gram(self, state: State, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Kernel values in float64 whatever the rows are: the factor magnifies their rounding."""
+        """Kernel values in float64 whatever the type of the rows: the factor magnifies their rounding."""
         return self._kernel(state).pairwise(X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False))
 
     def _shrunk(self, P: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -77,13 +77,13 @@ class KernelRidgeEstimator(KernelEstimator):
 
     @quiet
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        W, P = self._see(state, X)
+        W, P = self._project(state, X)
         K = self._gram(state, X, X)
         C = K - W.T @ W
         kept = np.flatnonzero(weight)
         L = _factor(C[np.ix_(kept, kept)], self.lam / weight[kept], K) if len(kept) else C[:0, :0]
         e = solve_triangular(L, y[kept] - P[kept], lower=True, check_finite=False) if len(kept) else y[:0]
-        # what a row of the block sees of the block are the kept rows before it
+        # of its block, a row sees the kept rows before it
         inner = solve_triangular(L, C[kept], lower=True, check_finite=False) if len(kept) else C[:0]
         inner = np.where(kept[:, None] < np.arange(len(X)), inner, 0.0)
         P = P + inner.T @ e
@@ -113,7 +113,7 @@ class KernelRidgeEstimator(KernelEstimator):
         kernel = self._kernel(state)
         for start in range(0, X.shape[0], 256):
             rows = slice(start, start + 256)
-            W, P = self._see(state, dense(X[rows]))
+            W, P = self._project(state, dense(X[rows]))
             v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
             scores[rows] = self._shrunk(P, v)
         return scores
@@ -139,7 +139,7 @@ class KernelRidgeEstimator(KernelEstimator):
 
 
 def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor of ``C + diag(noise)``; more is added where C, what is left of K, is rounding alone."""
+    """Lower Cholesky factor of ``C + diag(noise)``; more is added where C, the rest of K, is only rounding."""
     extra = 0.0
     while True:
         L, failed = lapack.dpotrf(C + np.diag(noise + extra), lower=1, clean=1)

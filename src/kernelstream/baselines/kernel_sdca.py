@@ -1,4 +1,4 @@
-r"""k-SDCA: the regularised minimum over all rows that the online learners of the kernel expansion head for."""
+r"""k-SDCA: the regularised minimum over all rows, which the online learners of the kernel expansion approach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
 
-KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of more, its rows are made anew in every pass
+KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of a larger one, rows are computed again in every pass
 
 
 class KernelSDCA(BatchEstimator, BudgetEstimator):

@@ -21,7 +21,7 @@ from ..second_order import Newton, RowRecursion, Rule
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Count, Schema, length
 
-COINS = 1024  # random numbers are made in runs of so many rows
+COINS = 1024  # rows whose random numbers are made at once
 
 
 class ProsNKonsEstimator(KernelEstimator):
@@ -53,7 +53,7 @@ class ProsNKonsEstimator(KernelEstimator):
         self._restart(state)
 
     def _restart(self, state: State) -> None:
-        """A new embedding, and everything learned in the old one forgotten."""
+        """Start a new embedding, and forget everything learned in the old one."""
         for name in ("projection", "leverage", "recursion"):
             self._cache.pop(name, None)
         width = self._projection(state).shape[1]
@@ -117,7 +117,7 @@ class ProsNKonsEstimator(KernelEstimator):
         while start < n:
             rows = slice(start, min(n, start + min(size, self._ops.BLOCK)))
             learned = self._learn_block(state, dense(X[rows]), y[rows], weight[rows], scores[rows])
-            # rows after a new member of the dictionary must be looked at again: short blocks while members are frequent
+            # rows after a new member of the dictionary must be processed again: short blocks while members are frequent
             size = 4 if learned < rows.stop - start else 2 * size
             start += learned
         return scores

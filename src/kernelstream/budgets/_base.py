@@ -1,4 +1,4 @@
-"""What a budget strategy is, what it may look at, and the registry of strategies by name."""
+"""Base of all budget strategies, what they see of a row and of the support set, and their registry."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .._checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
 from ..registry.names import check_own, enter, find, listed
+from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
 from ..state.schema import Array, Schema
@@ -114,9 +114,7 @@ class SupportSet:
         return self.alpha[:, : self.n] * self.scale[:, None]
 
     def shrink(self, factor: Any) -> None:
-        """Multiply f by a number, or each output by its own; the factor is folded into alpha before it leaves a safe
-        range.
-        """
+        """Multiply f by a number, or each output by its own; a factor outside a safe range is folded into alpha."""
         self.scale *= factor
         for c, s in enumerate(self.scale):
             if not 1e-6 < s < 1e6:
@@ -142,15 +140,13 @@ class SupportSet:
             self.enter(slot, row.k, row.k_xx)
 
     def enter(self, slot: int, k: np.ndarray, k_xx: float) -> None:
-        """Write row and column ``slot`` of the Gram matrix of the support vectors: k (n,) with the others, k_xx with
-        itself.
-        """
+        """Write row and column ``slot`` of the Gram matrix: k (n,) with the other vectors, k_xx with itself."""
         gram = self.state["budget_gram"]
         gram[slot, : len(k)] = gram[: len(k), slot] = k
         gram[slot, slot] = k_xx
 
 
-class Budget(BaseEstimator):
+class Budget(WithParameters):
     """Base of all strategies: immutable parameters and one method, ``absorb``.
 
     Attributes
@@ -168,7 +164,7 @@ class Budget(BaseEstimator):
     grows : bool
         True when a support vector never leaves and never changes: the budget is a limit only, and may be None.
     restless : bool
-        Whether it wants to see rows that the update leaves alone.
+        Whether it must also see rows on which the update does nothing.
     precise : bool
         Whether it solves with Gram matrices, which takes float64 whatever the rows are.
     """
@@ -204,9 +200,9 @@ class Budget(BaseEstimator):
         return entries
 
     def sized(self, budget: int | None) -> Budget:
-        """The strategy of a support set of at most so many vectors; itself, unless it wants to know the number.
+        """The strategy for a support set of at most ``budget`` vectors; itself, unless it depends on the number.
 
-        The arrays of a state begin small, so that their length is not the budget before the support set is full.
+        The arrays of a state start small, so their length says nothing about the budget until the support set is full.
         """
         return self
 

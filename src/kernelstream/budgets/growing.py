@@ -1,4 +1,4 @@
-"""Strategies whose support vectors never leave: no removal at all, or a coin that decides who joins."""
+"""Strategies whose support vectors never leave: all rows join, or a random share of them."""
 
 from __future__ import annotations
 

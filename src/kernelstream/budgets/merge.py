@@ -14,7 +14,8 @@ from .removal import smallest
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Two vectors with the same coefficient can be merged on either side of their middle, and equally far pairs are equally
-# good; what is equal to this share goes to the right and to the lowest slot, whatever the rounding.
+# good; losses that differ by less than this share are taken as equal, and the right side and the lowest slot win,
+# whatever the rounding.
 EQUAL = 1e-10
 STEPS = 30  # of the golden-section search: h to 5e-7, the loss to its square
 
@@ -25,9 +26,8 @@ class Merge(Budget):
 
     The best coefficient of z is ``(alpha_a k(a, z) + alpha_b k(b, z))/k(z, z)``; h is found by golden section, for
     every possible partner with the Gaussian kernel, where ``k(a, z) = k(a, b)^((1-h)^2)``, ``k(b, z) = k(a, b)^(h^2)``
-    and
-    ``||x - z||^2 = h ||x - a||^2 + (1 - h) ||x - b||^2 - h (1 - h) ||a - b||^2`` gives z's kernel values. With other
-    kernels the partner is the vector nearest in feature space, and z's values are computed anew.
+    and ``||x - z||^2 = h ||x - a||^2 + (1 - h) ||x - b||^2 - h (1 - h) ||a - b||^2`` gives z's kernel values. With
+    other kernels the partner is the vector nearest in feature space, and z's values are computed anew.
 
     Wang, Crammer, Vucetic: Breaking the curse of kernelization (BSGD), JMLR 13 (2012).
     """

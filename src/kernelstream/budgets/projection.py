@@ -17,7 +17,7 @@ from .removal import smallest
 REFRESH = 100  # updates after which a basis is made anew, so that rounding errors cannot grow
 AGAIN = 0.5  # share of a row below which what its projection leaves is projected again
 # Vectors that come and go: a row whose residual is below this share of k(x, x) lies in the span of the others. Rounding
-# errors of kernel values matter 1/DISTINCT times as much for the coefficients, and at NOVELTY they decide who joins.
+# errors of kernel values matter 1/DISTINCT times as much for the coefficients, and at NOVELTY they decide which join.
 DISTINCT = 1e-6
 
 
@@ -214,7 +214,7 @@ def refresh(state: dict[str, Any]) -> None:
     n = state["n_support"]
     state["budget_memory"][0] = 0.0
     Q = basis_of(state["budget_gram"][:n, :n])
-    if Q is not None:  # else the basis that there is will do
+    if Q is not None:  # otherwise the present basis has to do
         state["budget_basis"][:n, :n] = Q
 
 
@@ -225,7 +225,7 @@ def basis_of(gram: np.ndarray) -> np.ndarray | None:
 
 
 def some_basis(gram: np.ndarray) -> np.ndarray:
-    """Such functions in any case: where rounding errors leave no Cholesky factor, those of the eigenvectors."""
+    """Such functions in every case: where rounding errors leave no Cholesky factor, those of the eigenvectors."""
     Q = basis_of(gram)
     if Q is None:
         size, vectors = np.linalg.eigh(gram)

@@ -16,9 +16,8 @@ TIE = 1e-9  # costs this close are equal, and the lowest slot is taken
 class Replace(Budget):
     r"""The new row replaces the vector r whose part it can take over best, and takes it over (BPA-S, BPA-NN).
 
-    The smallest change of f that drops r, removes the loss as the update wants and uses only the vectors V (the new
-    row; with
-    ``neighbour`` also the nearest neighbour of r) projects ``alpha_r k(x_r, .)`` on their span. Its cost is
+    The smallest change of f that drops r, removes the loss as the update does and uses only the vectors V (the new row;
+    with ``neighbour`` also the nearest neighbour of r) projects ``alpha_r k(x_r, .)`` on their span. Its cost is
     ``|alpha_r|^2 (k_rr - k_Vr' K_VV^-1 k_Vr) / 2`` up to a term that is the same for every r; the cheapest r goes.
 
     Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010.
@@ -73,16 +72,14 @@ def _share(row: Row) -> np.ndarray:
 
 
 def _two(S: SupportSet, row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Projection of every slot on the new row and its own nearest neighbour: two weights, residual, neighbour; all
-    (n,).
-    """
+    """Projection of every slot on the new row and its own nearest neighbour: weights, residual, neighbour, (n,)."""
     gram, every = S.state["budget_gram"], np.arange(S.n)
     distance = S.diag[:, None] + S.diag - 2 * gram
     distance[every, every] = np.inf
     nearest = distance.argmin(axis=1)
     k_rn, k_nn, k_tn = gram[every, nearest], S.diag[nearest], row.k[nearest]
     det = row.k_xx * k_nn - k_tn**2
-    apart = det > NOVELTY * row.k_xx * k_nn  # else the neighbour is the new row, to rounding
+    apart = det > NOVELTY * row.k_xx * k_nn  # otherwise the neighbour equals the new row, up to rounding
     det = np.where(apart, det, 1.0)
     on_new = np.where(apart, (row.k * k_nn - k_rn * k_tn) / det, _share(row))
     on_neighbour = np.where(apart, (k_rn * row.k_xx - row.k * k_tn) / det, 0.0)

@@ -1,4 +1,4 @@
-"""Removed vectors that live on in random features."""
+"""Removed vectors that are kept as random features."""
 
 from __future__ import annotations
 

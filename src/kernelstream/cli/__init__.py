@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.showwarning = _warn
             args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has had enough
+    except BrokenPipeError:  # the reader of the pipe, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (ValueError, OSError, ImportError, MemoryError) as error:
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _import_base() -> None:
-    """Import scikit-learn's base classes without what they would import for nothing."""
+    """Import scikit-learn's base classes without the modules that they import and we do not use."""
     if "sklearn" not in sys.modules:
         with imports_later():
             importlib.import_module("sklearn.base")
@@ -102,7 +102,7 @@ def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only the subcommand that ``argv`` names has its arguments, because some take time to find out."""
+    """The parser; only the subcommand that ``argv`` names gets its arguments, because finding some takes time."""
     parser = argparse.ArgumentParser(
         prog="kernelstream",
         description="Online kernel learning on streams of rows.",

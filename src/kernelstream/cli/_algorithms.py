@@ -13,7 +13,7 @@ from ._values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
-# Words about parameters that recipes have of their own, or that no documentation in sight describes.
+# Help for parameters that only recipes have, or that no docstring describes.
 WORDS = {
     "C": "bound of a step, or of a coefficient: larger learns more of a row",
     "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
@@ -23,7 +23,7 @@ WORDS = {
     "budget": "rows that are kept, for each kernel",
     "class_weight": "factors of the loss by class, or 'balanced'",
     "discount": "factor of a learner's weight for a mistake",
-    "engine": "who does the work: auto, native, python or torch",
+    "engine": "what does the work: auto, native, python or torch",
     "epsilon": "errors up to this one cost nothing, for losses that have such a zone",
     "eta": "step size; without it steps tune themselves where the algorithm can",
     "eta_g": "step of the kernel's parameters; 0 leaves it as it is",
@@ -62,7 +62,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     )  # fmt: skip
     group.add_argument(
         "--task", choices=("auto", *zoo.TASKS, zoo.NOVELTY), default="auto",
-        help="what is learned (default: look at the first rows); novelty needs no target",
+        help="what is learned (default: by the first rows); novelty needs no target",
     )  # fmt: skip
     group.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                        help="any other parameter, nested ones as features__sampling=orthogonal")  # fmt: skip
@@ -82,7 +82,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
             else:
                 kind: Any = parameter
                 group.add_argument(flag, type=kind, dest=f"param_{option}", metavar="VALUE", help=shown)
-        except argparse.ArgumentError:  # a name that the command has for something else: --set serves
+        except argparse.ArgumentError:  # the command uses the name for something else; --set still works
             continue
 
 

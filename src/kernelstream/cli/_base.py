@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, Setup]] = {}
 
 
 class UsageError(ValueError):
-    """Something is wrong with the command line rather than with the data."""
+    """An error in the command line rather than in the data."""
 
 
 class Interrupted(Exception):
@@ -58,7 +58,7 @@ def _jsonable(value: Any) -> Any:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Columns on a terminal as wide as it is; elsewhere one plain line per row, for `grep` and the like."""
+    """Aligned columns on a terminal; elsewhere one plain line per row, for `grep` and the like."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -93,7 +93,7 @@ def size_text(n: float) -> str:
 
 
 def answers_a_file(est: Any) -> None:
-    """Rows of a file are not the next rows of the stream: nothing that came just before says anything about them."""
+    """Rows of a file are not the next rows of the stream: the rows learned last say nothing about them."""
     model = getattr(est, "model_", est)
     if hasattr(model, "recent"):
         model.recent = False

@@ -21,7 +21,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
     from .. import distributed, model_io
     from ..estimators.doubly.base import DoublyEstimator
     from ..evaluate import model_bytes
-    from .train import beside, kept, the_task, written
+    from .train import beside, kept, task_of_run, written
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
@@ -33,9 +33,9 @@ def train_on_workers(args: argparse.Namespace) -> None:
     stream = Peeked(open_data(args, options))
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
-    task = the_task(args, stream, None, {})
+    task = task_of_run(args, stream, None, {})
     est = build(args, task)
-    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
+    model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream.stream)}
     notes["data"] = fingerprint(args.data)
     stream.close()
@@ -67,7 +67,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
 
 def _expanded(names: list[str]) -> list[str]:
-    """Files of patterns that the shell left alone."""
+    """Files of patterns that the shell has not expanded."""
     from ..streams._bytes import is_pipe
 
     out: list[str] = []

@@ -2,7 +2,7 @@
 
 scikit-learn's base classes import scipy.stats, narwhals and others, which take three quarters of the time that a
 command needs to start and which most commands never use. Inside :func:`imports_later` such a module is there by name
-only; the first look at something in it executes it, and from then on it is like any other.
+only; the first use of something in it executes it, and from then on it is like any other.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _lock = threading.RLock()
 
 
 class _Later(types.ModuleType):
-    """A module whose code waits for the first look at one of its names."""
+    """A module whose code runs when one of its names is first used."""
 
     def __getattr__(self, name: str) -> Any:
         _execute(self)
         try:
             return self.__dict__[name]
-        except KeyError:  # its code is running now and has not come to it, or it makes names on request
+        except KeyError:  # its code is running and has not defined the name yet, or it makes names on request
             make = self.__dict__.get("__getattr__")
             if make is None:
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
@@ -74,10 +74,10 @@ def _execute(module: types.ModuleType) -> None:
         spec: Any = module.__spec__
         parent = sys.modules.get(spec.name.rpartition(".")[0])
         if type(parent) is _Later:
-            _execute(parent)  # it may look at this one
+            _execute(parent)  # it may use this one
         loader = spec.loader
         if not isinstance(loader, _Loader):
-            return  # it is done, or its own code looks for a name that is not there yet
+            return  # it has run, or its own code asks for a name that is not defined yet
         spec.loader = module.__loader__ = loader.real
         loader.real.exec_module(module)
         module.__class__ = types.ModuleType

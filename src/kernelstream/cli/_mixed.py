@@ -10,13 +10,13 @@ from ._base import UsageError
 NUMBERS_ONLY = ("hashed", "one_hot", "missing")  # options of readers that give numbers
 COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds")  # options of readers that give cells
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
-_LOOK = 1 << 16  # bytes by which a file is judged
+_LOOK = 1 << 16  # bytes from which the kind of a file is judged
 
 
 def open_cells(path: str, options: dict[str, Any]) -> Any:
-    """A stream of cells, if the file is one of rows that are not all numbers; else the source, to be opened otherwise.
+    """A stream of cells, if the rows of the file are not all numbers; else the source, to be opened by another reader.
 
-    A source that had to be looked into comes back as a text at its start: a pipe cannot be opened twice.
+    A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
     """
     from ..streams._bytes import Text, is_pipe, name_of
     from ..streams._open import _NUMBERS_BY_NAME, _suffix
@@ -29,19 +29,19 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
         return path
     if given is None and _suffix(name_of(path)) in _NUMBERS_BY_NAME:
         return path
-    from ..columns.files import told
+    from ..columns.files import format_of
 
     source: Any = path
-    format = given or (told(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
+    format = given or (format_of(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
     if format is None or format in ("csv", "jsonl"):
         source = Text(path)
-        first = source.peek() if options.get("eager") else source.look(_LOOK)
+        first = source.peek() if options.get("eager") else source.peek_bytes(_LOOK)
         if not first:
             return source
-        format = format or told(path if path != "-" else "", first)
+        format = format or format_of(path if path != "-" else "", first)
     elif is_pipe(path):
         return path
-    if format is None:  # numbers, told by the content
+    if format is None:  # the content shows numbers only
         if forced:
             raise UsageError(f"{name_of(path)} holds numbers only: --columns and --strict are for tables")
         return _reopened(source, path)
@@ -92,8 +92,8 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     useless = [key for key in ("dtype", "n_features", "zero_based") if key in options]
     if useless:
         raise UsageError(f"--{useless[0].replace('_', '-')} has no meaning for columns of words, dates and gaps")
-    told = options.get("columns") or {}
-    strange = [name for name in told if name not in names]
+    given = options.get("columns") or {}
+    strange = [name for name in given if name not in names]
     if strange:
         from ..registry.names import did_you_mean
 
@@ -101,7 +101,7 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
             f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}"
         )
     found = guess(sample, names)
-    stream.kinds = {name: told.get(name) or found[name] for name in names if name in told or name in found}
+    stream.kinds = {name: given.get(name) or found[name] for name in names if name in given or name in found}
     return stream
 
 
@@ -139,13 +139,13 @@ def show_kinds(stream: Any) -> None:
 
 
 class WrongCells:
-    """Cells that were none of their column's kind, with the line of the first."""
+    """Cells that did not fit their column's kind, with the line of the first."""
 
     def __init__(self, stream: Any, est: Any):
         self.stream, self.est, self.lines = stream, est, {}  # type: ignore[var-annotated]
         self.offset = None if not hasattr(est, "columns_") else est.columns_._store.t
 
-    def look(self) -> None:
+    def note_lines(self) -> None:
         """Note the lines of cells in the block that was learned last."""
         columns = getattr(self.est, "columns_", None)
         if columns is None:

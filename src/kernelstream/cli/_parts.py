@@ -1,4 +1,4 @@
-"""``--import MODULE``: parts of one's own, known by name."""
+"""``--import MODULE``: a user's own parts, found by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def import_parts(module: str, folder: str) -> None:
     if not all(part.isidentifier() for part in module.split(".")):
         raise UsageError(f"--import: {module!r} is not the name of a module")
     if folder not in sys.path:
-        sys.path.append(folder)  # at the end: a file here must not take the place of a library
+        sys.path.append(folder)  # at the end, so that a file here cannot replace a library
     try:
         importlib.import_module(module)
     except Exception as error:

@@ -29,24 +29,24 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     add(
         "--format",
         choices=("libsvm", "csv", "jsonl", "arrow", "arrays"),
-        help="of the files; told by name and content otherwise",
+        help="format of the files (default: by their names and content)",
     )
     add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
-    add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: look)")
-    add("--delimiter", help="of a CSV (default: look); 'tab' for a tab")
+    add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: detected)")
+    add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
     add("--drop", type=listed, action="extend", metavar="A,B", help="columns to leave out; may be repeated")
     add(
         "--columns",
         type=kinds,
         action="append",
         metavar="A=KIND,B=KIND",
-        help="kinds of columns, else told by the first rows: number, integer, category, date, ignore; 'auto' for all",
+        help="kinds of columns (default: by the first rows): number, integer, category, date, ignore; 'auto' for all",
     )
     add(
         "--strict",
         action="store_true",
         default=None,
-        help="a cell that is none of its column's kind is an error; otherwise it is missing, counted and reported",
+        help="a cell that does not fit its column is an error; otherwise it is missing, counted and reported",
     )
     add(
         "--hashed",
@@ -61,7 +61,7 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     add("--dtype", choices=("float64", "float32"), help="of the rows (float64); float32 is faster")
     add("--on-error", choices=("raise", "skip", "log"), help="what to do about a row that cannot be read (raise)")
     add("--block", type=positive, metavar="ROWS", help="rows read at a time (1024)")
-    add("--limit", type=positive, metavar="ROWS", help="stop after so many rows")
+    add("--limit", type=positive, metavar="ROWS", help="stop after this many rows")
     add("--shuffle", type=int, metavar="SEED", help="shuffle the rows of a dataset:NAME")
 
 
@@ -94,7 +94,7 @@ def open_data(
 ) -> Any:
     """The stream of the files on the command line; each is opened once, since it may be a pipe.
 
-    ``otherwise`` are other options, for files of a format that has no use for the first.
+    ``otherwise`` are other options, for files of a format that does not know the first.
     """
     from .. import streams
     from ..streams._open import open_once
@@ -196,9 +196,9 @@ class _Limited:
 
 
 def fingerprint(paths: list[str]) -> list[Any]:
-    """Enough of files to tell whether they are the same ones, wherever they are now; nothing is known of pipes.
+    """Enough about files to tell whether they are the same ones, wherever they are now; None for pipes.
 
-    Opening a pipe once more would take bytes away from whoever reads it.
+    Opening a pipe again would take bytes away from its reader.
     """
     from ..streams._bytes import is_pipe
 

@@ -99,7 +99,7 @@ class NumberScores:
         return {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
 
 
-def of_truth(p: np.ndarray, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+def of_true_label(p: np.ndarray, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Probabilities (n,) that were given to the labels that are true, by a table (n, classes); 0 to unknown ones."""
     at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return np.where(classes[at] == y, p[np.arange(len(y)), at], 0.0)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 MORE = "--task multiclass learns more than two"
-MANY = 30  # more different whole numbers than this, among the first rows, are hardly labels
+MANY = 30  # more different whole numbers than this among the first rows are hardly labels
 
 
 class Peeked:
-    """A stream whose first block has been looked at."""
+    """A stream whose first block has been read ahead."""
 
     def __init__(self, stream: Any):
         self.stream = stream
@@ -68,7 +68,7 @@ def as_numbers(y: np.ndarray) -> np.ndarray:
 
 
 class TwoLabels:
-    """Labels of a target that was said to be binary: a third one is an error.
+    """Labels of a target that was declared binary: a third one is an error.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class TwoLabels:
 def targets_for(task: str, given: str = "auto", known: Iterable[Any] = ()) -> Any:
     """How the targets of a task are read; None where there is none.
 
-    ``given`` is the task of the command line: what it says is binary must be so. ``known`` are labels of rows before.
+    ``given`` is the task of the command line: a target declared binary must be so. ``known`` are labels of rows before.
     """
     if task == given == "binary":
         return TwoLabels(known)

@@ -39,12 +39,10 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)",
     )  # fmt: skip
     parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
-                        help="what is learned (default: look at the first rows)")  # fmt: skip
+                        help="what is learned (default: by the first rows)")  # fmt: skip
     parser.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                         help="a parameter, for every algorithm that has it, as an option of 'train'")  # fmt: skip
-    parser.add_argument(
-        "--seconds", type=positive, help="when these are over, the table is made of what there is by then"
-    )
+    parser.add_argument("--seconds", type=positive, help="time limit; the table then shows what is done")
     parser.add_argument(
         "--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)"
     )
@@ -135,7 +133,7 @@ def _one(
 
     est = _made(zoo.get(name), task, given)
     if every and not hasattr(est, "partial_fit"):
-        return None  # it learns all rows at once: nothing to evaluate row by row
+        return None  # it learns all rows at once, so it cannot be evaluated row by row
     stream = _open(args)
     est = with_columns(est, stream, reading(args))
     result = prequential(
@@ -164,7 +162,7 @@ def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
 
 
 def _baselines(args: argparse.Namespace, task: str) -> list[dict[str, Any]]:
-    """Answers that look at no row: the mean or the commonest label so far, and the target of the row before."""
+    """Answers that use no columns: the mean or the commonest label so far, and the target of the row before."""
     read, numbers = targets_for(task, args.task), task == "regression"
     names = BASELINES.get(task, LABEL_BASELINES)
     seen: Counter[Any] = Counter()

@@ -32,7 +32,7 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     shared = parser.add_mutually_exclusive_group()
     shared.add_argument("--group", metavar="NAME", help="share the partitions with others: one model for each")
     shared.add_argument("--by", metavar="COLUMN", help="one small model for each value of a column")
-    parser.add_argument("--once", action="store_true", help="end when nothing more is there")
+    parser.add_argument("--once", action="store_true", help="end when there are no more messages")
     parser.add_argument("--batch", type=positive, default=500, metavar="N", help="messages learned together (500)")
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time, with --by (256)")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka")
@@ -94,7 +94,7 @@ def _options(given: Sequence[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[Any]:
-    """What says whether control-C or SIGTERM has come; a second control-C ends at once."""
+    """A function that says whether control-C or SIGTERM has come; a second control-C ends at once."""
     asked: list[int] = []
 
     def ask(number: int, _: Any) -> None:

@@ -1,4 +1,4 @@
-"""``demo``, ``list`` and ``datasets``: what there is."""
+"""``demo``, ``list`` and ``datasets``: a first run, and what is available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     live = parser.add_argument_group("live", "a server that learns from a drifting stream, and a page to watch it")
     live.add_argument("--live", action="store_true", help="start it, and open the page in a browser")
     live.add_argument("--port", type=int, default=0, help="port of the server (any that is free)")
-    live.add_argument("--seconds", type=float, metavar="N", help="end after so many seconds (control-C ends it)")
+    live.add_argument("--seconds", type=float, metavar="N", help="end after this many seconds (default: at control-C)")
     live.add_argument("--no-open", action="store_true", help="only print where the page is")
 
     def run(args: argparse.Namespace) -> None:

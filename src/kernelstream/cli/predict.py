@@ -38,7 +38,7 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     )  # fmt: skip
     parser.add_argument("--csv", action="store_true", help="write CSV with a header, and probabilities if any")
     parser.add_argument("--id", metavar="COLUMN", help="column of the rows to repeat in front of each prediction (CSV)")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no messages")
     add_reading(parser)
     return _run
 
@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> None:
             if X is not None:
                 out.write(written.rows(X if hasattr(X, "columns") else fitted(est, X), ids))
             if stream.eager:
-                out.flush()  # whoever feeds the pipe may wait for the answer
+                out.flush()  # the program at the other end of the pipe may wait for the answer
     if stream.skipped and not args.quiet:
         print(f"kernelstream: {stream.skipped:,} bad rows have no prediction", file=sys.stderr)
 
@@ -79,7 +79,7 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> 
     reader = notes.get("reader", {})
     one_by_one = stream.on_error != "raise" and not getattr(inner(stream), "mixed", False)
     if one_by_one:
-        inner(stream).block = 1  # between two rows it is seen whether there was a bad one
+        inner(stream).block = 1  # row by row, so that a bad row leaves its place empty
     skipped = stream.skipped
     while True:
         block = stream.read()
@@ -182,7 +182,7 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
     options = {**known, **given, "mixed": False}
     if not needs_target and "target" not in given and "features" in options:
         options["target"] = None  # rows to predict need not have one
-    # data in another format than the model's: its columns count by their place
+    # data in another format than the model's: columns are matched by their place
     otherwise = given | {key: known[key] for key in ("dtype",) if key in known}
     return _open_eagerly(args, options, needs_target, otherwise)
 

@@ -39,7 +39,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
     """Options of a durable learner."""
     parser.add_argument(
         "--flush", default="each", metavar="WHEN",
-        help="force the log to the disk before each answer (each), every so many milliseconds (a number), or only with "
+        help="force the log to the disk before each answer (each), every N milliseconds (a number), or only with "
         "snapshots (request)",
     )  # fmt: skip
     parser.add_argument(
@@ -79,7 +79,7 @@ def read_model(path: str) -> tuple[Any, list[str] | None]:
         raise UsageError(f"{path}: {type(model).__name__} learns all rows at once: it cannot go on learning")
     names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
     if names is not None and len(names) != getattr(model, "n_features_in_", None):
-        names = None  # columns of words, say, which became several
+        names = None  # some columns (of words, for example) became several
     return model, names
 
 

@@ -50,7 +50,7 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         help="train on the workers of this dask scheduler, which read the files; 'local': on processes of this machine",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar, no messages")
     add_reading(parser)
     add_algorithm(parser, argv)
     return _run
@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
     _check_target(args.model)
     handler = logging.StreamHandler()
-    handler.addFilter(logging.Filter("kernelstream"))  # not what the libraries beneath have to say
+    handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("once", RuntimeWarning)
     if args.dask is not None:
@@ -83,13 +83,13 @@ def _run(args: argparse.Namespace) -> None:
     if stream.first is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
-    task = "novelty" if novelty else the_task(args, stream, found, notes)
+    task = "novelty" if novelty else task_of_run(args, stream, found, notes)
     est = with_columns(build(args, task), stream, options) if started is None else started
     if not args.quiet and not args.json:
         show_kinds(stream)
     wrong = WrongCells(stream, est)
     args.algorithm = notes.get("algorithm", args.algorithm)
-    model_io.to_bytes(est)  # what cannot be saved should say so now, not hours later
+    model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     notes = {
         "task": task,
         "algorithm": args.algorithm,
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> None:
     with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
 
         def after_block(run: Any) -> None:
-            wrong.look()
+            wrong.note_lines()
             bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)
 
         run = checkpoint.train(
@@ -144,7 +144,7 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 
 def rows_learned(est: Any, notes: dict[str, Any]) -> int:
-    """Rows that a model has learned so far; 0 for none, or where it counts something else."""
+    """Rows that a model has learned so far; 0 for none, or where the model counts something else."""
     from ..estimators.doubly.base import DoublyEstimator
 
     if est is None or "rows" in notes:
@@ -175,7 +175,7 @@ def _check_target(path: str | None) -> None:
         raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
-def the_task(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
+def task_of_run(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
     known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
     if args.task != "auto":
         return args.task
@@ -252,7 +252,7 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
 
 
 def beside(model: str | None) -> Any:
-    """Where words go: standard output, unless the model does."""
+    """Where messages go: standard output, unless the model goes there."""
     return sys.stderr if model is not None and descriptor(model) == 1 else sys.stdout
 
 

@@ -1,4 +1,4 @@
-"""Taking back what a call has taught an encoder: the entries it changed, and the names it brought."""
+"""Undo of a call of an encoder: the entries it changed, and the names it added."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ._store import Source, Store
 
 
 class NeedsCopy(Exception):
-    """A call is going to change more than entries: it must work on a copy of the store."""
+    """A call will change more than entries, so it must work on a copy of the store."""
 
 
 class Journal:
-    """What one call changes in a store, so that it can be taken back."""
+    """What one call changes in a store, so that it can be undone."""
 
     def __init__(self, store: Store):
         self.store = store

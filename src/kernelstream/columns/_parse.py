@@ -17,7 +17,7 @@ from .kinds import LARGEST, WHOLE, is_code, is_missing, number
 from .numbers import numbers
 from .sources import Cells
 
-VALUES = 64  # different values up to which a column of integers may be one of codes
+VALUES = 64  # a column of integers with at most this many different values may hold codes
 _ABSENT = object()
 _PLAIN = {float, int, np.float64, np.int64}
 
@@ -27,8 +27,8 @@ class Parsed:
     """Rows for the pass: numbers (n, M), the first row of each (M,), codes (n, K).
 
     ``cycles`` are columns of the result that only the cell itself decides: the first of them, and their content (n, 6).
-    ``retired`` are columns of integers that turned out to have too many values; ``full`` is the table in which the row
-    after the last has no room.
+    ``retired`` are columns of integers that turned out to have too many values; ``full`` is the table that has no room
+    for the row after the last.
     """
 
     numbers: np.ndarray
@@ -56,9 +56,9 @@ def parse(
     since : dict
         First rows of columns that are new.
     most : int, or None
-        Categories that a table may hold; None if nothing is to be learned: what is new is entered for a while.
+        Categories that a table may hold; None if nothing is learned: new names are then entered for this call only.
     journal : Journal, or None
-        Where new names are noted; None where the store is a copy of which anything may be changed.
+        Where new names are noted; None where the store is a copy that may be changed freely.
     """
     n, stop = end - start, end
     learn = most is not None
@@ -115,7 +115,7 @@ def parse(
 
 
 def _ends_before(found: Parsed, source: Source) -> bool:
-    """Whether a column of integers retired in the rows that were kept."""
+    """Whether a column of integers was retired in the rows that were kept."""
     first = found.since[source.number]
     return bool((found.codes[first:, source.coded] < 0).any())
 
@@ -123,14 +123,14 @@ def _ends_before(found: Parsed, source: Source) -> bool:
 def _count(
     store: Store, wrong: list[tuple[int, Source, Any]], start: int, strict: bool, learn: bool, journal: Journal | None
 ) -> None:
-    """Enter wrong cells into the books, or raise ValueError about the first."""
+    """Count wrong cells, or raise ValueError about the first."""
     if not wrong:
         return
     row, source, value = min(wrong, key=lambda cell: cell[0])
     if strict:
         kind = {"integer": "number"}.get(source.kind, source.kind)
         raise ValueError(
-            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is no {kind} that can be used"
+            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is not a {kind} that can be used"
         )
     if not learn:
         return
@@ -148,7 +148,7 @@ def _dates(part: Any) -> tuple[np.ndarray, list[int]]:
 
 
 def _integers(source: Source, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
-    """Codes of whole numbers, up to the row where the column proves to be one of no codes; and whether it does."""
+    """Codes of whole numbers, up to the row where the column proves not to hold codes; and whether it does so."""
     table: Any = source.table
     odd = np.flatnonzero((np.abs(x) > WHOLE) | (np.floor(x) != x) & ~np.isnan(x))
     names = ["" if v != v else v for v in x.tolist()]
@@ -166,7 +166,7 @@ def _same(name: Any) -> Any:
 
 
 def _names(part: Any) -> tuple[list[Any], list[int], Any]:
-    """Cells of categories as they are to be looked up, those that can be none, and how to find the name of one."""
+    """Cells of categories as keys of the table, cells that cannot be a category, and how to find a cell's name."""
     if isinstance(part, np.ndarray):
         part = part.tolist()
         names = {value: word(value) for value in set(part) if value == value}
@@ -194,19 +194,19 @@ def _plan(store: Store) -> Plan:
 
 
 def read_row(plan: Plan, row: dict[Any, Any], numbers: np.ndarray, codes: np.ndarray) -> tuple[int, list[int]]:
-    """Cells of one dictionary, as far as there is nothing new or odd about them.
+    """Cells of one dictionary, except those that are new or unusual.
 
     The readable twin of ``columns_row`` in cpp/bind/columns.cpp.
 
     Parameters
     ----------
     numbers, codes : (1, M) float64, (1, K) int32
-        Are filled.
+        Filled in place.
 
     Returns
     -------
     int, list of int
-        Keys of the row that are columns, and the places in the plan of the cells that need a closer look.
+        How many keys of the row are columns, and the places in the plan of the cells that need more work.
     """
     hits, odd = 0, []
     for i, (name, kind, table, at, coded) in enumerate(plan):
@@ -247,9 +247,9 @@ def parse_row(
     most : int, or None
         As for :func:`parse`.
     strangers : bool
-        Whether keys that are no columns are left out in silence.
+        Whether keys that are not columns are left out without a warning.
     journal : Journal
-        Where new names are noted; those of a row that is turned down are taken back.
+        Where new names are noted; those of a row that is refused are removed again.
     """
     if store.plan is None:
         store.plan = _plan(store)

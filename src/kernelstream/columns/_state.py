@@ -83,7 +83,7 @@ def schema(state: State, one_hot: int) -> Schema:
 
 
 def from_state(state: State, one_hot: int) -> Store:
-    """The store of a flat dict; ValueError if it is none that :func:`to_state` makes."""
+    """The store of a flat dict; ValueError unless :func:`to_state` could have made it."""
     check(state, schema(state, one_hot))
     store = Store(one_hot)
     names, words, labels = (unpacked(name, state) for name in ("names", "words", "labels"))
@@ -169,7 +169,7 @@ def _tables(store: Store, words: list[str], state: State) -> None:
             if source.kind == "integer" and name != "":
                 key = float(name)
                 if not is_code(key) or name != str(int(key)):
-                    raise ValueError(f"state_['words']: {name!r} is no integer of column {source.name!r}")
+                    raise ValueError(f"state_['words']: {name!r} is not an integer of column {source.name!r}")
             store.enter(source, key, for_good=True)
         start += size
     n = len(words)

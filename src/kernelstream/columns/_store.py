@@ -1,4 +1,4 @@
-"""What an encoder has learned, in the form in which it is at hand: tables, arrays, and the layout of the result."""
+"""What an encoder has learned, in the form it works with: tables, arrays, and the layout of the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Source:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
     ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
-    column of integers has had too many values to be one of codes. ``wrong`` cells were taken as missing, the first of
+    column of integers has had too many values to hold codes. ``wrong`` cells were taken as missing, the first of
     them in row ``first_wrong``, counted from 1.
     """
 
@@ -62,7 +62,7 @@ class Store:
         self.target = np.zeros((3, 0))
         self.t = 0
         self.plan: Any = None  # derived from the sources, for single rows
-        self.from_start = np.zeros(0, np.int64)  # first rows of numbers that have been there all the time
+        self.from_start = np.zeros(0, np.int64)  # zeros: the first rows of numbers that were there from the start
 
     def copy(self) -> Store:
         made = copy.copy(self)
@@ -116,12 +116,12 @@ class Store:
         return source
 
     def begin_target(self, task: str) -> None:
-        """Numbers or labels are to be learned from now on: there is one mean from the start."""
+        """Start to learn numbers or labels: there is one mean from the start."""
         self.task = task
         self._add_mean()
 
     def add_label(self, label: str) -> None:
-        """A label that is new; the second has the mean there is, the third to the fifth get one more each."""
+        """Add a new label; the second uses the mean that exists, the third to the fifth get one more each."""
         if len(self.labels) < CLASSES:
             self.labels.append(label)
             if len(self.labels) > 2:
@@ -135,12 +135,12 @@ class Store:
                 self.layout.append((at, MEAN, t))
         self.mean_at = np.append(self.mean_at, np.array(columns, np.int32).reshape(-1, 1), axis=1)
         self.sums = np.append(self.sums, np.zeros((len(self.sums), 1)), axis=1)
-        total = self.target[0, 0] if t else 0.0  # a label that is new was that of no row so far
+        total = self.target[0, 0] if t else 0.0  # no row so far had the new label
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
 
     # ---------------------------------------------------------------- categories
     def enter(self, source: Source, name: Any, for_good: bool) -> int:
-        """The code of a category that has none yet; one that is not ``for_good`` is like the next to come."""
+        """The code of a category that has none yet; unless ``for_good``, it is encoded as the next new one would be."""
         table: Any = source.table
         if self.free:
             code = self.free.pop()
@@ -169,7 +169,7 @@ class Store:
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
 
     def drop(self, source: Source, names: list[Any]) -> None:
-        """Take categories out of a table; their codes may be given again."""
+        """Remove categories from a table; their codes may be used again."""
         codes = [source.table.codes.pop(name) for name in names]  # type: ignore[union-attr]
         self.counts[codes] = 0.0
         self.sums[codes] = 0.0
@@ -187,7 +187,7 @@ class Store:
         self.drop(source, [names[i] for i in sorted(lightest.tolist())])
 
     def retire(self, source: Source) -> None:
-        """A column of integers has too many values to be one of codes."""
+        """Stop treating a column of integers as codes: it has too many values."""
         self.drop(source, list(source.table.codes))  # type: ignore[union-attr]
         source.retired = True
         self.plan = None

@@ -1,4 +1,4 @@
-"""Targets of rows, for the means of categories: numbers, or labels in the order in which they appeared."""
+"""Targets and weights of rows: numbers, or labels in the order in which they appeared, for the means of categories."""
 
 from __future__ import annotations
 
@@ -84,3 +84,18 @@ def label_word(label: Any) -> str:
             return f"n{label}"[:80]
         return f"n{float(label)!r}" if math.isfinite(label) else f"n{label}"
     return f"s{word(str(label)) or str(label)[:60]}"
+
+
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n rows as an array; ValueError for anything but numbers from 0 to the largest."""
+    try:
+        weight = np.ascontiguousarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold numbers") from None
+    if weight.ndim == 0:
+        weight = np.full(n, weight)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must hold one weight for each of the {n} rows, got shape {weight.shape}")
+    if not ((weight >= 0) & (weight <= LARGEST)).all():
+        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
+    return weight

@@ -19,7 +19,7 @@ _TYPES = (str, bool, np.bool_, bytes, *NUMBERS, *TIMES)
 
 
 def word(value: Any) -> str | None:
-    """The name of a category; "" if the cell is missing, None if it can be none.
+    """The name of a category; "" if the cell is missing, None if it cannot be a category.
 
     A whole number has the same name however it comes: 3, 3.0 and "3" are one category.
 
@@ -81,7 +81,7 @@ class Table:
     ) -> tuple[list[int], int | None]:
         """Codes of cells, and the place of the first one for which there is no room, or None.
 
-        A cell that is not found as it is goes by its ``name``; what is new by then gets a code from ``enter``, unless
+        A cell that is not found is looked up by its ``name``; if that is new it gets a code from ``enter``, unless
         there are ``most`` names already.
         """
         get = self.codes.get
@@ -89,7 +89,7 @@ class Table:
         if -1 in found:
             for i, code in enumerate(found):
                 if code < 0:
-                    code = get(cells[i], -1)  # it may have come a few cells ago
+                    code = get(cells[i], -1)  # it may have been entered a few cells ago
                 if code < 0:
                     key = name(cells[i])
                     code = get(key, -1)

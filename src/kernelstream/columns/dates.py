@@ -1,10 +1,10 @@
-r"""Dates and times: seconds since 1970 by the clock on the wall, and the turns of day, week and year.
+r"""Dates and times: seconds since 1970 in local time, and the cycles of day, week and year.
 
 A date becomes the time elapsed, as a number, and sine and cosine of its place in the day, the week and the year::
 
     sin(2 pi s/86400), cos(2 pi s/86400), ...   with s the seconds since midnight, Monday, the first of January
 
-An offset from UTC is left out: what the clock shows is what people keep to. A time without a date is one of 1970-01-01.
+An offset from UTC is ignored, because habits follow the local clock. A time without a date is one of 1970-01-01.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -11,27 +10,27 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .. import engine as engines
 from ..registry.names import did_you_mean
+from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
-from ._parse import Parsed, parse, parse_row, read_row
-from ._pass import columns_pass
+from ._names import result_names, some
+from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
-from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
-from ._targets import Targets, label_word
-from .dates import CYCLES
+from ._store import Store
+from ._targets import Targets, checked_weights, label_word
+from ._twins import passes, readers
 from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
 Undo = Callable[[], None]
 
 
-class Columns(TakesTurns, TransformerMixin, BaseEstimator):
+class Columns(TakesTurns, TransformerMixin, WithParameters):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
     A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
@@ -40,13 +39,13 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : dict of name: kind, optional
-        Kinds of columns that are not to be told by their first value: "number", "integer" (a number whose values may be
+        Kinds of columns, where their first value would mislead: "number", "integer" (a number whose values may be
         codes, given both ways), "category", "date" or "text" (left out). These columns are there from the first row.
     target : {"auto", "number", "label"}
         What y holds; by default floats are numbers and anything else labels.
     one_hot : int, default=16
-        Columns in which the categories of a column show: the first so many have one each, every other one shows in
-        three of them, with signs, by a hash of its name.
+        Columns that encode the categories of a column: the first ``one_hot`` categories have one each, every other one
+        is spread over three of them, with signs, by a hash of its name.
     shrink : float, default=10
         Rows of the mean of all that the mean of a category starts with.
     max_categories : int, default=10,000
@@ -58,10 +57,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both
         are as they are.
     strict : bool, default=False
-        Whether a cell that is none of its column's kind (a word among numbers) is an error. Otherwise it is a missing
-        one, and counted in ``wrong_``.
+        Whether a cell that does not fit its column's kind (a word among numbers) is an error. Otherwise it counts as
+        missing, and is counted in ``wrong_``.
     engine : {"auto", "native", "python"}
-        Who goes through the rows; both give the same numbers.
+        What goes through the rows; both give the same numbers.
 
     Examples
     --------
@@ -148,8 +147,8 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def transform(self, rows: Any) -> Any:
         """Encode rows, each as if it came next; nothing is learned.
 
-        Columns go by their names, in whatever order. One that is not there is missing, one that was never learned is
-        left out; both are said once.
+        Columns are found by name, in any order. A column that is not there is missing, one that was never learned is
+        left out; a warning says so once.
 
         Parameters
         ----------
@@ -187,7 +186,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     @property
     def wrong_(self) -> dict[str, tuple[int, int]]:
-        """Cells that were none of their column's kind, by column: how many, and the row of the first, from 1."""
+        """Cells that did not fit their column's kind, by column: how many, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
 
     def _sources_of_width(self) -> np.ndarray:
@@ -201,12 +200,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """A name for every column of the result."""
-        store = self._learned()
-        names = []
-        for at, part, index in store.layout:
-            source = store.sources[at]
-            names.append(source.name + _TAILS[part](store, source, index))
-        return np.array(names, dtype=object)
+        return np.array(result_names(self._learned()), dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_store" in self.__dict__
@@ -235,7 +229,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     def _forget(self) -> dict[str, Any]:
         """Forget what was learned; returns the attributes that held it."""
-        return {name: self.__dict__.pop(name) for name in ("_store", "_told") if name in self.__dict__}
+        return {name: self.__dict__.pop(name) for name in ("_store", "_warned") if name in self.__dict__}
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
@@ -249,7 +243,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- the work
     def _check_state(self) -> None:
-        """For model files: the setter of ``state_`` has looked at everything."""
+        """For model files; the setter of ``state_`` has checked everything already."""
 
     def _check_parameters(self) -> None:
         for name, low in (("one_hot", 0), ("max_columns", 1), ("max_categories", 2 * (self.one_hot + 1))):
@@ -280,7 +274,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _learn(
         self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, taken_back: bool = True
     ) -> tuple[np.ndarray, Undo]:
-        """Encode and learn rows; returns the result, and what takes the learning back, if it may be."""
+        """Encode and learn rows; returns the result, and what undoes the learning, where that is possible."""
         before = self.__dict__.get("_store")
         if before is not None and type(rows) is dict and sample_weight is None:
             quick = self._learn_quickly(before, rows, y, taken_back)
@@ -289,7 +283,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         store, journal = (self._started(), None) if before is None else (before, Journal(before))
         cells = cells_of(rows)
         targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, self._task(store, task))
-        weight = None if sample_weight is None else _weights(sample_weight, cells.n)
+        weight = None if sample_weight is None else checked_weights(sample_weight, cells.n)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         try:
@@ -324,7 +318,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _pass_runs(
         self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
     ) -> np.ndarray:
-        """Rows in order; runs of rows of weight 0 are encoded only."""
+        """Encode and learn rows in order; runs of rows of weight 0 are encoded only."""
         if weight is None or weight.all():
             return self._pass(store, cells, targets, weight, journal)
         cuts = [0, *(np.flatnonzero(np.diff(weight > 0)) + 1).tolist(), cells.n]
@@ -335,14 +329,14 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 some = None if targets is None else targets.part(rows)
                 parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
             else:
-                parts.append(self._look(store, cells.part(rows)))
+                parts.append(self._encode_only(store, cells.part(rows)))
         width = store.width
         return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
 
     def _pass(
         self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
     ) -> np.ndarray:
-        """Encode and learn rows that count."""
+        """Encode and learn rows of positive weight."""
         since = self._grow(store, cells, targets, journal)
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
@@ -351,7 +345,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             end = min(cells.n, start + window)
             found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal)
             stop = start + len(found.codes)
-            window = max(64, 2 * len(found.codes))  # where tables are full all the time, looking far ahead is in vain
+            window = max(64, 2 * len(found.codes))  # looking further ahead is wasted where tables are always full
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
@@ -368,12 +362,12 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
     ) -> None:
         block = {"numbers": found.numbers, "since": found.since, "codes": found.codes, "Y": Y, "weight": weight}
-        _passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
+        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
 
     def _grow(self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None) -> dict[str, int]:
-        """Columns and labels that are new, in the order in which they appear; returns the first row of each column."""
+        """Add new columns and labels, in the order in which they appear; returns the first row of each column."""
         if targets is not None and not store.task:
             if journal is not None:
                 raise NeedsCopy
@@ -386,7 +380,9 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         events = sorted(events, key=lambda event: event[0])  # within a row, the order of the columns
         free = int(self.max_columns) - len(store.sources)
         if len(events) > max(free, 0):
-            self._tell("many", f"more than max_columns={self.max_columns} columns have come: the others are left out")
+            self._warn_once(
+                "many", f"more than max_columns={self.max_columns} columns have come: the others are left out"
+            )
             events = events[: max(free, 0)]
         labels = [] if targets is None else [(row, 1, word, "") for row, word in targets.new_labels(store)]
         if (events or labels) and journal is not None:
@@ -399,14 +395,14 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             store.add(name, kind)
             since[name] = row
             if kind == "text":
-                self._tell(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+                self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
         return since
 
     # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(
         self, store: Store, row: dict[Any, Any], y: Any, taken_back: bool
     ) -> tuple[np.ndarray, Undo] | None:
-        """What :meth:`_learn` does, for a row with nothing new or odd about it; None for any other."""
+        """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         if (y is None) == bool(store.task):
             return None
         Y = None
@@ -415,7 +411,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
             if Y is None:
                 return None
         journal = Journal(store)
-        found = parse_row(store, row, _readers()[self.engine], int(self.max_categories), False, journal)
+        found = parse_row(store, row, readers()[self.engine], int(self.max_categories), False, journal)
         if found is None:
             return None
         if taken_back:
@@ -426,7 +422,7 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         return X, journal.undo
 
     def _one_target(self, store: Store, y: Any) -> np.ndarray | None:
-        """The target of one row, (1, T); None where it needs a closer look."""
+        """The target of one row, (1, T); None where it needs the full check."""
         if type(y) in (list, tuple, np.ndarray):
             if len(y) != 1:
                 return None
@@ -447,8 +443,8 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
         if type(rows) is dict:
-            journal, told = Journal(store), "strange" in self.__dict__.get("_told", ())
-            found = parse_row(store, rows, _readers()[self.engine], None, told, journal)
+            journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
+            found = parse_row(store, rows, readers()[self.engine], None, warned, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
                 self._run(store, found, X, None, None, learn=False)
@@ -456,10 +452,10 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
                 return X
         cells = cells_of(rows)
         self._compare(store, cells)
-        return self._look(store, cells)
+        return self._encode_only(store, cells)
 
-    def _look(self, store: Store, cells: Cells) -> np.ndarray:
-        """Rows as if each came next; the store is left as it is."""
+    def _encode_only(self, store: Store, cells: Cells) -> np.ndarray:
+        """Encode rows as if each came next; the store is left as it is."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
@@ -472,83 +468,21 @@ class Columns(TakesTurns, TransformerMixin, BaseEstimator):
         return X
 
     def _compare(self, store: Store, cells: Cells) -> None:
-        """Say once that columns are not there, or are not known."""
+        """Warn once that columns are not there, or are not known."""
         strange = [name for name, _ in cells.others(store.by_name)]
         if strange:
             names = list(store.by_name)
-            self._tell("strange", f"columns that were never learned are left out: {_some(strange, names)}")
+            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
-                self._tell(
-                    "absent", f"columns that the model knows are not there, and taken as missing: {_some(absent)}"
+                self._warn_once(
+                    "absent", f"columns that the model knows are not there, and taken as missing: {some(absent)}"
                 )
 
-    def _tell(self, what: str, text: str) -> None:
-        """A warning, once for each matter."""
-        told = self.__dict__.setdefault("_told", set())
-        if what not in told:
-            told.add(what)
+    def _warn_once(self, what: str, text: str) -> None:
+        """Warn, once for each ``what``."""
+        warned = self.__dict__.setdefault("_warned", set())
+        if what not in warned:
+            warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
-
-
-def _mean_tail(store: Store, source: Source, index: int) -> str:
-    """The label is named where there are more than two."""
-    return f":mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ":mean"
-
-
-def _slot_tail(store: Store, source: Source, index: int) -> str:
-    """The category that has the slot, or the number of the slot while there is none."""
-    owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
-    return f"={owners[index]}" if index < source.table.own else f"#{index}"  # type: ignore[union-attr]
-
-
-_TAILS: dict[int, Callable[[Store, Source, int], str]] = {
-    VALUE: lambda store, source, index: "",
-    GAP: lambda store, source, index: ":missing",
-    MEAN: _mean_tail,
-    SLOT: _slot_tail,
-    CYCLE: lambda store, source, index: f":{CYCLES[index]}",
-}
-
-
-def _some(names: list[str], known: list[str] | None = None) -> str:
-    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    hint = did_you_mean(names[0], known) if known else ""
-    return f"{shown} ({hint.rstrip(': ')})" if hint else shown
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    try:
-        weight = np.ascontiguousarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold numbers") from None
-    if weight.ndim == 0:
-        weight = np.full(n, weight)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must hold one weight for each of the {n} rows, got shape {weight.shape}")
-    if not ((weight >= 0) & (weight <= LARGEST)).all():
-        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
-    return weight
-
-
-@functools.cache
-def _passes() -> dict[str, Any]:
-    """The pass over the rows, by engine."""
-    native: Any = columns_pass
-    if engines.has_native():
-        from .. import _core
-
-        native = _core.columns_pass
-    return {"auto": native, "native": native, "python": columns_pass}
-
-
-@functools.cache
-def _readers() -> dict[str, Any]:
-    """The reader of dictionaries, by engine."""
-    native: Any = read_row
-    if engines.has_native():
-        from .. import _core
-
-        native = _core.columns_row
-    return {"auto": native, "native": native, "python": read_row}

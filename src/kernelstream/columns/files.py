@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..streams._base import BLOCK, Block, Position, Stream
+from ..streams._base import BLOCK, Block, Stream
 from ..streams._bytes import Text, name_of
 from ..streams._open import _BY_NAME as _NAMES
-from ..streams._open import _suffix, _told
+from ..streams._open import _format_of, _suffix
+from ..streams._text import TextStream
 from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
@@ -116,9 +117,9 @@ class CellsCSV(CSV):
         return cells, np.array(texts, dtype=str) if self.labels else np.array(list(map(float, texts)))
 
     def _plain_rows(self, n: int) -> list[list[str]]:
-        """Up to n rows of the buffer, if there is nothing odd about any of them; none otherwise.
+        """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
 
-        What is left to the loop over lines: quotes, carriage returns, rows of another length, targets of no use.
+        Quotes, carriage returns, rows of another length and unusable targets are left to the loop over lines.
         """
         text, target = self.text, self.columns.target
         if not text.fill():
@@ -153,8 +154,8 @@ class CellsCSV(CSV):
         return True
 
     def sample(self, size: int = 1 << 16) -> Cells:
-        """The first rows, without reading them: as many whole lines as so many bytes hold."""
-        content = self.text.look(size)
+        """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
+        content = self.text.peek_bytes(size)
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         width, rows = len(self.columns.names), []
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
@@ -168,7 +169,7 @@ class CellsCSV(CSV):
         return Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
 
 
-class JSONLines(Stream):
+class JSONLines(TextStream):
     """Rows of a text with one JSON object on each line.
 
     Parameters
@@ -180,11 +181,11 @@ class JSONLines(Stream):
     features, drop, ignore : list of str, optional
         Keys to use, or to leave out.
     labels : bool, optional
-        Whether targets are labels; by default they are if the first one is no number.
+        Whether targets are labels; by default they are if the first one is not a number.
     eager : bool
         Give the rows that are there instead of waiting for a whole block, for pipes.
     on_error : {"raise", "skip", "log"}
-        What to do about a line that is no JSON object, or has no target.
+        What to do about a line that is not a JSON object, or has no target.
     """
 
     mixed = MIXED
@@ -209,7 +210,7 @@ class JSONLines(Stream):
         self.left_out = {*drop, *ignore, *([] if target is None else [target])}
         self.lines: list[int] = []
         self.ragged = 0
-        self.columns = None  # nothing is known of them beforehand
+        self.columns = None  # not known beforehand
 
     def _next(self, n: int) -> Block | None:
         rows: list[dict[str, Any]] = []
@@ -240,7 +241,7 @@ class JSONLines(Stream):
         try:
             row = json.loads(content)
         except (ValueError, RecursionError) as error:
-            self._bad(line, f"this is no JSON ({error})")
+            self._bad(line, f"this is not JSON ({error})")
             return None
         if not isinstance(row, dict):
             self._bad(line, f"a JSON object is expected, this is {content[:40].decode('utf-8', 'replace')!r}")
@@ -265,7 +266,7 @@ class JSONLines(Stream):
 
     def sample(self, size: int = 1 << 16) -> Records:
         """The first rows, without reading them."""
-        content = self.text.look(size)
+        content = self.text.peek_bytes(size)
         rows = []
         for line in content[: content.rfind(b"\n") + 1].splitlines() or [content]:
             try:
@@ -275,20 +276,6 @@ class JSONLines(Stream):
             if isinstance(row, dict):
                 rows.append(self._kept(row))
         return Records(rows)
-
-    def _where(self) -> Position:
-        return {**self.text.where(), "labels": self.labels}
-
-    def _seek(self, position: Position) -> None:
-        self.text.seek(position)
-        self.labels = position["labels"]
-
-    @property
-    def fraction(self) -> float | None:
-        return self.text.bytes.fraction
-
-    def close(self) -> None:
-        self.text.bytes.close()
 
 
 class CellsArrow(Arrow):
@@ -317,15 +304,9 @@ class CellsArrow(Arrow):
         parts: list[tuple[Cells, Any]] = []
         wanted, self.lines = n, []
         while wanted:
-            if self.piece is None:
-                if self.pieces is None:
-                    self.pieces = self._pieces(self.at)
-                self.piece = next(self.pieces, None)
-                if self.piece is None:
-                    break
-            size = min(wanted, self._length(self.piece))
-            taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
-            self.piece = self._slice(self.piece, size, left) if left else None
+            taken, size = self._next_rows(wanted)
+            if not size:
+                break
             cells, y, lines = self._usable(taken, size)
             self.at += size
             if cells.n:
@@ -365,7 +346,7 @@ FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsAr
 _BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
-def told(name: str, first: bytes) -> str | None:
+def format_of(name: str, first: bytes) -> str | None:
     """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
     suffix = _suffix(name)
     if suffix in _BY_NAME or suffix in _NAMES:
@@ -373,7 +354,7 @@ def told(name: str, first: bytes) -> str | None:
     elif first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         found = "jsonl"
     else:
-        found = _told(first, name)
+        found = _format_of(first, name)
     return found if found in FORMATS else None
 
 
@@ -401,10 +382,10 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     if format is None:
         name = name_of(source)
         if _suffix(name) in _NAMES or _suffix(name) in _BY_NAME:
-            format = told(name, b"")
+            format = format_of(name, b"")
         else:
             source = source if isinstance(source, Text) else Text(source)
-            format = told(name, source.peek())
+            format = format_of(name, source.peek())
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     return FORMATS[format](source, target, **options)

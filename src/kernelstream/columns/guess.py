@@ -13,7 +13,7 @@ from .sources import Cells
 
 
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:
-    """The kind that most cells of each column are of; columns without a value are left to their first one.
+    """The kind of most cells of each column; the kind of a column without a value is left to its first one.
 
     >>> guess(Cells({"a": ["1", "x", "2.5", ""], "b": ["u", "1", "v", "w"]}, 4), ["a", "b"])
     {'a': 'number', 'b': 'category'}

@@ -14,9 +14,9 @@ from ..streams._columns import MISSING
 from .dates import seconds
 
 KINDS = ("number", "integer", "category", "date", "text")
-LARGEST = 1e100  # numbers beyond are no measurements, and their squares would overflow
+LARGEST = 1e100  # larger numbers are not measurements, and their squares would overflow
 WHOLE = 10**6  # whole numbers up to here may be codes of something
-LONG = 100  # characters: a longer text is no category
+LONG = 100  # characters: a longer text is not a category
 
 NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 TIMES = (datetime.date, datetime.time, np.datetime64)
@@ -37,7 +37,7 @@ def is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except Exception:  # an array, or whatever cannot be compared with itself
+    except Exception:  # an array, or another object that cannot be compared with itself
         return False
 
 
@@ -64,7 +64,7 @@ def kind_of(value: Any) -> str:
         if x is not None:
             return "integer" if is_code(x) else "number"
     if isinstance(value, NUMBERS):
-        return "number"  # too large to be used, but its column is one of numbers
+        return "number"  # too large to be used, but its column holds numbers
     if isinstance(value, str):
         if not math.isnan(seconds(value)):
             return "date"
@@ -78,7 +78,7 @@ def is_code(x: float) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """A cell as a number; None if it is none, or too large, and NaN if it is missing.
+    """A cell as a number; None if it is not a number, or too large, and NaN if it is missing.
 
     >>> number("1e3"), number("abc"), number(None), number(10**400)
     (1000.0, None, nan, None)

@@ -21,7 +21,7 @@ class Cells:
     by_name : bool
         Whether the names came with the rows, rather than from the places of the columns.
     hints : dict
-        Kinds that the type of a column settles.
+        Kinds that follow from the type of a column.
     """
 
     by_name = True
@@ -88,7 +88,7 @@ class Records(Cells):
 
 
 def cells_of(rows: Any) -> Cells:
-    """Rows of any kind by column; ValueError for what are no rows."""
+    """Rows of any kind by column; ValueError for anything that is not rows."""
     if isinstance(rows, Cells):
         return rows
     if isinstance(rows, Mapping):

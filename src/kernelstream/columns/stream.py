@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from .encoder import Columns
 
@@ -24,7 +25,7 @@ def _model_has(name: str) -> Any:
     return available_if(check)
 
 
-class StreamPipeline(TakesTurns, BaseEstimator):
+class StreamPipeline(TakesTurns, WithParameters):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
     A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
@@ -34,7 +35,7 @@ class StreamPipeline(TakesTurns, BaseEstimator):
     columns : Columns
         The encoder; a copy of it learns.
     model : estimator
-        Any classifier, regressor or detector of novelties of this library; a copy of it learns. The encoder scales the
+        Any classifier, regressor or novelty detector of this library; a copy of it learns. The encoder scales the
         numbers: ``standardize=True`` is not needed.
     room : int, default=0
         Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models
@@ -201,7 +202,7 @@ class StreamPipeline(TakesTurns, BaseEstimator):
     def relevance_(self) -> np.ndarray:
         """How much each column of the rows as they come matters, in the order of ``columns_.kinds_``, (d,).
 
-        What the model says of its own columns, added up over those that a column of the rows has become.
+        The relevance of the model's own columns, added up over those that encode one column of the rows.
         """
         columns, model = self._learned()
         own = np.asarray(model.relevance_, float)

@@ -1,4 +1,4 @@
-"""Cells of random binning in C++; see :mod:`._cells_python`."""
+"""Cells of random binning in C++; see :mod:`.cells_python`."""
 
 from __future__ import annotations
 

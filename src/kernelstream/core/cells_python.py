@@ -1,6 +1,6 @@
 """Cells of random binning and the matrix they make: the readable specification.
 
-Each function has a twin of the same name in :mod:`._cells_native`. ``threads`` is for the twin.
+Each function has a twin of the same name in :mod:`.cells_native`; only the twin uses ``threads``.
 
 Z (n, D) has one entry ``1/sqrt(R)`` per row and grid; it is kept as ``cells`` (R, n) int32, the column of each row
 within each grid (-1 for none), and ``starts`` (R + 1,), where the columns of each grid begin.

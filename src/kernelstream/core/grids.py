@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelstream.random import generator
 
-# Up to this many of the finest pitches from 0 the compiled loops take a short path: an index there has 22 bits.
+# The compiled loops take a shorter path for coordinates within this many of the finest pitches from 0: their cell
+# indices have 22 bits.
 NEAR = 2**21 - 2
 
 
@@ -22,7 +23,7 @@ class Grids:
 
     inverse: np.ndarray  # (R, d)
     offset: np.ndarray  # (R, d)
-    limit: np.ndarray  # (d,), up to where coordinates are near
+    limit: np.ndarray  # (d,), the largest |x_j| for the shorter path
     multipliers: np.ndarray  # (2, d) uint32, of the hash of a cell
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-#: The words of the compiled passes, too (cpp/base/arrays.hpp).
+#: The compiled passes use the same words (cpp/base/arrays.hpp).
 LEARNING = (
     "learning these rows takes the model beyond the range of floats: scale the columns, the target or the weights, "
     "or take smaller steps"
@@ -17,14 +17,14 @@ SCORING = "the scores of these rows lie beyond the range of floats: scale the ro
 
 
 def require_finite(*arrays: Any, words: str = LEARNING) -> None:
-    """ValueError unless all numbers of the arrays, as far as they are there, are finite."""
+    """ValueError unless all numbers of the arrays are finite; None is skipped."""
     for array in arrays:
         if array is not None and not np.isfinite(array).all():
             raise ValueError(words)
 
 
 def quiet(passing: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a pass that checks its results itself: without numpy's warnings on the way."""
+    """Decorator of a pass that checks its results itself: numpy's warnings on the way are switched off."""
 
     @wraps(passing)
     def run(*args: Any, **kwargs: Any) -> Any:

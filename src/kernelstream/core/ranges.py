@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-FEW = 8  # numbers before there is a range to speak of
+FEW = 8  # numbers that make a range
 FAR = 5.0  # widths
 ENOUGH = 12.0
 FORGIVEN = 1 / 64
@@ -72,7 +72,7 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
     return weight if out is None else out
 
 
-COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state knows of every column, for scaling
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state keeps of every column, for scaling
 
 
 def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:

@@ -46,9 +46,9 @@ def one_blas_thread() -> Any:
     return _controller().limit(limits=1, user_api="blas")
 
 
-AHEAD = 2  # items that may be made beyond the one that is consumed; who keeps buffers needs one more
+AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
 BUFFERS = AHEAD + 1
-FEW = 4  # items for fewer of which there is no second thread
+FEW = 4  # with fewer items a second thread is not worth starting
 
 
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
@@ -62,7 +62,7 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
             yield item, work(item)
         return
     with one_blas_thread():
-        # The helping thread has buffers for one caller: who comes while it is taken prepares its blocks itself.
+        # The helping thread has buffers for one caller: one that finds it busy prepares its blocks itself.
         if not threaded or get_num_threads() < 2 or not _helper.acquire(blocking=False):
             for item in items:
                 yield item, work(item)
@@ -77,12 +77,12 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
 
 
 class _Ahead:
-    """Results for items in order, made by two threads; the second never waits for the first, it is called again."""
+    """Results for items in order, made by two threads; the second never waits: it ends, and is called again."""
 
     def __init__(self, work: Callable[[Any], Any], items: Sequence[Any]):
         self.work, self.items = work, items
         self.turn = threading.Condition()
-        self.next = self.at = 0  # the item that nobody makes yet, and the one that is consumed
+        self.next = self.at = 0  # the next item to make, and the one that is consumed
         self.made: dict[int, tuple[Any, BaseException | None]] = {}
         self.helping: Future[None] | None = None
         self.idle = True  # whether the second thread has nothing to do
@@ -105,7 +105,7 @@ class _Ahead:
             self.turn.notify_all()
 
     def help(self) -> None:
-        """What the second thread does: all that may be made now."""
+        """The work of the second thread: make all items that may be made now."""
         while True:
             with self.turn:
                 i = self._claim()
@@ -134,7 +134,7 @@ class _Ahead:
         return result
 
     def end(self) -> None:
-        """No more is wanted; returns when nobody works any more."""
+        """Stop; returns when no thread is working any more."""
         with self.turn:
             self.next = len(self.items)
         if self.helping is not None:
@@ -144,7 +144,7 @@ class _Ahead:
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
 
-    Those that take long had better come first.
+    Items that take long should come first.
     """
     global _workers
     count = min(get_num_threads(), len(items))
@@ -153,7 +153,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
             work(item)
         return
 
-    waiting = deque(items)  # who is done takes the next one
+    waiting = deque(items)  # a thread that is done takes the next one
 
     def run() -> None:
         _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
@@ -161,7 +161,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
             while waiting:
                 try:
                     item = waiting.popleft()
-                except IndexError:  # somebody was quicker
+                except IndexError:  # another thread took the last one
                     return
                 work(item)
         finally:
@@ -176,7 +176,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
                 others.append(_workers.submit(run))
             run()
         finally:
-            for other in others:  # nobody may go on working for a caller who has given up
+            for other in others:  # no thread may go on working after the caller has given up
                 other.exception()
     for other in others:
         other.result()

@@ -7,7 +7,7 @@ files that the workers read. The rows stay where they are; statistics, weights a
 >>> model = OnlineRidge(lam=0.1, random_state=0)
 >>> distributed.fit(model, "part-*.csv", target="price", client="tcp://host:8786")  # doctest: +SKIP
 
-Needs the extra ``distributed``; docs/distributed.md says what each algorithm moves and how far it goes.
+Needs the extra ``distributed``; docs/distributed.md says what each algorithm sends and where its limits are.
 """
 
 from ._client import connect

@@ -10,12 +10,11 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import ranges
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import generator
-from ..rows import concat, dense
+from ..rows import column_ranges, concat, dense
 from ._client import check_memory, compute, need, release, slots, spread
 from ._data import Data, Piece, nbytes, runs, tree
 from ._start import begin
@@ -44,7 +43,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: BatchEstimator) -> Summary | None:
+def summary(piece: Piece, est: Any) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:
@@ -236,7 +235,7 @@ def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: 
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._free:
-        state["width"] = ranges(np.stack([found.low, found.high]))
+        state["width"] = column_ranges(np.stack([found.low, found.high]))
     elif est._given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._free or est.lam is None:

@@ -1,4 +1,4 @@
-"""Where the work is done: a client of the caller's, the cluster at an address, or one of this machine's own."""
+"""Where the work is done: the caller's client, the cluster at an address, or a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def connect(client: Any = None) -> Iterator[Any]:
 
 
 def _carry_on() -> None:
-    """On a worker of this machine's own: an interrupt from the keyboard is the client's to act upon."""
+    """On a worker of this machine: ignore control-C, which the client handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -79,7 +79,7 @@ _known: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()  
 
 
 def look_for_losses(client: Any) -> None:
-    """Say in the log which workers are gone since the last look; dask computes again what they held."""
+    """Log which workers have been lost since the last look; dask computes again what they held."""
     now = set(client.nthreads())
     for address in sorted(_known.get(client, set()) - now):
         logger.warning("worker %s was lost: what it held or was computing is computed again", address)
@@ -113,19 +113,19 @@ def check_memory(client: Any, wanted: int, what: str) -> None:
 def compute(client: Any, work: Any) -> Any:
     """The value of a delayed object; on an error or an interrupt nothing is left behind on the workers.
 
-    A worker that dies takes its results with it; dask computes them again elsewhere. A task that was running on several
-    workers when they died is given up, as what kills them.
+    A worker that dies takes its results with it; dask computes them again elsewhere. A task during which several
+    workers have died is given up, because it probably kills them.
     """
     return _results(client, [client.compute(work)])[0]
 
 
 def compute_each(client: Any, works: list[Any]) -> list[Any]:
-    """Values of delayed objects, each with all it depends on computed by a worker of its own, as far as there are."""
+    """Values of delayed objects, each computed with all it depends on by a worker of its own, if there are enough."""
     return _results(client, spread(client, works))
 
 
 def call_each(client: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[Any]:
-    """``function(*call)`` of every call, each on a worker of its own as far as there are: a round of few, short tasks.
+    """``function(*call)`` of every call, each on a worker of its own if there are enough: a round of few, short tasks.
 
     What they are called with goes to the workers as it is, which takes less of the scheduler's and client's time than
     a graph of delayed objects.
@@ -144,11 +144,11 @@ def spread(client: Any, works: list[Any]) -> list[Any]:
 def _places(client: Any, count: int) -> list[dict[str, Any]]:
     """Where ``count`` tasks go, neighbours to the same worker.
 
-    Left alone, the scheduler would follow the small things that tasks have in common, and put all on one worker. The
-    places are wishes: when a worker is lost another one takes over.
+    Left alone, the scheduler would follow the small objects that tasks share, and put all of them on one worker. The
+    places are preferences: when a worker is lost another one takes over.
     """
     threads = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)]
-    if not threads:  # all are lost: whoever comes
+    if not threads:  # all are lost: any worker will do
         return [{} for _ in range(count)]
     return [{"workers": [threads[k * len(threads) // count]], "allow_other_workers": True} for k in range(count)]
 
@@ -176,7 +176,7 @@ def _results(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def release(client: Any, *futures: Any) -> None:
-    """Let go of results, and stop what still works on them."""
+    """Release results, and stop the tasks that still work on them."""
     pending = [future for future in futures if future.status == "pending"]
     if pending:
         with contextlib.suppress(Exception):
@@ -186,6 +186,6 @@ def release(client: Any, *futures: Any) -> None:
 
 
 def forget(client: Any, function: Any, job: str) -> None:
-    """Let every worker forget what it keeps of a job; workers that cannot be reached have nothing to forget."""
+    """Make every worker forget what it keeps of a job; workers that cannot be reached keep nothing."""
     with contextlib.suppress(Exception):
         client.run(function, job)

@@ -31,7 +31,7 @@ class BadPartitionError(ValueError):
     partition : str
         Path of a file, or the name of a part of a dask collection.
     row : int
-        Line of a text, or row of anything else, counted from 1; the first of the block where it cannot be told better.
+        Line of a text, or row of anything else, counted from 1; the first of the block where nothing better is known.
     reason : str
     """
 
@@ -54,7 +54,7 @@ class Piece:
         raise NotImplementedError
 
     def blocks(self, use: Callable[[Any, Any], Any], stop: int | None = None) -> Iterator[Any]:
-        """``use(X, y)`` of every block; an error of either side names this partition and the row.
+        """``use(X, y)`` of every block; an error in reading or in ``use`` names this partition and the row.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Rows(Piece):
 
 
 def nbytes(*parts: Any) -> int:
-    """Bytes of arrays, CSR matrices and frames; dask weighs by it whether to move them or the work."""
+    """Bytes of arrays, CSR matrices and frames; dask decides by it whether to move them or the work."""
     total = 64
     for part in parts:
         if hasattr(part, "indptr"):
@@ -270,7 +270,7 @@ def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any, wi
 
 
 def _about(file: File) -> tuple[list[str] | None, int]:
-    """Names of the columns, where a file has them, and the width that it cannot say without being read, or 0."""
+    """Names of the columns, where a file has them, and the width, where it takes reading the file to know it, or 0."""
     with file.stream() as stream:
         if file.width is not None or not file.says_no_width(stream):
             return stream.feature_names, 0

@@ -3,11 +3,11 @@ r"""How models that have learned different rows from the same weights w become o
 .. math:: w \leftarrow w + s \sum_k a_k (w_k - w).
 
 With s = 1 and a_k = n_k/n, the share of shard k in the rows of the round, this is the average (McDonald, Hall, Mann
-2010): as safe as the learner itself, but it moves like one that has seen a single shard. Where step sizes shrink with
+2010): as safe as the learner itself, but it learns only as much as from a single shard. Where step sizes shrink with
 the sum of squared gradients (AdaGrad) the changes of the K shards add up instead, half of it beforehand and half
 afterwards. A shard starts from the sums of squares divided by K, which makes its steps √K times as long, as if some of
 the others moved the same way; then a_k = 1/K and ``s = 1 + (√K - 1) t/(t + n)`` after t rows, and the squares of all
-rows are summed. Longer steps alone (s = 1) are noisy, sums alone (s = K) overshoot wherever a shard has come to rest by
+rows are summed. Longer steps alone (s = 1) are noisy, sums alone (s = K) overshoot wherever a shard has converged by
 itself; between the two a round may be longer.
 """
 
@@ -66,7 +66,7 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
         return first + sum(a * (value - first) for a, value in zip(share, values))
 
     def summed(values: list[Any], first: Any, begun: Any = None) -> Any:
-        """Of things that count rows: what each has added."""
+        """Sum of what each shard has added to entries that count rows."""
         return first + sum(value - (first if begun is None else begun) for value in values)
 
     def of(name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The model that all workers begin with: features settled, nothing learned."""
+"""The model that all workers begin with: its features fixed, nothing learned."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Block = tuple[Any, Any]
 
 
 def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bool = False) -> Any:
-    """A copy of an estimator on features that has no weights yet, its map settled as one machine would settle it.
+    """A copy of an estimator on features that has no weights yet, with the map that one machine would have.
 
-    Whatever a map estimates from rows it takes from the first ones, as in ``est.learn``; only landmarks that a Nyström
+    What a map estimates from rows, it estimates from the first ones, as in ``est.learn``; only landmarks that a Nyström
     map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
     worker makes the same random numbers from them. With ``all_labels`` a classifier knows the labels of all partitions
     from the start, for one more pass over the rows if ``classes`` does not say them.
@@ -67,7 +67,7 @@ def _head(piece: Piece, n: int) -> list[Block]:
 def _settled(
     est: Any, heads: list[list[Block]], wanted: int, seed: int | None, entries: Any, classes: Any
 ) -> tuple[Any, int]:
-    """The estimator with a fresh state that lacks the weights, and how many rows it could look at."""
+    """The estimator with a fresh state that lacks the weights, and the number of rows it was estimated from."""
     blocks = [block for head in heads for block in head]
     if not blocks:
         return None, 0
@@ -75,7 +75,7 @@ def _settled(
         raise ValueError("the rows have no target: give y, or target= for files")
     X = concat([X for X, _ in blocks])[:wanted]
     y = np.concatenate([y for _, y in blocks])[:wanted]
-    est._reset = _nothing  # whether there is room for the weights is asked before they are made
+    est._reset = _nothing  # memory is checked before the weights are made
     try:
         X, y, _ = est._admit(X, y, classes, None, fresh=True)
     finally:

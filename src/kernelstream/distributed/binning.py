@@ -31,7 +31,7 @@ def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None)
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in
-    another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it asks for as much.
+    another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it is set that low.
     """
     if est._solver.name != "cg":
         raise ValueError(f"solver={est.solver!r} works on one machine only: 'cg' and 'cd' on several")
@@ -101,7 +101,7 @@ class Everywhere:
             large = argument.nbytes > LARGE  # goes to the workers directly instead of through the scheduler
             sent: Any = self.client.scatter(argument, broadcast=True, hash=False) if large else argument
             try:
-                if len(self.pinned.blocks) <= ARITY:  # the client adds so few itself: no graph, less waiting
+                if len(self.pinned.blocks) <= ARITY:  # the client adds so few by itself: no graph, less waiting
                     calls = [(part, sent, self.engine, self.dtype) for part in self.pinned.blocks]
                     return functools.reduce(np.add, call_each(self.client, work, calls))
                 task, given = delayed(work, pure=False), sent if large else delayed(sent, pure=False)

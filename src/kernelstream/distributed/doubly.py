@@ -28,7 +28,7 @@ _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job 
 def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
-    if est._the_step().precondition:
+    if est._step_part().precondition:
         raise ValueError("preconditioned steps need all rows of a batch in one place: set precondition to 0")
     delayed = need("dask").delayed
     model = begin(est, data, client, classes, all_labels=True)
@@ -65,7 +65,7 @@ def _settled(est: DoublyEstimator, X: Any, y: Any, n: int) -> dict[str, Any]:
     state = dict(est._state)
     X = est._check_X(X, reset=False)
     weight = est._row_weights(state, y, np.ones(len(y)))
-    est._settle(state, X, est._encode(state, y), np.asarray(weight), n)
+    est._choose(state, X, est._encode(state, y), np.asarray(weight), n)
     return {key: value for key, value in state.items() if key not in est._state or est._state[key] is not value}
 
 
@@ -84,11 +84,11 @@ def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job:
     batch = min(model._batch_size, n)
     work = delayed(gradient, pure=False)
     news: Any = None  # block and coefficients of the iteration before
-    for rows in batches(n, batch, model._steps(n, model.passes), state["seed"]):
+    for rows in batches(n, batch, model._steps(n, model._schedule.passes), state["seed"]):
         home = np.searchsorted(starts, rows, side="right") - 1
         mine = [rows[home == k] - starts[k] for k in range(len(shards))]
         at = state["t"], state["shrink"]
-        # every shard hears of every iteration, whether it has rows of the batch or not
+        # every shard gets the news of every iteration, whether it has rows of the batch or not
         tasks = [work(shard, own, job, at, news, batch) for shard, own in zip(shards, mine)]
         found = compute(client, delayed(list)(tasks))
         late = [k for k, part in enumerate(found) if part is None]
@@ -97,7 +97,7 @@ def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job:
             for k, part in zip(late, compute(client, delayed(list)(again))):
                 found[k] = part
         before = state["shrink"]
-        i, delta = descent.take(state, sum(found))
+        i, delta = descent.step(state, sum(found))
         rescaled = state["shrink"] > before
         news = state["alpha"] if rescaled else (i, delta)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.falkon.models import FalkonEstimator
+from ..estimators.falkon.models import FEW_ROWS, USUAL_CENTERS, FalkonEstimator
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, divided, pack
@@ -43,6 +43,7 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
         )
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
+    start._linkless = est._linkless
     parts = data.map(summary, start)
     found, counts = compute(
         client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
@@ -51,13 +52,14 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
         raise ValueError("there are no rows")
     data, counts = data.with_rows(counts), [count for count in counts if count]
     state, n = start._state, found.n
-    m = min(n, est.n_centers)
+    count = _center_count(est, n)
+    m = min(n, count)
     check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
     wanted, offset = targets(start, found)
     rows, seed = AllRows(data, client, counts), state["seed"]
     some = np.arange(n) if n <= SAMPLE else np.sort(generator(seed, STREAM).choice(n, SAMPLE, replace=False))
     choose = delayed(_chosen, pure=False)
-    state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted))
+    state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted, count))
     lam = state.pop("lam")
     centers = np.arange(n) if n == m else np.sort(generator(seed).choice(n, m, replace=False))
     S = _wide(rows[centers], state)
@@ -67,13 +69,20 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
 
 
-def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets) -> dict[str, Any]:
+def _center_count(est: FalkonEstimator, n: int) -> int:
+    """How many centres one machine would take of n rows."""
+    if est.n_centers != "auto":
+        return int(est.n_centers)
+    return n if n <= FEW_ROWS else USUAL_CENTERS
+
+
+def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
     """The entries that are left to the model, from a sample of the rows."""
     before = set(est._state)
     state = est._state
     X = est._check_X(X, reset=False)
     Y, weight = wanted(y)
-    _, state["lam"] = est._choose(state, X, Y, weight)
+    _, state["lam"] = est._choose(state, X, Y, weight, count)
     est._forget()
     est._link_from(X, y, weight)
     return {name: value for name, value in state.items() if name not in before or name == "link"}

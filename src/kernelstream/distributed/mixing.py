@@ -79,7 +79,7 @@ def rounds(
     model : estimator
         With the state that all begin with.
     run : callable
-        Makes the calls of a round, the rest of the arguments of :func:`advance`, somewhere.
+        Runs the calls of a round, each given by the remaining arguments of :func:`advance`.
     """
     update, averaged = unwrap(model._update)
     state, mean, seen, alone = model._state, model._state["w"], 0, len(shards) == 1
@@ -142,7 +142,7 @@ def advance(job: str, shell: FeatureEstimator, piece: Piece, position: Any, stat
     est._cache["mapping"] = shell._mapping(shell._state)
     key = job, piece.name
     stream = _open.pop(key, None)
-    if stream is not None and stream.position != position:  # a round that is done again
+    if stream is not None and stream.position != position:  # a round that is repeated
         stream.close()
         stream = None
     if stream is None:

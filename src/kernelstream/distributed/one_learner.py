@@ -38,7 +38,11 @@ ENTRIES = ("n_features", "n_outputs", "dtype", "seed", "t", "classes", "classes_
 
 
 def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
-    """A state like that of ``est.fit``; with at most 100,000 rows it is the same, up to the solvers' tolerances."""
+    """A state like that of ``est.fit``, the same for all partitions of the rows up to the solvers' tolerances.
+
+    With at most 100,000 rows nothing is left out, and only least squares differs: it meets all rows by the last scales
+    of the columns, and on one machine, in the first pass, by those of the time.
+    """
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
     delayed = need("dask").delayed
@@ -62,9 +66,11 @@ def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any =
             f"{SAMPLE:,} of {n:,} rows, drawn at random",
             stacklevel=4,
         )
-    factor = _factors(est)
+    factor, once = _factors(est), len(some) - len(held)
     for i in exact:
-        _enter(est, i, _everywhere(client, seen, est._learners[i], factor))
+        # as often as it went over the sample while its loss on held-out rows fell
+        passes = round(est._learners[i]._state["t"] / once)
+        _enter(est, i, _everywhere(client, seen, est._learners[i], factor, passes))
     helped = n - len(held) >= FEWEST
     est._conclude(part, _solver(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
     return est.state_
@@ -136,8 +142,10 @@ def _factors(est: Any) -> dict[float, float] | None:
     return {code: float(given.get(label, 1.0)) for code, label in zip(codes, labels.tolist(), strict=True)}
 
 
-def _everywhere(client: Any, data: Data, member: RidgeEstimator, factor: dict[float, float] | None) -> RidgeEstimator:
-    """A member that has learned the rows of all partitions, and nothing else."""
+def _everywhere(
+    client: Any, data: Data, member: RidgeEstimator, factor: dict[float, float] | None, passes: int
+) -> RidgeEstimator:
+    """A member that has learned the rows of all partitions so many times, and nothing else."""
     start = copy.copy(member)
     start.state_ = dict(member.state_) | {"t": 0}
     start._reset(start.state_)
@@ -146,7 +154,7 @@ def _everywhere(client: Any, data: Data, member: RidgeEstimator, factor: dict[fl
     for run in runs(len(data), CHAINS * slots(client)):
         learned: Any = start
         for i in run:
-            learned = work(learned, data.pieces[i], factor)
+            learned = work(learned, data.pieces[i], factor, passes)
         chains.append(learned)
     futures = spread(client, chains)
     try:
@@ -155,7 +163,7 @@ def _everywhere(client: Any, data: Data, member: RidgeEstimator, factor: dict[fl
         release(client, *futures)
 
 
-def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None) -> RidgeEstimator:
+def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeEstimator:
     """A copy of a member that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     member = copy.copy(member)
     member.state_ = {key: np.copy(v) if isinstance(v, np.ndarray) else v for key, v in member.state_.items()}
@@ -165,8 +173,8 @@ def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] |
         c = np.ones(len(y)) if factor is None else np.array([factor[code] for code in y.tolist()])
         targets = member._targets(state, y)
         for rows, Z in member._rows(state, X):
-            second_order.append(state, Z, c[rows], targets[rows])
-        state["t"] += int(np.count_nonzero(c))
+            second_order.append(state, Z, passes * c[rows], targets[rows])
+        state["t"] += passes * int(np.count_nonzero(c))
 
     for _ in piece.blocks(use):
         pass

@@ -1,4 +1,4 @@
-"""Model selection on a stream: many candidates, one pass over the rows for all of a worker, the worst dropped early.
+"""Model selection on a stream: many candidates, one pass over the rows per worker, the worst dropped early.
 
 The candidates are dealt out to the workers. A rung is a stretch of the stream: every worker reads it once and lets each
 of its candidates predict, then learn, each block. After a rung the worse part of all candidates is dropped and the
@@ -215,12 +215,12 @@ def _rung(
 ) -> tuple[list[Candidate], int, Any]:
     """The candidates after at most ``rows`` rows more, how many they were, and where to go on, None at the end."""
     group = copy.deepcopy(group)
-    rule = choose(metric, kind)[0]
+    measure = choose(metric, kind)[0]
     runners = [StreamRunner(one.est, kind, classes, False) for one in group]
 
     def learn(X: Any, y: Any) -> int:
         for width in {one.est.n_features_in_ for one in group if hasattr(one.est, "n_features_in_")}:
-            if X.shape[1] != width:  # the stream has seen to NaN: nothing else can be wrong with the rows alone
+            if X.shape[1] != width:  # the stream has checked for NaN: nothing else can be wrong with the rows alone
                 raise ValueError(f"the rows have {X.shape[1]} features, those before had {width}")
         for one, runner in zip(group, runners):
             if not one.error:
@@ -229,7 +229,7 @@ def _rung(
                 except ValueError as error:
                     one.error = f"{one.name}: {error}"
                     continue
-                one.total += float(np.sum(rule.rows(y, predicted, None)))
+                one.total += float(np.sum(measure.rows(y, predicted, None)))
                 one.rows += len(y)
         return len(y)
 

@@ -29,7 +29,7 @@ def has_native() -> bool:
 
 
 def get(name: str | TorchEngine = "auto") -> Any:
-    """The engine of a name or a :class:`TorchEngine`; "auto" is native where it was built, else python (said once)."""
+    """The engine of a name or a :class:`TorchEngine`; "auto" is native where it was built, else python."""
     global _auto
     if isinstance(name, TorchEngine):
         return name.ops()
@@ -54,7 +54,7 @@ def get(name: str | TorchEngine = "auto") -> Any:
 
 
 def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
-    """ValueError for an engine that there is not, here or for a family of learners, which may be ``on_device``."""
+    """ValueError for an engine that does not exist here, or not for this family of learners (``on_device``)."""
     if is_torch(name) and not on_device:
         raise ValueError(f"{who} has no torch engine; engine='auto' uses the processor")
     get(name)

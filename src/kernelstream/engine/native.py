@@ -33,7 +33,7 @@ from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hed
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
 from ..passes.expansion.native import Expansion, ExpansionSpec, budget_pass, expansion_pass
 from ..passes.learned.native import rrf_pass
-from ..passes.learned.python import rrf_finish  # once in a while, and as fast as it needs to be
+from ..passes.learned.python import rrf_finish  # called rarely: numpy is fast enough
 from ..passes.linear import host as _host
 from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec

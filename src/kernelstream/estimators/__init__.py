@@ -111,7 +111,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         return moved.find("estimators", name)
-    value = getattr(import_module(_HOMES[name], __name__), name)  # each family when it is first asked for
+    value = getattr(import_module(_HOMES[name], __name__), name)  # a family is imported when it is first used
     globals()[name] = value
     return value
 

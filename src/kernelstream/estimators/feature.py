@@ -20,10 +20,11 @@ from ..rows import Rows, host
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
-from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns, scales
+from ._contract.warm_up import WARM_UP
 
 MAP = "map_"  # prefix of the map's entries in the state
 
@@ -34,13 +35,13 @@ def map_entries(state: State) -> dict[str, Any]:
 
 
 def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
-    """Put other entries of the map into a state; none of the old ones stays."""
+    """Replace the entries of the map in a state."""
     for key in [key for key in state if key.startswith(MAP)]:
         del state[key]
     state |= {MAP + key: value for key, value in entries.items()}
 
 
-# AdaGrad's sums of squares fade by this factor a row, so that steps never die out (docs/default_update.md).
+# AdaGrad's sums of squares fade by this factor with every row, so that steps never vanish (docs/default_update.md).
 FORGETTING = 0.9997
 
 
@@ -64,9 +65,9 @@ class FeatureEstimator(StreamEstimator):
         )
 
     def _auto_update(self) -> Update:
-        """The update that needs no step size: with a step for every weight, or on a device, one for all of them.
+        """The update that needs no step size: a step for every weight, or on a device one for all of them.
 
-        A model goes on as it began, whatever the engine is now: the sums of squares of AdaGrad say which it was.
+        A model keeps the update it began with, whatever the engine is now: AdaGrad's sums of squares show which it was.
         """
         state = self.__dict__.get("_state")
         if state is not None and "w" in state:
@@ -75,7 +76,7 @@ class FeatureEstimator(StreamEstimator):
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
-        self.__dict__.pop("_state", None)  # what the model before was learned with says nothing about this one
+        self.__dict__.pop("_state", None)  # the update of the previous model must not decide that of this one
         said = self._ops.default_warning
         if said is not None and getattr(self, "update", None) == "auto":
             warnings.warn(said, UserWarning, stacklevel=_caller())
@@ -149,7 +150,7 @@ class FeatureEstimator(StreamEstimator):
             held.sync()
 
     def _leave_device(self) -> None:
-        """The state is about to change by other means: bring it up to date, and let go of the copy on the device."""
+        """Bring the state up to date and drop the copy on the device, because the state will be changed elsewhere."""
         self._sync()
         self._cache.pop("pass", None)
 
@@ -193,7 +194,7 @@ class FeatureEstimator(StreamEstimator):
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
         entries = map_entries(state)
         if "w" in state and self._map.width(entries, d) > self._map.width(entries, state["n_features"]):
-            for name in ("w", "G", "w_mean"):  # a feature for every column: the new ones come last
+            for name in ("w", "G", "w_mean"):  # there is a feature for every column, and new ones come last
                 if name in state:
                     state[name] = pad_columns(state[name], self._map.width(entries, d))
 
@@ -226,7 +227,7 @@ class FeatureEstimator(StreamEstimator):
 
 
 def _caller() -> int:
-    """How far whoever called the library is from the function that asks: the ``stacklevel`` of its warning."""
+    """The ``stacklevel`` of a warning in the calling function that points to the user's line."""
     frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         frame, level = frame.f_back, level + 1
@@ -234,7 +235,7 @@ def _caller() -> int:
 
 
 def mix_outputs(state: State, change: Change, update: Update) -> None:
-    """Outputs change, and with them the weights; squares of gradients and the update's memory follow their output."""
+    """Change the outputs: weights, squares of gradients and the update's memory follow their output."""
     for name in ("w", "w_mean"):
         if name in state:
             state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
@@ -250,8 +251,8 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
 
     .. math:: f(x) = w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
 
-    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
-    steps this is FOGD [2]_.
+    with :math:`(\delta, \tau)` given by the update for the loss of a row: with random Fourier features [1]_ and
+    gradient steps this is FOGD [2]_.
 
     Parameters
     ----------
@@ -333,13 +334,13 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self._update.check(self._loss_for(2))
 
 
-class FeatureRegressor(StreamRegressor, FeatureEstimator):
+class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     r"""Online regression on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
 
-    with :math:`(\delta, \tau)` the update's answer to the loss of a row: with random Fourier features [1]_ and gradient
-    steps this is FOGD [2]_.
+    with :math:`(\delta, \tau)` given by the update for the loss of a row: with random Fourier features [1]_ and
+    gradient steps this is FOGD [2]_.
 
     Parameters
     ----------
@@ -411,12 +412,3 @@ class FeatureRegressor(StreamRegressor, FeatureEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))

@@ -9,28 +9,28 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .. import kernels, losses
 from .._checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
-from ..registry.parameters import named_part
+from ..registry.parameters import WithParameters, named_part
 from ..registry.twins import twins
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
-from ._contract.base import WARM_UP, State, StreamEstimator
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres
+from ._contract.warm_up import WARM_UP
 from .feature import mix_outputs
 
 
-class RRFStep(BaseEstimator):
+class RRFStep(WithParameters):
     r"""Step sizes of a learner that learns its kernel, and how many rows make a step.
 
     Parameters
@@ -78,7 +78,7 @@ class RRFEstimator(StreamEstimator):
     @property
     @in_turn
     def relevance_(self) -> np.ndarray:
-        """Width per input, (d,): how fast the model can vary along each column, 0 for one that plays no part.
+        """Width per input, (d,): how fast the model can vary along each column, 0 for one that it ignores.
 
         The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the
         column, so compare columns of one scale.
@@ -169,7 +169,7 @@ class RRFEstimator(StreamEstimator):
         return scores + state["center"][1] if "center" in state else scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:
-        # gradients that wait are of the old outputs, so a batch ends where the outputs change
+        # waiting gradients belong to the old outputs, so a batch ends where the outputs change
         self._finish_batch(state)
         state["scale"] = np.ones(change.before)
         mix_outputs(state, change, self._update)
@@ -256,8 +256,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
 
     Notes
     -----
-    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
-    from its start (docs/learned_kernels.md).
+    Of the frequencies only their widths are learned, one for every input. A width moves at most by a factor of 20 from
+    its start (docs/learned_kernels.md).
 
     References
     ----------
@@ -307,7 +307,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         self._update.check(self._loss_for(2))
 
 
-class RRFRegressor(StreamRegressor, RRFEstimator):
+class RRFRegressor(FirstOrderRegressor, RRFEstimator):
     r"""Online regression that learns its kernel: a width for every input, together with the weights.
 
     .. math:: f(x) = \bar y + \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
@@ -398,12 +398,3 @@ class RRFRegressor(StreamRegressor, RRFEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))

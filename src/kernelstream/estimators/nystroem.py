@@ -25,7 +25,7 @@ from ..updates import NormAdaGrad, Update
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.kernel import KernelEstimator
-from ._contract.regressor import StreamRegressor
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
@@ -107,7 +107,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, self._early_rule(state), state, self.budget - q
+            F, G, y[rows], part, self._early_spec(state), state, self.budget - q
         )
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
@@ -120,7 +120,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             self._switch(state)
         return consumed
 
-    def _early_rule(self, state: State) -> Any:
+    def _early_spec(self, state: State) -> Any:
         loss = self._loss_now(state)
         return self._cached(("rule", state["n_outputs"]), lambda: self._ops.ExpansionSpec.of(loss, self._early_update))
 
@@ -141,7 +141,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
         self._leave_device()
-        kernel, update = self._kernel(state), self._update  # before there are weights, which say what it was
+        kernel, update = self._kernel(state), self._update  # read before there are weights, which would decide it
         P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
@@ -150,7 +150,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
             self._spread_squares(state, kernel.pairwise(S, S) @ P, update)
 
     def _spread_squares(self, state: State, Z: np.ndarray, update: Update) -> None:
-        """Share the squared gradients so far out to new features, as their squares on the landmarks are, Z (m, k)."""
+        """Distribute the squared gradients so far over new features by their squares at the landmarks, Z (m, k)."""
         memory = state["memory"]
         total = state["G"].sum(axis=1, dtype=np.float64) if "G" in state else memory[NormAdaGrad.n_shared]
         share = np.square(Z).sum(axis=0)
@@ -224,7 +224,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         d, dtype = state["n_features"], state["dtype"]
         rows = Array((self.budget, d), dtype)
         if LANDMARKS in state:
-            m = min(self.budget, length(state, LANDMARKS))  # fewer where others would have added nothing
+            m = min(self.budget, length(state, LANDMARKS))  # fewer where more would have added nothing
             moving: Schema = {} if self.refresh is None else {"pool": rows, "pool_seen": Count()}
             own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(self.budget, self.budget)}
             return super()._schema(state, True) | own | moving
@@ -332,7 +332,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self._update.check(self._loss_for(2))
 
 
-class NystroemRegressor(StreamRegressor, NystroemEstimator):
+class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
     .. math:: f(x) = \bar y + \sum_i \alpha_i k(s_i, x) \;\longrightarrow\;
@@ -417,15 +417,6 @@ class NystroemRegressor(StreamRegressor, NystroemEstimator):
         self.center = center
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

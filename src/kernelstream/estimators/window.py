@@ -93,7 +93,7 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
     rows : int or "auto", default="auto"
         Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
     neighbours : int, default=10
-        The width h of the kernel at a row is the distance to so many-th nearest row of the window.
+        The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
     class_weight : dict, "balanced" or None, default=None
@@ -156,7 +156,7 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         return TWO if state["n_outputs"] == 1 else MANY
 
     def _values(self, state: State, y: np.ndarray) -> np.ndarray:
-        # a lone class is on the side where its sign is, like the label of two
+        # a lone class is put on the side of its sign, as one of two classes is
         return (y > 0).astype(np.float64) if state["n_outputs"] == 1 else y
 
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
@@ -185,7 +185,7 @@ class WindowRegressor(StreamRegressor, WindowEstimator):
     rows : int or "auto", default="auto"
         Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
     neighbours : int, default=10
-        The width h of the kernel at a row is the distance to so many-th nearest row of the window.
+        The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
     standardize : bool, default=False
         Scale every column by its running mean and deviation.
     engine : {"auto", "native", "python"}, default="auto"

@@ -183,7 +183,7 @@ class _Tally:
         return metric.finish(recorder.sum / recorder.n) if recorder.n else float("nan")
 
     def add(self, y: np.ndarray, answer: Answer) -> bool:
-        """Take the answers of a block; True when the sums have moved."""
+        """Count the answers of a block; True when the sums have changed."""
         self.held.append((y, answer))
         self.n_held += len(y)
         if self.n_held < BLOCK:

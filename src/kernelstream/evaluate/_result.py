@@ -26,7 +26,7 @@ def model_bytes(est: Any) -> int:
         return sum(_entry_bytes(value) for value in state.values())
     try:
         return len(pickle.dumps(est))
-    except Exception:  # an object that cannot be pickled has no size we could state
+    except Exception:  # the size of an object that cannot be pickled is unknown
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Two ways to talk to an estimator: ours learn and return their scores, others predict and then fit a block."""
+"""Two ways to evaluate an estimator: ours learn and return their scores, others predict a block and then fit it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability o
 
 
 def task_of(est: Any, y: np.ndarray) -> str:
-    """Classification or regression, by the estimator's word or else by the type of the targets."""
+    """Classification or regression: what the estimator says it is, or else what the type of the targets suggests."""
     if hasattr(est, "__sklearn_tags__"):
         if is_classifier(est):
             return "classification"
@@ -59,7 +59,7 @@ class Runner:
         first, self.has_learned = not self.has_learned, True
         return {"classes": self.classes} if first and self.task == "classification" and self.classes is not None else {}
 
-    def _of_truth(self, table: np.ndarray, y: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def _of_true_class(self, table: np.ndarray, y: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Entry of the true class of each row; 0 for a class without a column."""
         at = np.minimum(np.searchsorted(columns, y), len(columns) - 1)
         return np.where(columns[at] == y, table[np.arange(len(y)), at], 0.0)
@@ -68,7 +68,7 @@ class Runner:
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
-    link: np.ndarray | None = None  # how scores were made probabilities before a block, where that is learned
+    link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         self._note_link()
@@ -116,7 +116,7 @@ class StreamRunner(Runner):
 
     def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         if self._linked():
-            return self._of_truth(self.est._by_link(self.link, scores), y, classes)
+            return self._of_true_class(self.est._by_link(self.link, scores), y, classes)
         spec = getattr(self.est, "loss", None)
         loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
         if scores.ndim == 2 and loss is not None:
@@ -124,7 +124,7 @@ class StreamRunner(Runner):
         if not hasattr(loss, "probability"):
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
         p = loss.probability(scores)
-        return self._of_truth(np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p, y, classes)
+        return self._of_true_class(np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p, y, classes)
 
 
 class BatchRunner(Runner):
@@ -150,7 +150,7 @@ class BatchRunner(Runner):
             return self._before_learning(len(y))
         if not self.probability:
             return predicted, None
-        return predicted, self._of_truth(self._timed(self.est.predict_proba, X), y, self.est.classes_)
+        return predicted, self._of_true_class(self._timed(self.est.predict_proba, X), y, self.est.classes_)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         declaration = self._declaration()

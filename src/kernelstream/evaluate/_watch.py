@@ -11,7 +11,7 @@ from ._runners import Answer
 
 
 class Watch:
-    """Feeds a monitor and collects its marks; rows of marks are those of the stream."""
+    """Shows rows and losses to a monitor and collects its marks; their row numbers are those of the stream."""
 
     def __init__(self, monitor: Any, est: Any, task: str, delay: int) -> None:
         self.monitor, self.est, self.task, self.delay = monitor, est, task, delay
@@ -19,7 +19,7 @@ class Watch:
         self.marks: list[Any] = []
 
     def add(self, X: Any, y: np.ndarray, answer: Answer) -> None:
-        """Take a block that has been answered."""
+        """Show a block that has been answered."""
         predicted = answer[0]
         loss = (predicted - y) ** 2.0 if self.task == "regression" else np.asarray(predicted != y, np.float64)
         self.waiting = np.concatenate([self.waiting, loss])

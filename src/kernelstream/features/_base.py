@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelstream import kernels
@@ -22,6 +22,7 @@ from kernelstream.rows import canonical, native
 from kernelstream.state.schema import SEEDS, Count, Schema, anything
 
 from ..registry.names import enter, find, listed
+from ..registry.parameters import WithParameters
 
 _REGISTRY: dict[str, type[FeatureMap]] = {}
 _T = TypeVar("_T", bound="type[FeatureMap]")
@@ -95,7 +96,7 @@ class Mapping:
 
 
 class _Checked(Mapping):
-    """A mapping written elsewhere, held to what it says of itself."""
+    """A mapping from outside the library, whose features are checked against what it declares."""
 
     def __init__(self, mapping: Any):
         self.mapping, self.n_out, self.unit = mapping, int(mapping.n_out), bool(getattr(mapping, "unit", False))
@@ -116,7 +117,7 @@ def checked(mapping: Any) -> Mapping:
     return mapping if type(mapping).__module__.startswith(PACKAGE) else _Checked(mapping)
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParameters):
     """Base of the feature maps: a transformer whose fitted part is ``entries_`` (a flat dict) and ``mapping_``.
 
     A new map writes ``__init__``, ``prepare`` and ``build``; ``schema`` and ``width`` let a model file be checked
@@ -135,7 +136,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def rows_wanted(self) -> int:
-        """How many rows ``prepare`` needs to do its work well; a stream keeps at least as many before it settles."""
+        """How many rows ``prepare`` needs to work well; a stream keeps at least as many before it fixes the map."""
         return 0
 
     def prepare(self, X: Any, seed: int) -> Entries:
@@ -208,7 +209,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _validate(self, X: Any, reset: bool) -> Any:
         X = canonical(X) if sp.issparse(X) else native(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
-        if self.restricted:  # bad parameters are found here, and speak for themselves
+        if self.restricted:  # outside of the try: an error about a parameter is no error about the rows
             try:
                 self.check(X)
             except ValueError as error:  # in the words that scikit-learn's users (and checks) know

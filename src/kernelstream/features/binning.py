@@ -57,7 +57,7 @@ class RandomBinning(KernelMap):
     -----
     A cell's d indices are hashed to 64 bits, of which a table of the cells of one grid compares 40 and uses others to
     choose the place: two different cells are taken for one about once in 2^39 look-ups.
-    With the same seed, more grids are added to the ones there were.
+    With the same seed, a larger ``n_components`` keeps the grids of a smaller one and adds to them.
 
     References
     ----------

@@ -49,7 +49,7 @@ class Preconditioned(FeatureMap):
     features : FeatureMap or str, default "fourier"
         The map z, of dense features.
     rank : int, default 64
-        Number k of directions; fewer while there are less than eight rows for each.
+        Number k of directions; smaller while there are fewer than eight rows for each.
     random_state : int, RandomState, Generator or None, default None
         For the map inside.
 

@@ -25,7 +25,7 @@ class RawMapping(Mapping):
 
 @register
 class RawFeatures(FeatureMap):
-    """The columns of X as features, ``z(x) = x``: linear models in the same clothes as the others.
+    """The columns of X as features, ``z(x) = x``: with it the learners on features are linear models.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class Draws:
 
 
 def check(sampling: Any) -> None:
-    """ValueError for a sampling that there is not."""
+    """ValueError for an unknown sampling."""
     if not isinstance(sampling, str) or sampling not in SAMPLINGS:
         raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
 

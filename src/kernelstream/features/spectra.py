@@ -12,7 +12,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from kernelstream._checks import whole
 from kernelstream.features.sampling import frequencies
@@ -20,6 +19,7 @@ from kernelstream.kernels import Gaussian
 from kernelstream.random import generator
 
 from ..registry.names import unknown
+from ..registry.parameters import WithParameters
 
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
 #: switch an input off or to make it decisive, too little for one bad row to make features that are noise.
@@ -29,7 +29,7 @@ GUARD = 3.0
 START = 2**64 - 2
 
 
-class Spectrum(BaseEstimator):
+class Spectrum(WithParameters):
     """Base of all learned spectra: immutable parameters, pure functions of ``theta``."""
 
     name: ClassVar[str] = ""

@@ -180,7 +180,7 @@ class TaylorFeatures(KernelMap):
         return {**entries, "degree": self._auto(entries, X.shape[1], X.shape[0], 1.0)}
 
     def grown(self, entries: Entries, d: int, n: int, lam: float) -> Entries | None:
-        """Entries for a stream of n rows so far, or None when they are to stay."""
+        """Entries for a stream of n rows so far, or None when they stay the same."""
         if not self.grows:
             return None
         degree = self._auto(entries, d, n, lam)

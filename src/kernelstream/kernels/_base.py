@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from kernelstream._checks import positive
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
@@ -17,6 +16,7 @@ from kernelstream.random import generator
 from kernelstream.rows import Rows, dense
 
 from ..registry.names import enter, find, listed
+from ..registry.parameters import WithParameters
 
 Draw = dict[str, np.ndarray]
 
@@ -82,7 +82,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
     return kernel
 
 
-class Kernel(BaseEstimator):
+class Kernel(WithParameters):
     """Positive semi-definite function of two rows; parameters only, no state.
 
     A new kernel sets `name` and defines ``__init__`` (which only stores) and `_gram`; `_diag` makes its diagonal quick,
@@ -299,6 +299,8 @@ class FourierKernel(Kernel):
     isotropic: ClassVar[bool] = False
     #: Whether the coordinates of a frequency are independent and alike: rows may then get wider while a model learns.
     independent: ClassVar[bool] = False
+    #: Whether the kernel is a function of ``||x - z||^2`` alone, `of_squares`.
+    radial: ClassVar[bool] = False
     _per_draw = 2
 
     @property
@@ -312,6 +314,10 @@ class FourierKernel(Kernel):
 
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
         raise NotImplementedError
+
+    def of_squares(self, D2: np.ndarray) -> np.ndarray:
+        """The kernel at squared distances ``D2`` of any shape, whose memory it may use; for radial kernels."""
+        raise NotImplementedError(f"{type(self).__name__} is no function of the distance")
 
     def n_uniforms(self, d: int) -> int:
         """How many uniform numbers `quantiles` needs for one frequency."""

@@ -13,7 +13,7 @@ BANDWIDTHS = ("scale", "median")  # parameters that a kernel estimates from rows
 
 
 def rules_of(kernel: Kernel) -> dict[str, str]:
-    """The (nested) parameters of a kernel that are still rules, and which."""
+    """The (nested) parameters of a kernel that still hold a bandwidth rule, and which rule."""
     return {
         name: value for name, value in kernel.get_params().items() if isinstance(value, str) and value in BANDWIDTHS
     }
@@ -23,7 +23,7 @@ class KernelParameters:
     """A kernel, by name or as an object, and ``gamma``, the bandwidth of one given by name.
 
     Without ``gamma`` a kernel given by name takes its bandwidth from the median distance of rows, where it has such a
-    rule. Numbers that a kernel takes from rows are *entries*, a dict by the names of its parameters, which belongs into
+    rule. Numbers that a kernel takes from rows are *entries*, a dict by the names of its parameters, which belongs in
     a model's state.
 
     >>> import numpy as np

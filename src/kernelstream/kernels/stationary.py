@@ -45,19 +45,23 @@ class Gaussian(FourierKernel):
     takes_csr = True
     bandwidth = "gamma"
     isotropic = True
+    radial = True
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma: Any = gamma
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
-        return _exp_neg(gaussian_distances(X, Z, self.gamma, precision=_FLOAT32_ERROR / self.gamma), self.gamma)
+        return self.of_squares(gaussian_distances(X, Z, self.gamma, precision=_FLOAT32_ERROR / self.gamma))
+
+    def of_squares(self, D2: np.ndarray) -> np.ndarray:
+        return _exp_neg(D2, self.gamma)
 
     def _estimate(self, rule: str, X: Rows) -> float:
         return gaussian_gamma(rule, X)
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return math.sqrt(2 * self.gamma)
 
     @staticmethod
@@ -110,7 +114,7 @@ class Laplacian(FourierKernel, CoordinateKernel):
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return self.gamma
 
     @staticmethod
@@ -169,7 +173,7 @@ class Cauchy(FourierKernel, CoordinateKernel):
 
     @property
     def spread(self) -> float:
-        """Of the frequencies: what the numbers of :meth:`standard` are multiplied by."""
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return self.gamma
 
     @staticmethod
@@ -211,6 +215,7 @@ class Matern(FourierKernel):
     takes_csr = True
     bandwidth = "length"
     isotropic = True
+    radial = True
 
     def __init__(self, nu: float = 1.5, length: float | str = "scale"):
         self.nu = nu
@@ -229,7 +234,10 @@ class Matern(FourierKernel):
         return self._from_gamma(gaussian_gamma(rule, X))
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
-        D2 = exact_squared_distances(X, Z)  # k has a kink at 0 for small nu: rounding would show as ||x - z||^(2 nu)
+        # k has a kink at 0 for small nu: rounding would show as ||x - z||^(2 nu)
+        return self.of_squares(exact_squared_distances(X, Z))
+
+    def of_squares(self, D2: np.ndarray) -> np.ndarray:
         if self.nu == math.inf:
             return _exp_neg(D2, 1 / (2 * self.length**2))
         r = np.sqrt(D2, out=D2)
@@ -301,7 +309,7 @@ class SpectralMixture(FourierKernel):
         self._components(None)
 
     def _components(self, d: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights (Q,), means (Q, d) and scales (Q, d); widths are not looked at when ``d`` is None."""
+        """Weights (Q,), means (Q, d) and scales (Q, d); widths are not checked when ``d`` is None."""
         weights = _numbers("weights", self.weights)
         if weights.ndim != 1 or weights.size == 0 or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"weights must be non-negative and sum to 1, got {self.weights!r}")

@@ -1,4 +1,4 @@
-"""Packages that only some of the room needs: an error that says how to get them."""
+"""Packages that only some modules need: an error that says how to install them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .app import Learn, Predict, Rollback
+from .requests import Learn, Predict, Rollback
 
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _ERRORS = {

@@ -30,7 +30,7 @@ class UnknownId(KeyError):
 
 @dataclass(frozen=True)
 class View:
-    """What readers see: a copy of the model at some moment, which nobody changes any more."""
+    """What readers see: a copy of the model at some moment, which never changes again."""
 
     model: Any
     version: int

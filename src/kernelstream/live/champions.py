@@ -19,14 +19,14 @@ from .answers import Learned
 from .log import Log
 from .scores import Scores, task_of
 
-VERSIONS = 5  # former champions that can be called back
+VERSIONS = 5  # former champions that are kept
 
 logger = logging.getLogger("kernelstream.live")
 
 
 @dataclass
 class Seat:
-    """A model and how it does."""
+    """A model and its scores."""
 
     model: Any
     scores: Scores
@@ -43,12 +43,12 @@ class Seat:
             if scores is not None:
                 try:
                     scores.add(self.model, answer, y, asked)
-                except Exception:  # the rows are learned: what cannot be counted must not look like a refusal
+                except Exception:  # the rows are learned: an error in counting must not look like a refusal
                     logger.exception("the answers of %s cannot be scored", type(self.model).__name__)
 
 
 class Champions:
-    """The models of a learner and all that its calls change; ``folder`` (a path) and its log are there already."""
+    """The models of a learner and all that its calls change; ``folder`` (a path) and its log exist already."""
 
     champion: Seat
 
@@ -63,9 +63,9 @@ class Champions:
         self.positions: dict[str, int | str] = {}  # how far the sources have been read
         self._moved = False  # since the latest snapshot
         self.challenger: Seat | None = None
-        self.against: Scores | None = None  # of the champion, since the challenger is there
+        self.against: Scores | None = None  # of the champion, since the challenger came
         self.retired: list[dict[str, int]] = []
-        self._stale = True  # the readers' copy is behind
+        self._stale = True  # whether the readers' copy is out of date
         self._example: Any = None  # a row that was learned
 
     def _complain(self, what: str, message: str) -> None:
@@ -89,7 +89,7 @@ class Champions:
             if more.get("columns") is not None and self.columns is None:
                 self.columns = more["columns"]
             if self.challenger is not None:
-                self._teach_challenger(X, y)
+                self._learn_challenger(X, y)
             self.total += n
             self._stale, self._example = True, X[-1:]
         if ids is not None:
@@ -99,7 +99,7 @@ class Champions:
             self._moved = True
         return Learned(n, self.total, self.version, repeated)
 
-    def _teach_challenger(self, X: Any, y: Any) -> None:
+    def _learn_challenger(self, X: Any, y: Any) -> None:
         assert self.challenger is not None
         try:
             self.challenger.learn(X, y)
@@ -128,7 +128,7 @@ class Champions:
         return self.folder / f"version-{version:06d}.ks"
 
     def _retire(self) -> None:
-        """The champion as it is goes to a file of its own, before the record that replaces it is written."""
+        """Write the champion to a file of its own, before the record that replaces it is written."""
         notes = {"live": {"scores": self.champion.scores.to_notes()}}
         model_io.save(self.champion.model, self._version_file(self.version), notes)
 
@@ -138,11 +138,11 @@ class Champions:
         self._retire()
 
     def _before_rollback(self, to: int) -> None:
-        model_io.read(self._version_file(to))  # an error now, rather than behind the record
+        model_io.read(self._version_file(to))  # an error must come now, not after the record is written
         self._retire()
 
     def _succeed(self, seat: Seat) -> int:
-        if not self._version_file(self.version).exists():  # in a replay, after somebody removed it
+        if not self._version_file(self.version).exists():  # in a replay, if it was removed
             self._retire()
         self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
         self.champion, self.challenger, self.against = seat, None, None

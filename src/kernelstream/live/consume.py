@@ -22,12 +22,12 @@ from sklearn.exceptions import NotFittedError
 from .answers import StoreError
 from .learner import DurableLearner
 from .rows import as_rows
-from .sources import BadMessage, Message, Position, Source, Told, parse
+from .sources import BadMessage, Message, Parsed, Position, Source, parse
 from .store import Store
 
 BATCH = 500  # messages learned in one call
 WAIT = 0.2  # seconds to wait for messages
-CURSOR = "cursor"  # name of the learner that only knows how far all others are
+CURSOR = "cursor"  # name of the learner that only holds the position up to which all others have learned
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -84,7 +84,7 @@ class Reader:
         stop: Callable[[], bool] | None = None,
         progress: Callable[[Consumed], Any] | None = None,
     ) -> Consumed:
-        """Read until asked to stop; with ``once``, until nothing more is there."""
+        """Read until asked to stop; with ``once``, until there are no more messages."""
         started = time.monotonic()
         while stop is None or not stop():
             messages = self.source.read(self.batch, WAIT)
@@ -99,9 +99,9 @@ class Reader:
         self.done.seconds = time.monotonic() - started
         return self.done
 
-    def teach(self, learner: DurableLearner, messages: list[Message], told: list[Told | None]) -> None:
-        """Answer messages and learn them, with the positions behind them, in one step."""
-        fresh = [(m, t) for m, t in zip(messages, told) if not _before(m, learner.positions.get(m.part))]
+    def learn(self, learner: DurableLearner, messages: list[Message], contents: list[Parsed | None]) -> None:
+        """Answer messages and learn them, together with the positions that follow them, in one step."""
+        fresh = [(m, t) for m, t in zip(messages, contents) if not _before(m, learner.positions.get(m.part))]
         if not fresh:
             return
         positions = {message.part: message.following for message, _ in fresh}
@@ -112,20 +112,20 @@ class Reader:
         try:
             targets = [about.y for _, about in known]
             learned = learner.learn([about.row for _, about in known], targets, positions=positions).learned
-        except ValueError:  # one of them is to blame: each for itself
-            learned = sum(self._teach_one(learner, message, about) for message, about in known)
+        except ValueError:  # one of them is wrong: learn them one by one
+            learned = sum(self._learn_one(learner, message, about) for message, about in known)
             learner.learn([], [], positions=positions)
         self.done.learned += learned
 
-    def _teach_one(self, learner: DurableLearner, message: Message, about: Told) -> int:
+    def _learn_one(self, learner: DurableLearner, message: Message, about: Parsed) -> int:
         try:
             return learner.learn([about.row], [about.y], positions={message.part: message.following}).learned
         except ValueError as error:
             self.done.skip(str(error))
             return 0
 
-    def _takes(self, learner: DurableLearner, about: Told) -> bool:
-        """Whether the row is one that the model can take; if not, it is counted as left out."""
+    def _takes(self, learner: DurableLearner, about: Parsed) -> bool:
+        """Whether the model can take the row; if not, it is counted as left out."""
         view = learner.view
         try:
             as_rows([about.row], view.model, view.columns)
@@ -134,7 +134,7 @@ class Reader:
             return False
         return True
 
-    def _answer(self, learner: DurableLearner, rows: list[tuple[Message, Told]]) -> None:
+    def _answer(self, learner: DurableLearner, rows: list[tuple[Message, Parsed]]) -> None:
         view = learner.latest()
         if not rows:
             return
@@ -150,8 +150,8 @@ class Reader:
         self.source.answer(answers)
         self.done.answered += len(answers)
 
-    def told(self, message: Message, by: str | None = None) -> Told | None:
-        """What a message says; None, and it is counted, where it says nothing."""
+    def parsed(self, message: Message, by: str | None = None) -> Parsed | None:
+        """The content of a message; None where it has none, and then it is counted."""
         try:
             return parse(message.content, self.target, by)
         except BadMessage as error:
@@ -177,7 +177,7 @@ def consume(learner: DurableLearner, source: Source, **options: Any) -> Consumed
         source.seek(learner.positions)
 
         def handle(messages: list[Message]) -> None:
-            reader.teach(learner, messages, [reader.told(message) for message in messages])
+            reader.learn(learner, messages, [reader.parsed(message) for message in messages])
             source.settled(learner.positions)
 
         return reader.run(handle, **options)
@@ -212,16 +212,16 @@ def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any
             source.seek(cursor.positions)
 
             def handle(messages: list[Message]) -> None:
-                groups: dict[str, list[tuple[Message, Told]]] = {}
+                groups: dict[str, list[tuple[Message, Parsed]]] = {}
                 for message in messages:
-                    about = reader.told(message, by)
+                    about = reader.parsed(message, by)
                     if about is not None:
                         groups.setdefault(name_of_key(about.key or ""), []).append((message, about))
                 for name, members in groups.items():
                     if name not in store:
                         store.create(name, model)
                     with store.use(name) as learner:
-                        reader.teach(learner, [m for m, _ in members], [about for _, about in members])
+                        reader.learn(learner, [m for m, _ in members], [about for _, about in members])
                 positions = {message.part: message.following for message in messages}
                 cursor.learn([], [], positions=positions)
                 source.settled(cursor.positions)
@@ -265,12 +265,12 @@ class Shared:
         """Wake the learners of parts; returns where to go on."""
         positions: dict[str, Position] = {}
         for part in parts:
-            learner = self._take(part)
+            learner = self._wake(part)
             self.learners[part] = learner
             positions |= learner.positions
         return positions
 
-    def _take(self, part: str) -> DurableLearner:
+    def _wake(self, part: str) -> DurableLearner:
         folder = self.folder / f"{self.name}-{part.rsplit('/', 1)[1]}"
         until = time.monotonic() + self.patience
         while True:
@@ -304,8 +304,8 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
             parts.setdefault(message.part, []).append(message)
         for part, members in parts.items():
             learner = shared.learners.get(part)
-            if learner is not None:  # else it has just gone to another process, which reads the messages again
-                reader.teach(learner, members, [reader.told(message) for message in members])
+            if learner is not None:  # otherwise it has just gone to another process, which reads the messages again
+                reader.learn(learner, members, [reader.parsed(message) for message in members])
                 source.settled(learner.positions)
 
     try:

@@ -13,8 +13,7 @@ from ..random import seed_from
 def copied(model: Any, example: Any) -> Any:
     """A copy of a model for readers, ready to answer at once.
 
-    What a model derives from its state is made again, by a first prediction; the feature map, which nobody changes, is
-    shared.
+    What a model derives from its state is made by a first prediction; the feature map, which never changes, is shared.
     """
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
@@ -23,7 +22,7 @@ def copied(model: Any, example: Any) -> Any:
             made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
         made._warm_caches()
     if example is not None:
-        with contextlib.suppress(ValueError, ArithmeticError):  # it will be said to whoever asks
+        with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
     return made
 

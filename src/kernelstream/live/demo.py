@@ -45,7 +45,7 @@ def run(
     rate : float, default=500
         Rows a second.
     say : callable
-        Told what happens, line by line.
+        Called with each line of what happens.
     """
     with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
         store = Store(folder, flush="request")

@@ -1,4 +1,4 @@
-"""What a live learner tells of itself, as numbers, strings, lists and dicts."""
+"""The description of a live learner, as numbers, strings, lists and dicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELEVANCE = 3.0  # seconds
 
 
 class Described(Writer):
-    """A learner that can be asked how it does."""
+    """The part of a learner that describes it."""
 
     _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
 
@@ -27,13 +27,13 @@ class Described(Writer):
         return {"status": "degraded" if problems else "ok", "problems": problems, "waiting": len(self._queue)}
 
     def rows_per_second(self, seconds: float = 5.0) -> float:
-        """Rows learned a second, lately."""
+        """Rows learned per second in the recent past."""
         now, total = time.monotonic(), self.total
         then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
         return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
 
     def describe(self) -> dict[str, Any]:
-        """What the learner is and how it does, as numbers, strings, lists and dicts."""
+        """What the learner is and how well it does, as numbers, strings, lists and dicts."""
         view, champion = self._view, self.champion
         inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
         kinds = getattr(encoder_of(view.model), "kinds_", None)
@@ -68,25 +68,25 @@ class Described(Writer):
         return about
 
     def _relevance(self, model: Any) -> Any:
-        """How much each column matters, where the model tells; asked for now and then, since it may take a while."""
+        """How much each column matters, where the model knows; renewed now and then, since it may take a while."""
         at, found = self._asked
         if time.monotonic() - at > RELEVANCE:
             try:
                 found = _plain(getattr(model, "relevance_", None))
-            except Exception:  # of a model that has learned too little, say
+            except Exception:  # for example because the model has learned too little
                 found = None
             self._asked = time.monotonic(), found
         return found
 
 
 def _wrong(model: Any) -> dict[str, int] | None:
-    """Cells that were taken as missing, since they were none of their column's kind, by column."""
+    """Cells that were taken as missing because they did not fit their column's kind, by column."""
     encoder = encoder_of(model)
     return None if encoder is None else {name: count for name, (count, _) in encoder.wrong_.items()}
 
 
 def _plain(value: Any) -> Any:
-    """An attribute of a model as JSON knows it; None where it has none."""
+    """An attribute of a model in JSON's types; None where the model lacks it."""
     try:
         return None if value is None else np.asarray(value).tolist()
     except Exception:

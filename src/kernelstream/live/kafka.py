@@ -16,15 +16,15 @@ with needs("kafka"):
 
 logger = logging.getLogger("kernelstream.live")
 
-GAPS = 5  # of a partition, that are told
+GAPS = 5  # most gaps of a partition that are reported
 WAIT = 10.0  # seconds for the brokers to say what there is
 
 
 class Kafka:
     """All partitions of a topic, read by one process; or those that a group gives to this one.
 
-    Positions are kept by the reader, not by the broker: the offsets of a group are only told for those who watch its
-    lag.
+    Positions are kept by the reader, not by the broker: the offsets of a group are only reported so that its lag can
+    be watched.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Kafka:
                 return list(about.partitions)
             if time.monotonic() > until:
                 raise ValueError(f"Kafka has no topic {self.topic!r}")
-            time.sleep(0.2)  # a topic that is being made
+            time.sleep(0.2)  # the topic may be about to be created
 
     def _place(self, number: int, positions: dict[str, Position]) -> Any:
         offset = positions.get(f"{self.topic}/{number}")
@@ -137,9 +137,9 @@ class Kafka:
         return found
 
     def _look_for_gaps(self, number: int, offset: int) -> None:
-        """Say that messages are not there: forgotten by the broker before they were read, say, or compacted.
+        """Report missing messages, for example those that the broker deleted or compacted before they were read.
 
-        One that is missing is the mark of a transaction.
+        A single missing message is the mark of a transaction, and not reported.
         """
         expected = self._next.get(number, offset)
         if offset > expected + 1 and self._gaps.get(number, 0) < GAPS:
@@ -163,7 +163,7 @@ class Kafka:
             raise OSError("Kafka does not take the answers")
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """Tell the broker how far it has been read, for those who watch."""
+        """Tell the broker how far it has been read, so that the lag can be watched."""
         offsets = [
             ck.TopicPartition(self.topic, int(part.rsplit("/", 1)[1]), int(at))
             for part, at in positions.items()

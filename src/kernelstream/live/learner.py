@@ -44,9 +44,9 @@ class DurableLearner(Described):
     Parameters
     ----------
     folder : path
-        Made if it is not there. One process owns it at a time.
+        Created if it does not exist. One process owns it at a time.
     model : estimator, optional
-        What to start with when the folder is empty, fitted or not; it is copied. Later the folder's own state counts.
+        What to start with when the folder is empty, fitted or not; it is copied. Otherwise the folder's state is used.
     flush : "each", "request" or float, default="each"
         When the log is forced to the disk: before every answer (calls that come at the same time share one fsync);
         when :meth:`flush` is called; or at least every so many milliseconds. It is handed to the operating system
@@ -157,7 +157,7 @@ class DurableLearner(Described):
         RowError or ValueError
             Something is wrong with the rows; the model is as it was.
         LogError
-            The disk cannot take them (it is full, say); the model is as it was.
+            The disk cannot take them (it may be full); the model is as it was.
         UnknownId, Busy
         """
         return self.learn_soon(rows, y, ids, positions).result()
@@ -193,7 +193,7 @@ class DurableLearner(Described):
         self._send(Call(b"", self.log.flush)).result()
 
     def latest(self) -> View:
-        """The model with all that has been learned so far: a copy is made, where the readers' one is behind."""
+        """The model with all that has been learned so far: a new copy, where that of the readers is out of date."""
         if self._stale:
             self._send(Call(b"", self._publish)).result()
         return self._view
@@ -245,7 +245,7 @@ class DurableLearner(Described):
         return self._send(call).result()
 
     def close(self) -> None:
-        """Learn what is waiting, write a snapshot, and let go of the folder."""
+        """Learn what is waiting, write a snapshot, and release the folder."""
         with self._condition:
             if self._closed:
                 return
@@ -274,7 +274,7 @@ class DurableLearner(Described):
             if missing:
                 raise UnknownId(missing)
             found: list[Any] = [self._waiting.get(name) for name in ids]
-        if any(row is None for row in found):  # learned already: the names will be left out, the rows do not matter
+        if any(row is None for row in found):  # learned already, so they will be left out
             known = next((row for row in found if row is not None), None)
             if known is None:
                 return self._some_row(len(ids))
@@ -307,7 +307,7 @@ class DurableLearner(Described):
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
-            raise RowError(f"target {at} is {y[at]}, which is no finite number", at, "y")
+            raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")
         return y
 
 
@@ -328,7 +328,7 @@ def _own(folder: Path) -> Any:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # no such locks here
+    except ImportError:  # this system has no such locks
         pass
     except OSError:
         file.close()

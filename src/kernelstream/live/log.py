@@ -54,11 +54,11 @@ class Log:
     Parameters
     ----------
     folder : path
-        It must exist. One process at a time: the caller sees to that.
+        It must exist. The caller ensures that one process uses it at a time.
     flush : "each", "request" or float
-        When records are forced to the disk (fsync): before :meth:`append` returns, after at most so many milliseconds
-        (whoever appends calls :meth:`flush_if_due`), or when :meth:`flush` is called. In all cases they are handed to
-        the operating system before :meth:`append` returns, so that a killed process loses none.
+        When records are forced to the disk (fsync): before :meth:`append` returns, after at most this many milliseconds
+        (the writer calls :meth:`flush_if_due`), or when :meth:`flush` is called. In all cases they are handed to the
+        operating system before :meth:`append` returns, so that a killed process loses none.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Log:
         content = path.read_bytes()
         if content[: _START.size] != _START.pack(MAGIC, first):
             self.torn += len(content)
-            if len(content) >= _START.size:  # the beginning is damaged; what comes behind it may be whole
+            if len(content) >= _START.size:  # the beginning is damaged; the records after it may be whole
                 yield from self._behind(content, 0, first - 1, limit)
             return
         yield from self._run(content, _START.size, first, limit)
@@ -127,7 +127,7 @@ class Log:
             number += 1
 
     def _behind(self, content: bytes, at: int, number: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
-        """Records behind a place that cannot be read."""
+        """Records after a place that cannot be read."""
         last = number + _SEARCH if limit is None else min(number + _SEARCH, limit - 1)
         for later in range(number + 1, last + 1):
             place = content.find(later.to_bytes(8, "little"), at)
@@ -141,7 +141,7 @@ class Log:
 
     # ---------------------------------------------------------------- writing
     def open(self) -> None:
-        """Be ready to append behind everything that was read: a new file, or the last one if it is whole."""
+        """Get ready to append after everything that was read: to a new file, or to the last one if it is whole."""
         files = self.files()
         if files and not self.torn and not self.lost:
             first, path = files[-1]
@@ -224,7 +224,7 @@ class Log:
                     path.unlink()
 
     def close(self) -> None:
-        """Force everything to the disk and let go of the file."""
+        """Force everything to the disk and close the file."""
         self._leave()
 
     # ---------------------------------------------------------------- pieces
@@ -237,7 +237,7 @@ class Log:
                 self._file = None
 
     def _take_back(self) -> None:
-        """The file as it was before a record that failed; where even that fails, the next record gets a new file."""
+        """Restore the file from before a record that failed; where even that fails, the next record gets a new file."""
         if self._file is None:
             return
         try:

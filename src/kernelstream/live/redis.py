@@ -41,13 +41,13 @@ class Redis:
             raise OSError(f"Redis does not answer: {error}") from None
 
     def seek(self, positions: dict[str, Position]) -> None:
-        """Go on behind the entry of this id."""
+        """Go on after the entry with this id."""
         self._after = str(positions.get(self.stream, "0-0"))
 
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most so many entries."""
         found = self.client.xread({self.stream: self._after}, count=most)
-        if not found:  # nothing is there: wait for what comes
+        if not found:  # wait for new entries
             found = self.client.xread({self.stream: self._after}, count=most, block=max(1, int(1000 * seconds)))
         self.finished = not found
         messages = []
@@ -69,7 +69,7 @@ class Redis:
                     raise OSError(f"Redis: {error}") from None
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """Redis need not know."""
+        """Redis keeps no positions."""
 
     def close(self) -> None:
         """Leave."""

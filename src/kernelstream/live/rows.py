@@ -1,4 +1,4 @@
-"""Rows as they come over a wire, made into what a model takes; what is wrong with one is said by row and column."""
+"""Rows as they come over a wire, made into what a model takes; an error names the row and the column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..estimators._contract.mixed import MixedRows
 
-_PLAIN = (float, int, type(None))  # cells that are no words
+_PLAIN = (float, int, type(None))  # cells that are not words
 
 
 class RowError(ValueError):
@@ -49,7 +49,7 @@ def encoder_of(model: Any) -> Any:
 
 
 def wrong_cells(rows: Any, model: Any) -> list[tuple[int, str, Any]]:
-    """Cells of dictionaries that are none of their column's kind, and are taken as missing: row, column, value."""
+    """Cells of dictionaries that do not fit their column's kind and are taken as missing: row, column, value."""
     encoder = encoder_of(model)
     if encoder is None or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
         return []
@@ -145,7 +145,7 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
     table = []
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise RowError(f"row {i} is no object, while others are", i)
+            raise RowError(f"row {i} is not an object, while others are", i)
         try:
             table.append([row[name] for name in columns])
         except KeyError as error:
@@ -157,7 +157,7 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
 
 
 def _find_fault(rows: list[Any], width: int | None, columns: Sequence[str] | None) -> None:
-    """Raise the RowError of the first cell that is no number, or the first row of another width."""
+    """Raise the RowError of the first cell that is not a number, or the first row of another width."""
     for i, row in enumerate(rows):
         if not isinstance(row, (list, tuple)):
             raise RowError(f"row {i} must be a list of numbers or an object, got {_shown(row)}", i)
@@ -180,7 +180,7 @@ def _finite(cell: float) -> bool:
 
 def _bad_cell(cell: Any, row: int, at: int, columns: Sequence[str] | None) -> RowError:
     name: str | int = columns[at] if columns is not None and at < len(columns) else at
-    what = "is missing" if cell is None else f"is {_shown(cell)}, which is no finite number"
+    what = "is missing" if cell is None else f"is {_shown(cell)}, which is not a finite number"
     return RowError(f"row {row}, column {name!r}: the value {what}", row, name)
 
 

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from .. import losses
 
-WINDOW = 1000  # rows that count as the last ones
+WINDOW = 1000  # rows that count as recent
 POINTS = 400  # of a curve, at most; every second one goes when there are more
 SHOWN = 200  # forecasts that are kept beside the truth
 BINS = 10  # of probabilities, for the calibration
@@ -111,22 +111,22 @@ class Scores:
         self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
         self.change = Change()
         self._marks: list[int] = []
-        self.lock = threading.Lock()  # one thread counts, others look
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets that are not counted yet
+        self.lock = threading.Lock()  # one thread counts, others read
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets not counted yet
         self._kept_of: tuple[Any, Any] = (None, None)  # the model, and the classes it knew
 
     @property
     def rows(self) -> int:
         """Rows counted."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return self._rows
 
     @property
     def marks(self) -> list[int]:
         """Rows where a change was marked."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return list(self._marks)
 
     def add(self, model: Any, answer: np.ndarray, y: Any, probabilities: np.ndarray | None = None) -> None:
@@ -142,30 +142,30 @@ class Scores:
             classes = model.classes_ if self.task == "classification" else None
             if self._keeps(model, answer, y, probabilities, classes):
                 return
-            self._settle()
+            self._count_kept()
             self._add(model, classes, answer, y, probabilities)
 
     def _keeps(self, model: Any, answer: np.ndarray, y: Any, probabilities: Any, classes: Any) -> bool:
-        """Keep a few rows, to be counted together with others; what comes out does not depend on it."""
+        """Keep a few rows, to be counted together with others; the result is the same."""
         plain = probabilities is None and answer.ndim == 1 and len(answer) < TOGETHER and isinstance(y, np.ndarray)
         if not plain or self.task == "novelty" or hasattr(type(model), "weights_"):
             return False
         if self._kept and (self._kept_of[0] is not model or self._kept_of[1] is not classes):
-            self._settle()
+            self._count_kept()
         self._kept.append((answer, y))
         self._kept_of = (model, classes)
         if len(self._kept) >= TOGETHER:
-            self._settle()
+            self._count_kept()
         return True
 
-    def _settle(self) -> None:
-        """Count what was kept."""
+    def _count_kept(self) -> None:
+        """Count the rows that were kept."""
         if self._kept:
             answers, targets = zip(*self._kept)
             self._kept = []
             try:
                 self._add(*self._kept_of, np.concatenate(answers), np.concatenate(targets), None)
-            except Exception:  # whoever looks at the scores is not to blame
+            except Exception:  # the error is not the reader's, who only looks at the scores
                 logger.exception("%d answers cannot be scored", len(answers))
 
     def _add(self, model: Any, classes: Any, answer: np.ndarray, y: Any, chances: np.ndarray | None) -> None:
@@ -210,7 +210,7 @@ class Scores:
         return -np.log(np.maximum(of_truth, FLOOR))
 
     def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
-        """Sums go row by row, so that they do not depend on how rows come together."""
+        """Add up row by row, so that the sums do not depend on how the rows were grouped."""
         start = 0
         while start < len(errors):
             stop = min(len(errors), start + self.every - self._rows % self.every)
@@ -242,7 +242,7 @@ class Scores:
         """Numbers for people: the error and log-loss of the last rows and of all."""
         names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
         with self.lock:
-            self._settle()
+            self._count_kept()
             about: dict[str, Any] = {
                 "metric": names[self.task],
                 "rows": self._rows,
@@ -257,7 +257,7 @@ class Scores:
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
         with self.lock:
-            self._settle()
+            self._count_kept()
             return {
                 "curve": list(self.curve),
                 "pairs": [list(pair) for pair in self.pairs],
@@ -268,7 +268,7 @@ class Scores:
     def to_notes(self) -> dict[str, Any]:
         """Everything, for a snapshot."""
         with self.lock:
-            self._settle()
+            self._count_kept()
         change = self.change
         return {
             "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
@@ -297,13 +297,13 @@ def weights_of(model: Any) -> list[float] | None:
     """Weights of a model's members, at most 20, if it has any."""
     try:
         weights = np.asarray(getattr(model, "model_", model).weights_, float).ravel()  # behind an encoder of columns
-    except Exception:  # whatever a model without weights, or not yet with any, says
+    except Exception:  # any error of a model that has no weights, or none yet
         return None
     return [float(w) for w in weights[:20]] if len(weights) and np.isfinite(weights).all() else None
 
 
 def _added(total: float, values: list[float]) -> float:
-    """A sum, one after the other: that of Python depends on how many are added in a call."""
+    """A sum in order: Python's own depends on how many numbers are added in one call."""
     for value in values:
         total += value
     return total

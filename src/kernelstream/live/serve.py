@@ -9,17 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from ._extra import needs
-from .app import LOCAL, make_app
+from .app import make_app
+from .front import LOCAL
 from .store import Store
 
 with needs("serve"):
     import uvicorn
 
-SWITCH = 0.0005  # seconds after which a thread that computes lets another one run: answers wait no longer
+SWITCH = 0.0005  # seconds that a computing thread may keep others waiting: the most that an answer is delayed
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells the application first when it shuts down: pages that watch would keep it waiting."""
+    """Tells the application first that it shuts down: open event streams would keep it waiting."""
 
     async def shutdown(self, sockets: Any = None) -> None:
         self.config.app.closing.set()  # type: ignore[union-attr]

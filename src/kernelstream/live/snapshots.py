@@ -27,7 +27,7 @@ _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
 
 
 class Snapshots(Champions):
-    """Champions that are written to the disk as a whole and made again from there."""
+    """Champions that can be written to the disk as a whole and read back."""
 
     def __init__(self, folder: Path, log: Log, remembered: int):
         super().__init__(folder, log, remembered)
@@ -48,7 +48,7 @@ class Snapshots(Champions):
         return notes
 
     def _snapshot(self, wait: bool) -> None:
-        """The state as it is now, to the disk; in another thread unless ``wait``."""
+        """Write the current state to the disk; in another thread unless ``wait``."""
         self._wait_for_saver()
         try:
             number = self.log.next
@@ -68,7 +68,7 @@ class Snapshots(Champions):
         self._saver.start()
 
     def _save_aside(self, number: int, content: bytes, rival: bytes | None) -> None:
-        with contextlib.suppress(Exception):  # said in `problems`
+        with contextlib.suppress(Exception):  # reported in `problems`
             self._write_snapshot(number, content, rival)
 
     def _write_snapshot(self, number: int, content: bytes, rival: bytes | None) -> None:
@@ -107,7 +107,7 @@ class Snapshots(Champions):
         found = self._snapshots()
         for number, path in reversed(found):
             try:
-                self._take(path, number)
+                self._restore(path, number)
             except (ValueError, OSError, KeyError, TypeError) as error:
                 self._unreadable.add(path)
                 self._complain("recovery", f"{path.name} cannot be read ({error}): an older snapshot is used")
@@ -117,7 +117,9 @@ class Snapshots(Champions):
         if found:
             raise StoreError(f"{self.folder}: none of its {len(found)} snapshots can be read; nothing has been changed")
         if self.log.files():
-            raise StoreError(f"{self.folder} holds a log without a snapshot: it is no folder of a learner, or damaged")
+            raise StoreError(
+                f"{self.folder} holds a log without a snapshot: it is not the folder of a learner, or it is damaged"
+            )
         if model is None:
             raise StoreError(f"{self.folder} holds no learner yet: say which model to start with")
         if not hasattr(model, "learn"):
@@ -128,8 +130,8 @@ class Snapshots(Champions):
         self.log.open()
         self._snapshot(wait=True)
 
-    def _take(self, path: Path, number: int) -> None:
-        """The state of a snapshot."""
+    def _restore(self, path: Path, number: int) -> None:
+        """Replace the state by that of a snapshot."""
         model, notes = model_io.read(path)
         notes = notes["live"]
         rival = None

@@ -34,7 +34,7 @@ class Message:
 class Source(Protocol):
     """Messages in order, part by part, from any position on."""
 
-    finished: bool  # nothing more was there at the last look
+    finished: bool  # the last read found nothing more
 
     def seek(self, positions: dict[str, Position]) -> None:
         """Go on from these positions; parts without one start at their beginning."""
@@ -46,10 +46,10 @@ class Source(Protocol):
         """Send answers to messages; the same answer sent again is known by the message's place."""
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """What is before these positions has been learned for good: tell the broker, for those who watch it."""
+        """Everything before these positions has been learned: tell the broker, so that the lag can be watched."""
 
     def close(self) -> None:
-        """The end."""
+        """Close the connection."""
 
 
 class BadMessage(ValueError):
@@ -57,7 +57,7 @@ class BadMessage(ValueError):
 
 
 @dataclass(frozen=True)
-class Told:
+class Parsed:
     """What a message says: a row, and its target if it is known."""
 
     row: Any
@@ -65,7 +65,7 @@ class Told:
     key: str | None = None
 
 
-def parse(content: bytes, target: str | None, by: str | None = None) -> Told:
+def parse(content: bytes, target: str | None, by: str | None = None) -> Parsed:
     """The row in a message.
 
     JSON: an object of columns, among them ``target`` (null or absent where it is not known yet); without a target's
@@ -89,7 +89,7 @@ def parse(content: bytes, target: str | None, by: str | None = None) -> Told:
             raise BadMessage(f"no word or whole number in column {by!r}")
         key = str(row[by])
         row = {name: value for name, value in row.items() if name != by}
-    return Told(row, y, key)
+    return Parsed(row, y, key)
 
 
 def split(url: str) -> tuple[str, str, str]:

@@ -25,7 +25,7 @@ class Store:
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if it does not exist.
     awake : int, default=256
         How many learners may be in memory at a time. When another one is needed, the one that was used least recently
         writes a snapshot and goes to sleep; the next use wakes it.
@@ -72,7 +72,7 @@ class Store:
         return name in self._names
 
     def create(self, name: str, model: Any, columns: Sequence[str] | None = None) -> None:
-        """Add a learner that starts with a model; ValueError where the name is taken or is none."""
+        """Add a learner that starts with a model; ValueError where the name is taken or is not allowed."""
         if not isinstance(name, str) or not NAME.match(name):
             raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
         with self._lock:

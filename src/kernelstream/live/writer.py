@@ -22,7 +22,7 @@ from .snapshots import Snapshots
 EXTRAS = ("predict_proba", "predict_interval", "predict_set")
 WAITING = 10_000  # calls that may wait for the writer
 TOGETHER = 256  # calls that share one fsync
-SHARE = 10  # copies for the readers take at most one part in so many of the writer's time
+SHARE = 10  # copies for the readers take at most one part in SHARE of the writer's time
 IDLE = 5.0  # seconds after which the writer's thread ends
 
 
@@ -51,10 +51,10 @@ class Writer(Snapshots):
         self._thread: threading.Thread | None = None
         self._closed = False
         self._voids: list[int] = []
-        self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # when how many rows had been learned
+        self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # times, and how many rows had been learned by then
 
     def _send(self, call: Call) -> Future[Any]:
-        call.future.set_running_or_notify_cancel()  # who waits for it may go away: it is learned all the same
+        call.future.set_running_or_notify_cancel()  # the rows are learned even if the caller stops waiting
         with self._condition:
             if self._closed:
                 raise StoreError("the learner has been closed")
@@ -94,7 +94,7 @@ class Writer(Snapshots):
                     self._serve(batch)
                     idle_since = time.monotonic()
                 self._look_after()
-            except Exception as error:  # a lack of memory, say: the next calls may fare better
+            except Exception as error:  # for example a lack of memory: the next calls may succeed
                 self._complain("writer", f"{type(error).__name__}: {error}")
                 for call in batch:
                     if not call.future.done():
@@ -143,15 +143,15 @@ class Writer(Snapshots):
                 answers.append((call, None, error))
             self._since_snapshot += call.rows
         if self._voids:
-            with contextlib.suppress(OSError):  # else they go with the next record
+            with contextlib.suppress(OSError):  # on failure they go with the next record
                 self.log.append([records.pack(records.VOID, {"numbers": self._voids})])
                 self._voids = []
         for call in group:
             if call.after is not None:
-                with contextlib.suppress(Exception):  # a snapshot that fails is said in `problems`
+                with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
                     call.after()
         due = time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group)
-        if due or (self.total and not self._view.rows):  # whoever taught the first rows may ask at once
+        if due or (self.total and not self._view.rows):  # after the first rows a prediction may follow at once
             self._publish()
         for call, answer, failure in answers:
             if failure is None:
@@ -160,7 +160,7 @@ class Writer(Snapshots):
                 call.future.set_exception(failure)
 
     def _look_after(self) -> None:
-        """What is due besides calls: a copy for the readers, an fsync, a snapshot."""
+        """Do what is due between calls: a copy for the readers, an fsync, a snapshot."""
         if self._stale and time.monotonic() - self._swapped >= self._pause:
             self._publish()
         try:
@@ -174,7 +174,7 @@ class Writer(Snapshots):
                 self._snapshot(wait=False)
 
     def _publish(self) -> None:
-        """A new copy for the readers; where there is no memory for it, they keep the one they have."""
+        """Make a new copy for the readers; where there is no memory for it, they keep the one they have."""
         started = time.monotonic()
         try:
             model = copied(self.champion.model, self._example)

@@ -1,4 +1,4 @@
-"""What every loss is, and the catalogue they are entered in."""
+"""Base of all losses, and the catalogue of their names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .._checks import is_number
 from ..registry.names import check_own, enter, find, listed
+from ..registry.parameters import WithParameters
 from ._duals import Dual
 
 _REGISTRY: dict[str, type[Loss]] = {}
@@ -91,14 +91,14 @@ def get(spec: str | Loss, task: str | None = None) -> Loss:
     return loss
 
 
-class Loss(BaseEstimator):
+class Loss(WithParameters):
     """Base class of all losses.
 
     A new loss gives ``name``, ``kind`` and the two formulas ``_value(y, f, xp)`` and ``_gradient(y, f, xp)``. ``xp`` is
     numpy; y and f are arrays of one shape or two numpy floats, so a formula may use any function of numpy that takes
     numbers as well as arrays (``xp.tanh``, ``xp.logaddexp``, ``xp.where``, ``xp.clip``, …) and should decide by
-    ``xp.where``, not by ``if``. A class that says ``plain = True`` of itself gets Python floats and ``Plain``
-    where there is one number: quicker, for formulas that keep to what is there.
+    ``xp.where``, not by ``if``. A class with ``plain = True`` in its own body gets Python floats and ``Plain``
+    where there is one number: quicker, for formulas that use no other functions.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ def squared_dual() -> Dual:
 
 
 def logistic_dual() -> Dual:
-    return Dual(_logistic, _entropy, 0.5)  # the entropy wants an inner point
+    return Dual(_logistic, _entropy, 0.5)  # the entropy needs an inner point to start from
 
 
 def tube_dual(epsilon: float) -> Dual:

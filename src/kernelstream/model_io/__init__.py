@@ -48,7 +48,7 @@ Source = str | os.PathLike[str] | IO[bytes]
 
 
 class ModelFileError(ValueError):
-    """A file that is no model file, is damaged, or was written by a newer version."""
+    """A file that is not a model file, is damaged, or was written by a newer version."""
 
 
 def save(est: Any, target: Source, notes: dict[str, Any] | None = None) -> None:
@@ -288,7 +288,7 @@ def _estimator(header: dict[str, Any], arrays: list[np.ndarray]) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ModelFileError(f"the header holds {name}, which is no JSON")
+    raise ModelFileError(f"the header holds {name}, which is not JSON")
 
 
 # -------------------------------------------------------------------- pieces of the format

@@ -35,12 +35,12 @@ from ..registry.parameters import without_moved
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-DEPTH = 60  # no sane parameter is nested deeper, where
-LEVEL = 6  # a component inside another counts as so many levels, unless
-CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # it is one of those, of which a dozen in a row are sane
+DEPTH = 60  # most levels of nesting in a parameter
+LEVEL = 6  # levels that a component inside another counts for,
+CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # except these: chains of a dozen kernels are usual
 PARTS = 500  # components inside one, in all
 NOW_SETTINGS = ("cache_bytes", "n_jobs")  # parameters of earlier versions, which changed nothing but the speed
-REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules whose components users may add to
+REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules to which users may add components
 
 
 def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:

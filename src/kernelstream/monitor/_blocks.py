@@ -12,10 +12,10 @@ from ..passes.monitor.python import BLOCK
 
 
 class Detector:
-    """Collects rows into blocks of 32; ``state`` is a flat dict of arrays, everything there is.
+    """Collects rows into blocks of 32; everything it knows is in ``state``, a flat dict of arrays.
 
-    A detector supplies ``_look(block)``, which takes a full block and says how many rows ago the change it has found
-    began, or None. It says so at the end of a block.
+    A detector supplies ``_test(block)``, which takes a full block and returns how many rows before its end a change
+    began, or None where it finds none.
     """
 
     state: dict[str, np.ndarray]
@@ -31,7 +31,7 @@ class Detector:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_ops"}
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         raise NotImplementedError
 
     @property
@@ -74,7 +74,7 @@ class Detector:
         return self._change(block)
 
     def _change(self, block: np.ndarray) -> tuple[int, int] | None:
-        ago = self._look(block)
+        ago = self._test(block)
         return None if ago is None else (self.n_rows, max(self.n_rows - ago, 0))
 
     def _checked(self, values: Any) -> np.ndarray:

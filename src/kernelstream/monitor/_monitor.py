@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ._blocks import BLOCK, Detector
+from ..passes.monitor.python import BLOCK
+from ._blocks import Detector
 from .adwin import Adwin
 from .inputs import KernelTwoSample
 from .page_hinkley import PageHinkley
@@ -29,7 +30,7 @@ class Mark:
     what : {"loss", "inputs"}
         Where it showed.
     detector : {"adwin", "page_hinkley", "kernel"}
-        Who saw it first.
+        Which one saw it first.
     """
 
     row: int
@@ -49,8 +50,8 @@ class Monitor:
     loss, inputs : bool, default=True
         What to watch.
     react : callable (model, mark), optional
-        What :func:`~kernelstream.evaluate.prequential` shall do about a change, at the end of the block in which it was
-        found: make the model forget faster, say, or tell somebody.
+        What :func:`~kernelstream.evaluate.prequential` does about a change, at the end of the block in which it was
+        found: make the model forget faster, for example, or send a message.
     random_state : int, default=0
         Of the frequencies for the inputs.
     engine : {"auto", "native", "python"}, default="auto"
@@ -119,13 +120,14 @@ class Monitor:
         return found
 
     def _losses(self, loss: np.ndarray) -> list[Mark]:
-        """Both detectors, block by block."""
+        """Both detectors, block by block: when one sees a change, the other forgets too."""
         found = []
         pair = [self.detectors[name] for name in LOSS if name in self.detectors]
         start = 0
         while pair and start < len(loss):
             stop = start + BLOCK - pair[0].n_rows % BLOCK
-            found += self._agreed([(changes or [None])[0] for changes in (d.learn(loss[start:stop]) for d in pair)])
+            seen = [detector.learn(loss[start:stop]) for detector in pair]  # at most one change in a block
+            found += self._agreed([changes[0] if changes else None for changes in seen])
             start = stop
         return found
 

@@ -1,4 +1,4 @@
-"""A window that is as long as nothing changes."""
+"""A window that grows as long as nothing changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Adwin(Detector):
               \delta' = \delta / \log n
 
     with the variance :math:`s^2` of the window [1]_. The older part is dropped. A rise is a change; a fall means that
-    the learner learns, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
+    the learner improves, and only shortens the window. A loss l counts as l / (l + c), where c is the mean of the
     first 128 rows after a change: losses of any size are between 0 and 1. Buckets of 32, 64, 128, … rows, at most five
     of a size, hold the window.
 
@@ -53,6 +53,6 @@ class Adwin(Detector):
         # rows, sum and sum of squares of each bucket, oldest first; how many there are; sum and number of first losses
         self.state |= {"buckets": np.zeros((BUCKETS, 3)), "used": np.zeros(1, np.int64), "first": np.zeros(2)}
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         state = self.state
         return self._ops.adwin_look(state["buckets"], state["used"], state["first"], block, self.delta) or None

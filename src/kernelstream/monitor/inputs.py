@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
+from ..passes.monitor.python import BLOCK
 from ..random import generator, seed_from
-from ._blocks import BLOCK, Detector
+from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
 TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
@@ -27,7 +28,7 @@ class KernelTwoSample(Detector):
     rows and the kernel is as wide as the median distance there. The last ``window`` rows are compared with all others
     since the last change at the end of every block of 32; the statistic may go wrong once in 10^9 rows by that law,
     which leaves room for tails that are not quite normal. The rows must be independent for that: where they come in
-    runs, as in a sorted file, each run is a change. Rows with more columns than before begin all anew.
+    runs, as in a sorted file, each run is a change. With a row of more columns than before everything starts anew.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class KernelTwoSample(Detector):
         }
 
     def _checked(self, values: Any) -> np.ndarray:
-        """Rows (n, d); once the kernel is known, what it makes of them."""
+        """Rows (n, d); once the kernel is known, their features."""
         if sp.issparse(values):
             values = values.toarray()
         values = np.ascontiguousarray(values, np.float64)
@@ -85,12 +86,12 @@ class KernelTwoSample(Detector):
         width = self.state["kept"].shape[1]
         if values.shape[1] < width:
             raise ValueError(f"rows have {values.shape[1]} columns, and those before had {width}")
-        if values.shape[1] > width:  # the first rows, or a stream that has got more columns: all begins here
+        if values.shape[1] > width:  # the first rows, or a stream with more columns than before: start anew
             self.state = {"rows": self.state["rows"], "kept": values[:0], "first": values[:0]}
             self.reset()
         return values
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         state = self.state
         if "W" not in state:
             state["first"] = np.concatenate([state["first"], block])

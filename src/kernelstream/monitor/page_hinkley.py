@@ -8,7 +8,7 @@ from ._blocks import Detector
 
 
 class PageHinkley(Detector):
-    r"""Has the mean loss risen? The sum of what lies above the mean, as long as it does not fall.
+    r"""Has the mean loss risen? A sum of the losses' distances above the mean, which never falls below 0.
 
     .. math:: g_t = \max\left(0, g_{t-1} + \min\left(\tfrac{l_t - \bar l}{s}, 5\right) - \delta\right) > \lambda
 
@@ -18,7 +18,7 @@ class PageHinkley(Detector):
     Parameters
     ----------
     delta : float, default=0.25
-        What is taken off in every row: rises of less than this many deviations are none.
+        What is taken off in every row: a rise of less than this many deviations is not counted as one.
     threshold : float, default=50
         The lambda.
     engine : {"auto", "native", "python"}, default="auto"
@@ -49,6 +49,6 @@ class PageHinkley(Detector):
         """Forget the mean and the sum, as after a change."""
         self.state |= {"moments": np.zeros(3), "sum": np.zeros(2)}  # count, mean, variance; g and rows since it was 0
 
-    def _look(self, block: np.ndarray) -> int | None:
+    def _test(self, block: np.ndarray) -> int | None:
         state = self.state
         return self._ops.page_look(state["moments"], state["sum"], block, self.delta, self.threshold) or None

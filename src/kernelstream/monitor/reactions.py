@@ -1,4 +1,4 @@
-"""What a learner can do about a change: count the past for less, or begin anew."""
+"""What a learner can do about a change: give the past less weight, or start anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Reaction = Callable[[Any, Any], None]
 
 
 def forget(keep: float = 0.1) -> Reaction:
-    """A reaction for :class:`Monitor`: what was learned counts as a part of itself, so that new rows move more.
+    """A reaction for :class:`Monitor`: what was learned loses weight, so that new rows change the model more.
 
     AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums
     of least squares; of the one learner, those of its members and of their combination.
@@ -46,9 +46,9 @@ def forget(keep: float = 0.1) -> Reaction:
 
 
 def restart() -> Reaction:
-    """A reaction for :class:`Monitor`: the weights begin anew; labels, features and scales stay.
+    """A reaction for :class:`Monitor`: the weights start from zero; labels, features and scales stay.
 
-    Of the one learner all members begin anew, and how they are combined stays.
+    In the one learner all members start from zero, and the way they are combined stays.
 
     Returns
     -------
@@ -65,10 +65,10 @@ def _change(model: Any, change: Callable[[Any], bool], what: str) -> None:
     while hasattr(model, "model_"):  # wrappers
         model = model.model_
     if not hasattr(model, "_fade"):
-        raise ValueError(f"{type(model).__name__} is no learner of this library: it cannot {what}")
+        raise ValueError(f"{type(model).__name__} is not a learner of this library: it cannot {what}")
     with model._turns:
         if model.__dict__.get("_state") is None or model._state["warm_rows"]:
-            return  # there is nothing yet to be forgotten
+            return  # nothing has been learned yet
         model._sync()
         if not change(model):
             raise ValueError(f"{type(model).__name__} has no way to {what}: pass a function of your own as react")

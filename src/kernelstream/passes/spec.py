@@ -11,7 +11,7 @@ class Spec(NamedTuple):
     Attributes
     ----------
     core : _core.Spec or None
-        The compiled twins, found by their names; None where a part has none, and the python engine's pass serves.
+        The compiled twins, found by their names; None where a part has none: the python engine's pass is used then.
     parts : tuple
         The same for the python engine's pass.
     """

@@ -1,4 +1,4 @@
-"""Parts by name: how they are entered into a catalogue, found, and what is said about a name that nobody knows."""
+"""Parts by name: entering them in a catalogue, finding them, and the error about an unknown name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unknown(kind: str, name: Any, known: Iterable[str], meant: str | None = None
 
 
 def enter(catalogue: dict[str, Any], kind: str, name: str, part: Any) -> None:
-    """Enter a class or function under a name of its own; one that is defined anew takes the place of itself only."""
+    """Enter a class or function under its name; only a new definition of the same one may replace it."""
     if not isinstance(name, str) or not name:
         raise ValueError(f"{part.__qualname__} needs a name to be registered as a {kind}")
     held = catalogue.get(name)

@@ -21,6 +21,21 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator, clone
 
 
+class WithParameters(BaseEstimator):
+    """scikit-learn's base of objects with parameters, which reads the signature of a class once.
+
+    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part anew.
+    """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        found: list[str] | None = cls.__dict__.get("_names_of_parameters")
+        if found is None:
+            found = super()._get_param_names()
+            cls._names_of_parameters = found
+        return found
+
+
 class MovedParameters:
     """Base of estimators some of whose parameters have moved into a part."""
 
@@ -96,7 +111,7 @@ def named_part(est: Any, name: str) -> Any:
 def without_moved(cls: type, given: dict[str, Any], own: dict[str, Any], warn: int = 0) -> dict[str, Any]:
     """``given`` with parameters that have moved put into their parts.
 
-    ``own`` has the parameters not given; ``warn`` is the depth of the caller to warn, 0 for nobody.
+    ``own`` has the parameters not given; ``warn`` is the depth of the caller to warn, 0 for no warning.
     """
     moved: dict[str, str] = getattr(cls, "_moved_parameters", {})
     found = {name: value for name, value in given.items() if name not in moved}
@@ -111,7 +126,7 @@ def without_moved(cls: type, given: dict[str, Any], own: dict[str, Any], warn: i
             text = f"{cls.__name__}({name}=…) is now {home}={kind}({name}=…), or set_params({home}__{name}=…)"
             warnings.warn(text, FutureWarning, stacklevel=warn)
         if isinstance(part, str):
-            if part not in named:  # a choice for which the parameter never counted
+            if part not in named:  # a choice that never used this parameter
                 continue
             part = named[part]()
         if not isinstance(part, BaseEstimator):

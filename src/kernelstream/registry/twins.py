@@ -1,6 +1,6 @@
-"""Compiled twins of losses, updates and budget strategies, and what is said about a part that has none.
+"""Compiled twins of losses, updates and budget strategies, and the warning about a part that has none.
 
-A part written in Python alone is right in every engine: its model then learns by the python engine's pass.
+A part written in Python alone works with every engine: its model then learns by the python engine's pass.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .names import home
 
 try:
     from .. import _core
-except ImportError:  # installed without the compiled core: nobody asks for twins
+except ImportError:  # installed without the compiled core: there are no twins
     _core = None  # type: ignore[assignment]
 
 Twin = tuple[str, list[float]]  # name and parameters, as the core takes them
 
-_TOLD: set[tuple[str, str]] = set()  # classes that a warning was given about
+_WARNED: set[tuple[str, str]] = set()  # classes that have been warned about
 
 
 def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ...] | None:
@@ -34,7 +34,7 @@ def twins(loss: Any, update: Any = None, strategy: Any = None) -> tuple[Twin, ..
                 alone.append(part)
             else:
                 found.append(own)
-    _tell(alone)
+    _warn_once(alone)
     return None if alone else tuple(found)
 
 
@@ -49,19 +49,19 @@ def twin(part: Any, known: Callable[[str], bool]) -> Twin | None:
     return found
 
 
-@functools.cache  # asked for every block, and the core never learns a name
+@functools.cache  # called for every block, and the core's names never change
 def _known(kind: str, name: str) -> bool:
     """Whether the core has a loss, an update or a budget strategy of a name."""
     return getattr(_core, f"has_{kind}")(name)
 
 
-def _tell(parts: list[Any]) -> None:
-    """Say, once for every class, that parts make their model slower."""
+def _warn_once(parts: list[Any]) -> None:
+    """Warn, once for every class, that parts without a twin make their model slower."""
     own = [getattr(part, "inner", part) for part in parts]  # of one against the rest, the binary loss
-    new = [part for part in own if home(type(part)) not in _TOLD]
+    new = [part for part in own if home(type(part)) not in _WARNED]
     if not new:
         return
-    _TOLD.update(home(type(part)) for part in new)
+    _WARNED.update(home(type(part)) for part in new)
     warnings.warn(
         f"written in Python alone: {', '.join(map(repr, new))}. Models with it learn by the pass of the python engine, "
         f"which gives the same results, many times slower",

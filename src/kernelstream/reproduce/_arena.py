@@ -184,6 +184,7 @@ def run_stream(data: Data, algorithm: Algorithm, settings: dict[str, Any], order
     return {
         "value": _short(told[main][-1], 8),
         "figures": {name: _short(values[-1], 8) for name, values in told.items()},
+        "task": stream.task,
         "board": {name: _short(value, 8) for name, value in board.items()},
         "seconds": round(wall, 5),
         "cpu_seconds": round(cpu, 5),

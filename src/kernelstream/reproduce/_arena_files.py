@@ -79,7 +79,9 @@ def write_files(
 def _line(record: dict[str, Any], algorithm: Algorithm, key: str) -> dict[str, Any]:
     task = "classification" if "log_loss" in record["figures"] else "regression"
     figures = {name: value for name, value in record["figures"].items() if name != "mistakes"}
-    made = zoo.make(str(algorithm.zoo), task=task, **({"random_state": record["order"] + 1} | record["settings"]))
+    made = zoo.make(
+        str(algorithm.zoo), task=record["task"], **({"random_state": record["order"] + 1} | record["settings"])
+    )
     environment = record.get("environment", {})
     return {
         "task": task,

@@ -1,4 +1,4 @@
-"""Learners of streams that people use today, asked for a forecast of each row before they are told its label.
+"""Stream learners that people use today; each forecasts a row before it learns the row's label.
 
 Each has ``forecasts(X, y)``: for rows in their order, the probabilities (n, K) or the numbers (n,) that it held for a
 row before the label of that row or of a later one was shown to it. Defaults everywhere, codes of categories as numbers.
@@ -35,7 +35,7 @@ def _enter(kind: Any) -> Any:
 
 
 class Rows:
-    """A learner asked and told one row at a time: ``ask(x)`` (None: no forecast yet) and ``tell(x, target)``."""
+    """A learner that takes one row at a time: ``ask(x)`` forecasts (None: not yet), ``tell(x, target)`` learns."""
 
     def __init__(self, stream: Stream) -> None:
         self.n_classes = stream.n_classes
@@ -89,7 +89,7 @@ class Shares(Rows):
 
 @_enter
 class Last(Rows):
-    """The last label or number, taken for certain."""
+    """The last label or number, with certainty."""
 
     name = "last"
 
@@ -107,7 +107,7 @@ class Last(Rows):
 
 @_enter
 class LastCounts(Rows):
-    """P(label | last label), counted from 1 each: the last label as far as it can be trusted."""
+    """P(label | last label), from counts that start at 1: the last label, as far as it is reliable."""
 
     name = "last_counts"
 
@@ -127,7 +127,7 @@ class LastCounts(Rows):
 class FeaturesSGD(Rows):
     """scikit-learn: running standardisation, RBFSampler with gamma 1/d, SGD on the log-loss or the squared error.
 
-    Targets are standardised by what has been seen of them, since SGD's steps are made for numbers near 1.
+    Targets are standardised by those seen so far, since SGD's steps suit numbers near 1.
     """
 
     name = "rbf_sampler_sgd"
@@ -231,8 +231,8 @@ class CapyMOA(Rows):
     def ask(self, x: Any) -> Any:
         """The row carries its label from the start, as in CapyMOA's own evaluation, but with weight 0.
 
-        SOKNL scores its candidates by the label of the row it is asked about before it picks one of them; errors of
-        weight 0 are not counted. The other learners do not look.
+        SOKNL scores its candidates by the label of the row it forecasts before it picks one of them; errors of weight 0
+        are not counted. The other learners do not use the label.
         """
         x.java_instance.setWeight(0.0)
         answer = self.model.predict_proba(x) if self.n_classes else self.model.predict(x)

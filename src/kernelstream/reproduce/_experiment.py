@@ -157,9 +157,9 @@ class Experiment:
     tune_rows : int or None
         Rows on which grids are searched.
     isolate : bool
-        Each run has a process of its own, so that its memory and its processor time can be told.
+        Each run has a process of its own, so that its memory and its processor time can be measured.
     alone : bool
-        One run at a time: threads or seconds are what is looked at.
+        One run at a time, where threads or seconds are measured.
     axis : str
         What the pictures of a sweep have along x: the seconds, or one of the swept parameters.
     why : dict

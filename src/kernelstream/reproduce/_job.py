@@ -56,7 +56,7 @@ def _load(
 def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
     """Square images in [0, 1] as rows, (n, side²): each pixel the mean of those around it, in [-1, 1].
 
-    Pixels have weights ``exp(-r² / 2 pixels²)``; outside of the image there is nothing, 0.
+    Pixels have weights ``exp(-r² / 2 pixels²)``; outside of the image all is 0.
     """
     side = math.isqrt(X.shape[1])
     if side * side != X.shape[1]:
@@ -102,7 +102,7 @@ def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) 
 
 
 def size_of(est: Any) -> int | None:
-    """Support vectors or features of a model, where it can be told."""
+    """Support vectors or features of a model, where the number is known."""
     state = getattr(est, "state_", None)
     if not isinstance(state, dict):
         return getattr(est, "size_", None)
@@ -115,7 +115,7 @@ def size_of(est: Any) -> int | None:
 
 
 def peak_mb() -> float:
-    """Largest memory of this process so far; 0 where the system does not tell."""
+    """Largest memory of this process so far; 0 where the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

@@ -38,7 +38,7 @@ def needed(name: str, package: str) -> Any:
 
 
 class _Constant:
-    """The same answer to every row: no column is looked at. What a learner must beat."""
+    """The same answer to every row, without the columns: what a learner must beat."""
 
     def __init__(self, task: str) -> None:
         self.task = task
@@ -243,14 +243,14 @@ class _Coded:
 
 @_enter
 def _lightgbm(task: str, settings: dict[str, Any], seed: int) -> Any:
-    """Gradient-boosted trees: not a kernel method, but what one would use."""
+    """Gradient-boosted trees: not a kernel method, but a common choice."""
     lightgbm = needed("lightgbm", "LightGBM")
     kind = lightgbm.LGBMRegressor if task == "regression" else lightgbm.LGBMClassifier
     return kind(**{"random_state": seed, "n_jobs": 1, "verbose": -1, **settings})
 
 
 class _River:
-    """A River model fed row by row."""
+    """A River model that learns row by row."""
 
     def __init__(self, model: Any, task: str) -> None:
         self.model, self.task = model, task

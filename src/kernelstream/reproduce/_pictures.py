@@ -62,7 +62,7 @@ def _colours(cells: list[Cell]) -> dict[str, str]:
 
 
 def _limits(ax: Any, values: list[float]) -> None:
-    """Show where the learners differ: what is far off is cut."""
+    """Limits that show where the learners differ; values far off are cut."""
     ordered = sorted(values)
     low, high = ordered[0], ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
     pad = 0.15 * (high - low) or 0.05 * abs(high) or 1.0
@@ -103,7 +103,7 @@ def over_time(cells: list[Cell], unit: str, axis: str = "seconds") -> str:
             ax.plot([place(c) for c in line], [c.mean for c in line], "o-", color=colours[label], label=label, ms=4,
                     lw=1.2)  # fmt: skip
         seen = [place(cell) for cell in mine]
-        if seen and max(seen) > 10 * min(seen):  # less than that has no tick to show
+        if seen and max(seen) > 10 * min(seen):  # a smaller range has no tick to show
             ax.set_xscale("log")
 
     return _figure(list(dict.fromkeys(c.data for c in cells if c.values)), draw, axis.replace("_", " "), unit)

@@ -64,7 +64,7 @@ class Records:
     ----------
     folder : path
         Holds ``NAME.jsonl.xz``, the runs that are kept, and ``NAME.jsonl``, those since; either may be missing. A line
-        that a crash cut short, or that is no record, is passed over.
+        that a crash cut short, or that is not a record, is skipped.
     name : str
     """
 
@@ -94,7 +94,7 @@ class Records:
         return key in self._found
 
     def settled(self, key: str) -> bool:
-        """Whether a run is done; one that only lacked a package is not, for it may be installed by now."""
+        """Whether a run is done; one that only lacked a package is not, since it may be installed by now."""
         return key in self._found and "ImportError" not in str(self._found[key].get("error"))
 
     def __getitem__(self, key: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Records:
         return self._found.get(key)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append a run and make sure that it stays."""
+        """Append a run and force it to the disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = ("\n" if self._cut else "") + json.dumps(record) + "\n"
         with open(self.path, "ab", buffering=0) as file:
@@ -134,7 +134,7 @@ class Records:
 
 
 def _compact(record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose curves are fit for a picture, and no more."""
+    """A record whose curves have the digits that a picture needs."""
     record = dict(record)
     if record.get("curve"):
         at, values = record["curve"]

@@ -211,7 +211,7 @@ def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
 
 
 def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, Any]:
-    """The run in a process of its own, so that its peak memory can be told."""
+    """The run in a process of its own, so that its peak memory can be measured."""
     payload = json.dumps(
         {
             "experiment": experiment.name,

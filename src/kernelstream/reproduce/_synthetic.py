@@ -1,4 +1,4 @@
-"""Runs on rows of their own making: their truth is known."""
+"""Runs on generated rows, whose true function is known."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _function(est: Any, data: Data, order: int) -> tuple[float, float, Curve]:
-    """Mean squared distance to the true function, told at every doubling of the rows."""
+    """Mean squared distance to the true function, at every doubling of the rows."""
     rng = np.random.default_rng(order)
     points = rng.uniform(-5, 5, (POINTS, 2)).astype(np.float32)
     goal, n = truth(points), data.rows or 2**16

@@ -21,7 +21,7 @@ class Cell:
     point : dict
         Values of the sweep; empty in a table.
     values, seconds : list of float
-        One per repetition. Seconds of the processor where the runs tell them, otherwise of the clock.
+        One per repetition. Seconds of the processor where the runs have them, otherwise of the clock.
     size, peak_mb : float or None
     settings : dict
         With the best of the grid.
@@ -126,7 +126,7 @@ def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[floa
 
 def worse(experiment: Experiment, cells: list[Cell], deviations: float = 2.0) -> list[Cell]:
     """Cells that fall behind the paper by more than so many standard deviations."""
-    if experiment.kind == "arena":  # what is printed there are the peers' figures on another machine
+    if experiment.kind == "arena":  # the printed figures are those of peers on another machine
         return []
     behind = [(cell, cell.behind(experiment.more_is_better)) for cell in cells]
     return [cell for cell, gap in behind if gap is not None and gap > deviations]

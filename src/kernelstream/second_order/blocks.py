@@ -20,7 +20,7 @@ BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk"
 
 
 class Head:
-    r"""What one matrix ``A = R R'`` (at the start of the window) knows about the rows in the window.
+    r"""One matrix ``A = R R'`` (at the start of the window) and what it does to the rows in the window.
 
     ``V = R^-1 Z'``, so that ``z'A^-1 z' = v'v'``. Eliminating the window's rows one after the other turns the products
     ``S = V'V`` into ``C[l, i] = z_i'P_l z_l``, P_l being the inverse just before row l; ``kappa = c/(1 + c s)`` and
@@ -36,7 +36,7 @@ class Head:
     def __init__(self, r: int, m: int, k: int):
         self.R = np.empty((r, r), order="F")  # lower triangle; the other one is its mirror image
         self.V = np.empty((m, r))
-        self.M = np.empty((m, m))  # what is below the diagonal
+        self.M = np.empty((m, m))  # only its strict lower triangle is used
         self.tau = np.empty((m, k))
         self.q = np.empty((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
@@ -88,7 +88,7 @@ class BlockRecursion(RowRecursion):
             self.head = [Head(state["b"].shape[1], m, outputs) for outputs in k]
             self.ones = np.ones(m)
             self.most = m if self.rule.shared else BLOCK
-            native: Any = self.rule.native()  # there is one, or the recursion would be that of rows
+            native: Any = self.rule.native()  # never None: a rule without a twin uses the recursion by rows
             self.act = _core.Act(*native)
         for h, head in enumerate(self.head):
             head.restart(state, self.matrix[h], self.ridge[h], self.outputs[h])
@@ -126,7 +126,7 @@ class BlockRecursion(RowRecursion):
         state, head, (n, k) = self.state, self.head[0], y.shape
         F, s = np.empty((n, k)), np.empty(n)
         known = {name: state[name] for name in (*WINDOW, *SUMS, "mass")} | {"ridge": float(state["ridge"][0])}
-        if state["n_window"] + n >= len(state["window"]):  # sums will change: copies, so that a failure is taken back
+        if state["n_window"] + n >= len(state["window"]):  # the sums will change: copies allow an undo
             known |= {name: state[name].copy() for name in SUMS}
         _core.second_order_run(BLAS, head.state, known, Z, y, weight, (F, s))
         state |= {name: known[name] for name in (*SUMS, "mass")}
@@ -148,13 +148,13 @@ class BlockRecursion(RowRecursion):
             f, s, betas = head.learn(Z, target, importance, c[self.matrix[h]], self.act)
             beta[:, outputs], F[:, self.ridge[h], outputs], S[:, h] = betas, f, s * scale
         end = j + n
-        if weight is not None or not self.rule.shared:  # some rows may have changed nothing: they are not kept
+        if weight is not None or not self.rule.shared:  # rows that changed nothing are not kept
             joins = np.flatnonzero(c.any(axis=0) | beta.any(axis=1))
             if len(joins) < n:
                 end = j + len(joins)
                 Z, c, beta = Z[joins], c[:, joins], beta[joins]
         place = state["window"][j:end]
-        if Z.__array_interface__["data"] != place.__array_interface__["data"]:  # else they were made there
+        if Z.__array_interface__["data"] != place.__array_interface__["data"]:  # otherwise they were made in place
             place[...] = Z
         state["window_c"][j:end], state["window_b"][j:end] = c.T, beta
         state["n_window"] = end

@@ -1,4 +1,4 @@
-"""The recursion row by row, as it is written in books: the specification, and the python engine."""
+"""The recursion row by row, as in textbooks: the specification, and the python engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .statistics import State, factor, flush
 
 
 class RowRecursion:
-    r"""Sherman and Morrison's recursion on ``P = A^-1`` and ``w``, started anew from A and b when the window is full.
+    r"""Sherman and Morrison's recursion on ``P = A^-1`` and ``w``, restarted from A and b when the window is full.
 
     ``f = w'z``, ``s = z'Pz``; ``(c, beta) = rule(y, f, s)``; ``w += tau Pz``, ``tau = (beta - c f)/(1 + c s)``;
     ``P -= c/(1 + c s) Pz z'P``.
@@ -27,7 +27,7 @@ class RowRecursion:
         mu, in (0, 1].
     """
 
-    in_window = False  # whether rows may be made in the state's window, where they are to stay
+    in_window = False  # whether rows may be written straight into the state's window
 
     def __init__(self, state: State, rule: Rule, forgetting: float = 1.0):
         self.state, self.rule, self.forgetting = state, rule, forgetting
@@ -45,14 +45,14 @@ class RowRecursion:
         return False
 
     def cuts(self, n: int) -> list[slice] | None:
-        """Where n rows should be cut before they come; None leaves it to whoever makes them."""
+        """Where n rows should be cut before they come; None leaves that to the caller."""
         return None
 
     def sync(self) -> None:
         """Bring the state up to date: here it always is."""
 
     def _restart(self) -> None:
-        """P and w of the statistics, then once more the rows that wait in the window."""
+        """P and w from the statistics, then the rows of the window once more."""
         state = self.state
         self.P, self.w = [], []
         r = state["b"].shape[1]
@@ -108,7 +108,7 @@ class RowRecursion:
         return F, S
 
     def _decide(self, y: np.ndarray, f: list[Any], s: list[Any], weight: float) -> tuple[np.ndarray, np.ndarray]:
-        if self.rule.shared:  # does not look at the scores, which differ between ridges
+        if self.rule.shared:  # the step does not depend on the scores, which differ between ridges
             c, beta = self.rule.step(y, None, 0.0, weight)
             return np.array([c]), np.asarray(beta)
         steps = [self.rule.step(float(y[h]), float(f[h][0]), s[h], weight) for h in range(self.heads)]

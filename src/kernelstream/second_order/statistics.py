@@ -10,7 +10,7 @@ Entries, for r features, k outputs, G matrices (1, or one per output) and J valu
 ``window_b`` (m, k), ``n_window``.
 
 Forgetting mu replaces ``A <- A + ...`` by ``A <- mu A + ...``, and b likewise. Inside the window row j counts mu^-j
-times instead, and everything is multiplied by mu^m when it joins: the same numbers, and w does not notice.
+times instead, and everything is multiplied by mu^m when it joins A and b: the same w.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..state.schema import Array, Count, Number, Schema, length
 
 State = dict[str, Any]
 
-GROWTH = 1e6  # a row at the end of the window counts at most so many times one at its start
+GROWTH = 1e6  # a row at the end of the window counts at most this many times as much as one at its start
 FLOOR = 1e-13  # of the trace: the ridge fades no further, or A would become singular
 
 
@@ -39,7 +39,7 @@ def window_rows(r: int, forgetting: float) -> int:
 
 
 def start(state: State, r: int, outputs: int, matrices: int, ridge: np.ndarray, forgetting: float) -> None:
-    """Enter the statistics of no rows."""
+    """Enter the statistics before the first row."""
     m = window_rows(r, forgetting)
     state |= {
         "gram": np.zeros((matrices, r, r)),
@@ -79,18 +79,18 @@ def totals(state: State, forgetting: float) -> tuple[np.ndarray, np.ndarray, np.
     fade = forgetting**n
     sums = np.concatenate([beta, c[:, :1]], axis=1).T @ Z  # in one go through the window
     b, zsum = fade * (state["b"] + sums[:-1]), fade * (state["zsum"] + sums[-1])
-    counts = np.where(c > 0, c, np.inf)  # a row that does not count in A adds nothing
+    counts = np.where(c > 0, c, np.inf)  # a row with c = 0 adds nothing
     yy = fade * (state["yy"] + (beta * (beta / counts)).sum(axis=0))
     return b, yy, zsum, float(fade * (state["mass"] + c[:, 0].sum()))
 
 
 def flush(state: State, forgetting: float) -> None:
-    """Let the rows of the window join A and b."""
+    """Add the rows of the window to A and b."""
     n = state["n_window"]
     if not n:
         return
     state["b"], state["yy"], state["zsum"], state["mass"] = totals(state, forgetting)
-    gram, Z = state["gram"].copy(), state["window"][:n]  # a copy, so that a call that fails later can be taken back
+    gram, Z = state["gram"].copy(), state["window"][:n]  # a copy, so that a call that fails later can be undone
     for g, c in enumerate(state["window_c"][:n].T):
         # c is seldom anything but 1; a column of zeros is a class that learned none of these rows
         rows = Z if (c == 1).all() else np.sqrt(c)[:, None] * Z
@@ -111,7 +111,7 @@ REPLACED, BY_ROW = frozenset({"gram", "b", "yy", "zsum", "ridge"}), frozenset({"
 
 
 def announce(state: State, n: int) -> None:
-    """So many rows are about to be learned: the part of the window that they may write to."""
+    """Tell the undo log which part of the window the next n rows may write to."""
     start, room = state["n_window"], len(state["window"])
     written = slice(start, start + n) if start + n <= room else slice(0, room)
     for name in BY_ROW:
@@ -119,9 +119,9 @@ def announce(state: State, n: int) -> None:
 
 
 def append(state: State, Z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
-    """Let rows Z (n, r) with weights c (n,) and targets y (n, k) into the window of least squares, without forgetting.
+    """Put rows Z (n, r) with weights c (n,) and targets y (n, k) into the window of least squares, without forgetting.
 
-    That is all the learning there is when nobody asks for the weights in between.
+    Nothing else needs to be learned as long as no weights are needed in between.
     """
     counted = c > 0
     if not counted.all():
@@ -140,7 +140,7 @@ def append(state: State, Z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
 
 
 def _add_products(gram: np.ndarray, g: int, rows: np.ndarray) -> None:
-    """``gram[g] += rows' rows``, upper triangle; in Fortran's eyes the lower one of the transpose."""
+    """``gram[g] += rows' rows``, upper triangle; to Fortran it is the lower one of the transpose."""
     view = gram[g].T
     out = blas.dsyrk(1.0, rows.T, beta=1.0, c=view, lower=1, overwrite_c=1)
     if not np.shares_memory(out, gram):
@@ -168,7 +168,7 @@ def more_ridge(A: np.ndarray, ridge: float) -> float:
     if not np.isfinite(more) or not np.isfinite(A).all():
         raise ValueError(LEARNING)
     if ridge > max(10 * size, 1e-290):  # enough for any sum of products z z'
-        raise ValueError("state_['gram'] is no sum of products of features: it has no inverse")
+        raise ValueError("state_['gram'] is not a sum of products of features: it has no inverse")
     return more
 
 

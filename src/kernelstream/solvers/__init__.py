@@ -1,4 +1,4 @@
-"""Batch solvers of linear models on features that are too many to form a Gram matrix of.
+"""Batch solvers of linear models on more features than a Gram matrix could be formed of.
 
 A solver is a holder of parameters with one method, ``solve(problem)``.
 

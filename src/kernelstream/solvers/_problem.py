@@ -1,4 +1,4 @@
-"""What a solver gets and gives."""
+"""The problem that a solver gets, and the solution that it returns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .. import losses
 from .._checks import positive, whole
 from ..losses import Loss
+from ..registry.parameters import WithParameters
 
 
 class DenseMatrix:
@@ -73,7 +73,7 @@ class Problem:
 
 @dataclass
 class Solution:
-    """Weights (D, C), and how they came about."""
+    """Weights (D, C), and the course of the solver."""
 
     W: np.ndarray
     history: list[float]
@@ -81,7 +81,7 @@ class Solution:
     converged: bool
 
 
-class Solver(BaseEstimator):
+class Solver(WithParameters):
     """Base of the solvers: parameters, the losses they serve, and ``solve``."""
 
     name: ClassVar[str] = ""
@@ -103,7 +103,7 @@ class Solver(BaseEstimator):
             )
 
     def can(self, loss: Loss) -> bool:
-        """Whether the solver can minimise a loss: by name, or by what the loss says of itself."""
+        """Whether the solver can minimise a loss: by its name, or by the attributes that the loss has."""
         return loss.name in self.losses and not (loss.name == "squared" and loss.smoothness is None)
 
     def solve(self, problem: Problem) -> Solution:

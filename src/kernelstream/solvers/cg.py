@@ -13,8 +13,8 @@ from ._problem import Problem, Solution, Solver
 class ConjugateGradient(Solver):
     r"""Ridge regression: conjugate gradients on ``(Z'A Z + lam I) w = Z'A y``, never forming ``Z'Z``.
 
-    The diagonal preconditioner ``1/(sum_i a_i z_ij^2 + lam)`` is what makes it quick on random binning features,
-    where the popular cells hold thousands of times more rows than the rare ones.
+    The diagonal preconditioner ``1/(sum_i a_i z_ij^2 + lam)`` makes it quick on random binning features,
+    where the common cells hold thousands of times more rows than the rare ones.
 
     Parameters
     ----------

@@ -162,6 +162,19 @@ def least_addition(K: Any, dtype: Any) -> float:
     return max(float(np.finfo(float).eps) * trace, error, float(np.finfo(float).tiny))
 
 
+def upper_factor(K: np.ndarray, more: float) -> np.ndarray:
+    """Upper triangular T with ``T'T = K + more I``, or with as little more as arithmetic allows; K stays."""
+    diagonal = np.diag(K).copy()
+    while True:
+        np.fill_diagonal(K, diagonal + more)
+        try:
+            return cholesky(K, check_finite=False)
+        except np.linalg.LinAlgError:
+            more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
+        finally:
+            np.fill_diagonal(K, diagonal)
+
+
 class Factor:
     """``T'T = K + e I`` with a triangular T, e as little as arithmetic allows.
 
@@ -174,28 +187,13 @@ class Factor:
     """
 
     def __init__(self, K: np.ndarray, more: float):
-        K = 0.5 * (K + K.T)
-        diagonal = np.diag(K).copy()
-        while True:
-            np.fill_diagonal(K, diagonal + more)
-            try:
-                self.T = cholesky(K, check_finite=False)
-                return
-            except np.linalg.LinAlgError:
-                more *= 10
+        self.T = upper_factor(0.5 * (K + K.T), more)
 
     def weigh(self, M: np.ndarray, lam: float) -> None:
         """``A'A = T'^-1 M T^-1 + lam I``, M (m, m): :meth:`precondition` divides by it from now on."""
         M = self.tsolve(self.tsolve(M).T)
-        M = 0.5 * (M + M.T)
-        diagonal, more = np.diag(M).copy(), lam
-        while True:
-            np.fill_diagonal(M, diagonal + more)
-            try:
-                self.A = cholesky(M, check_finite=False)
-                return
-            except np.linalg.LinAlgError:  # lam is below the rounding: a worse preconditioner, the same solution
-                more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
+        # where lam is below the rounding: a worse preconditioner, the same solution
+        self.A = upper_factor(0.5 * (M + M.T), lam)
 
     def solve(self, V: np.ndarray) -> np.ndarray:
         """``T^-1 V``, (m, C)."""

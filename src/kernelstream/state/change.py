@@ -16,7 +16,7 @@ class Change:
     source : (C_new,) int
         The old output that a new one comes from; 0 where there is none.
     factor : (C_new,)
-        What it is multiplied by; 0 for an output that comes from nowhere.
+        What it is multiplied by; 0 for a new output.
     before : int
         C_old.
     """
@@ -36,7 +36,7 @@ class Change:
 
     @property
     def fresh(self) -> np.ndarray:
-        """Which outputs come from nowhere, (C_new,) bool."""
+        """Which outputs are new, (C_new,) bool."""
         return self.factor == 0
 
     @property

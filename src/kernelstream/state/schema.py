@@ -1,11 +1,11 @@
-"""What the entries of a state may be: shapes, types and ranges, written down by whoever keeps them.
+"""What the entries of a state may be: shapes, types and ranges, declared by the part that keeps them.
 
 A state may come from anywhere (a model file, a pickle), and compiled loops go through its arrays without looking at
 every index. A part of the library therefore says in a ``schema`` method what it keeps::
 
     {"alpha": Array((outputs, capacity), "float64"), "n_support": Count(0, capacity), "gamma": Number(POSITIVE)}
 
-and :func:`check` refuses a state with anything else in it. Numbers are finite unless they are said to be free.
+and :func:`check` refuses a state with anything else in it. Numbers are finite unless declared ``free``.
 """
 
 from __future__ import annotations

@@ -18,21 +18,21 @@ except ImportError:  # installed without the compiled core
         """
 
         def __init__(self) -> None:
-            self.door, self.room = threading.Lock(), threading.RLock()
+            self.queue, self.lock = threading.Lock(), threading.RLock()
 
         def __enter__(self) -> None:
-            if self.room._is_owned():  # type: ignore[attr-defined]
-                self.room.acquire()
+            if self.lock._is_owned():  # type: ignore[attr-defined]
+                self.lock.acquire()
                 return
-            with self.door:  # who waits for the room holds the door: who has left it must stand in line again
-                self.room.acquire()
+            with self.queue:  # held while waiting, so that a thread that has just left queues behind the others
+                self.lock.acquire()
 
         def __exit__(self, *exc: Any) -> None:
-            self.room.release()
+            self.lock.release()
 
 
 class TakesTurns:
-    """Base of what several threads may share: an instance has its lock from the beginning, clones and pickles too."""
+    """Base of objects that threads may share: every instance, clones and unpickled ones too, is made with a lock."""
 
     _turns: Turns
 

@@ -1,8 +1,8 @@
-"""Taking back a call that did not come to its end: states as they were before it, to the last bit.
+"""Undo of a call that failed: the states become what they were before it, to the last bit.
 
 A state is a dict. The dict itself is copied before a call, and so is the memory of every array that the call may change
-in place. Large arrays of which a call changes a few rows only are left out of that: whoever is about to write to such
-an array says so with :func:`rows`.
+in place. Large arrays of which a call changes only a few rows are not copied: code that is about to write to such an
+array calls :func:`rows` first.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ except ImportError:  # installed without the compiled core
             return True
 
         def forget(self) -> None:
-            """All is well: nothing will be put back."""
+            """The call succeeded: drop what was saved."""
             self.before = []
 
         def restore(self) -> bool:
-            """The states as they were when they were saved; False if they were not, or it is over."""
+            """Put the states back as they were saved; False if nothing is saved (any more)."""
             if not self.before:
                 return False
             for array, copy in self.copied:
@@ -91,7 +91,7 @@ class Undo:
         """A call begins."""
         self.journal.clear()
         if self.marks is None or not self.marks.save():
-            self._look()
+            self._find_arrays()
             self.marks.save()
         for array in self.journaled:
             _journals[id(array)] = self.journal
@@ -116,8 +116,8 @@ class Undo:
             _journals.pop(id(array), None)
         self.journal.clear()
 
-    def _look(self) -> None:
-        """Find the arrays, which may be others than in the call before."""
+    def _find_arrays(self) -> None:
+        """Find the arrays; they may not be those of the call before."""
         entries: list[tuple[int, str, np.ndarray, Any]] = []
         self.journaled = []
         for i, (owner, state) in enumerate(self.owners):

@@ -1,4 +1,4 @@
-"""What every reader is: blocks of rows in one pass, from any position."""
+"""Base of all readers: blocks of rows in one pass, from any position."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def is_pipe(source: Any) -> bool:
         return False
     try:
         return source == "-" or not stat.S_ISREG(os.stat(source).st_mode)
-    except OSError:  # opening it will say what is wrong
+    except OSError:  # opening it will raise the error
         return False
 
 
@@ -229,7 +229,7 @@ class Text:
         """Whether a complete line is at hand, so that :meth:`readline` does not wait."""
         return self.ended or self.buffer.find(b"\n", self.start) >= 0
 
-    def look(self, n: int) -> bytes:
+    def peek_bytes(self, n: int) -> bytes:
         """The next n bytes, or all there are, without using them."""
         while len(self.buffer) - self.start < n and not self.ended:
             more = self.bytes.read(self.chunk)

@@ -14,7 +14,7 @@ from ..registry.names import did_you_mean
 
 MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
 BUCKETS = 1024
-_REMEMBERED = 1 << 17  # categories whose column is kept at hand
+_REMEMBERED = 1 << 17  # categories whose column is cached
 
 
 class Columns:
@@ -148,7 +148,7 @@ class Columns:
     def check_text(self, j: int, text: str) -> str | None:
         """What is wrong with a category, or None."""
         if j in self.values and text not in self.values[j]:
-            return f"column {self.names[j]!r}: {text!r} is none of the values declared for it"
+            return f"column {self.names[j]!r}: {text!r} is not one of the values declared for it"
         return None
 
 

@@ -59,7 +59,7 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
 def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stream:
     """The stream of a path or a file object, which is opened once, whatever it is.
 
-    ``choices`` are options: the first that the reader of this format has a use for are taken.
+    ``choices`` are sets of options: the first that the reader of this format knows is taken.
     """
     if format is None:
         format = _BY_NAME.get(_suffix(name_of(source)))
@@ -68,7 +68,7 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
         text = source if isinstance(source, Text) else Text(source)
         first = text.peek()
         if kind is None:
-            kind = FORMATS[_told(first, text.bytes.name)]
+            kind = FORMATS[_format_of(first, text.bytes.name)]
         if kind in (LibSVM, CSV):
             source = text
         else:
@@ -84,7 +84,7 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
 
 
 class NoSuchOption(ValueError):
-    """A reader has no use for an option."""
+    """A reader does not know an option."""
 
 
 def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
@@ -102,7 +102,7 @@ def _suffix(name: str) -> str:
     return os.path.splitext(stem)[1] if suffix in _PACKED else suffix
 
 
-def _told(first: bytes, name: str) -> str:
+def _format_of(first: bytes, name: str) -> str:
     """The format of a file, from its first bytes."""
     for magic, format in _BINARY.items():
         if first.startswith(magic):
@@ -116,7 +116,7 @@ def _told(first: bytes, name: str) -> str:
 
 
 def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
-    """Options of the reader: what it has no use for is an error, unless it was not set."""
+    """Options of the reader; one that it does not know is an error, unless it was not set."""
     known = inspect.signature(kind.__init__).parameters
     if any(p.kind is p.VAR_KEYWORD for p in known.values()):
         known = {**known, **inspect.signature(CSV.__init__).parameters}  # type: ignore[assignment]
@@ -125,5 +125,5 @@ def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():
         if key not in known and value is not None:
-            raise NoSuchOption(f"{key!r} is no option of {kind.__name__} streams")
+            raise NoSuchOption(f"{key!r} is not an option of {kind.__name__} streams")
     return {key: value for key, value in options.items() if key in known}

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._base import BLOCK, Block, check_dtype
 from ._bytes import Text
 from ._columns import MISSING, Columns, as_target
 from ._parsers import _NUMBER, _core
+from ._text import TextStream
 
 DELIMITERS = ",\t;|"
 _SPACES = " \t\r\v\f"
 
 
-class CSV(Stream):
+class CSV(TextStream):
     """Rows of a delimited text; one column may be the target, and columns of categories are declared.
 
     Every other column must hold numbers. Memory is bounded by the block; nothing is read twice.
@@ -38,11 +39,11 @@ class CSV(Stream):
     features, drop : list, optional
         Columns to use, or to leave out.
     hashed : list, or dict of column: buckets
-        Columns of categories, each value of which goes to one of so many columns (1024) by a hash; X becomes CSR.
+        Columns of categories, each value of which goes to one of ``buckets`` columns (1024) by a hash; X becomes CSR.
     one_hot : dict of column: values
         Columns of categories with a column of X for each declared value.
     labels : bool, optional
-        Whether targets are labels (strings) rather than numbers. By default they are if the first one is no number.
+        Whether targets are labels (strings) rather than numbers. By default they are if the first one is not a number.
     missing : float, optional
         Number that takes the place of an empty field, NA, NaN, null or ?; without it such a row is bad.
     dtype : float64 or float32
@@ -90,7 +91,7 @@ class CSV(Stream):
         self.quoted = _core is None  # the compiled parser leaves quotes to Python's
 
     def _open(self, target: Any, header: bool | None, delimiter: str | None, *columns: Any) -> None:
-        """Read the header, or what stands for it."""
+        """Read the header, or make one from the first row."""
         start = self.text.peek(3)
         if start.startswith(b"\xef\xbb\xbf"):  # byte order mark
             self.text.use(3, 0)
@@ -270,28 +271,13 @@ class CSV(Stream):
         """Whether the target of the next row is a number; one that is missing counts as such."""
         content = self.text.peek().decode("utf-8", "replace")
         reader = csv.reader(map(_clean, content.splitlines(keepends=True)), delimiter=self.delimiter)
-        with contextlib.suppress(csv.Error):  # a text that is no table shows later, line by line
+        with contextlib.suppress(csv.Error):  # a text that is not a table gives errors later, line by line
             for fields in reader:
                 if len(fields) == len(self.columns.names):
                     field = fields[self.columns.target or 0].strip(_SPACES)
                     if field not in MISSING:
                         return is_number(field)
         return True
-
-    # ---------------------------------------------------------------- position
-    def _where(self) -> Position:
-        return {**self.text.where(), "labels": self.labels}
-
-    def _seek(self, position: Position) -> None:
-        self.text.seek(position)
-        self.labels = position["labels"]
-
-    @property
-    def fraction(self) -> float | None:
-        return self.text.bytes.fraction
-
-    def close(self) -> None:
-        self.text.bytes.close()
 
 
 def _clean(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whatever Python can iterate over: blocks (X, y), or single rows (x, y), as dicts or sequences."""
+"""Iterables of Python: blocks (X, y), or single rows (x, y), as dicts or sequences."""
 
 from __future__ import annotations
 

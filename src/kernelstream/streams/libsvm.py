@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._base import BLOCK, Block, Position, check_dtype
 from ._bytes import Text
 from ._parsers import BEYOND, REASONS, parse_libsvm
+from ._text import TextStream
 
-WIDEST = 2**27  # columns, unless it is said how many there are
+WIDEST = 2**27  # most columns, unless their number is given
 TOO_WIDE = (
     f"the index of a feature is larger than {WIDEST:,}: if that is right, give n_features (--n-features); if it is one "
     f"bad row, on_error='skip' (--on-error skip) leaves it out"
 )
 
 
-class LibSVM(Stream):
+class LibSVM(TextStream):
     """Rows ``label index:value index:value ...`` of a text, as CSR blocks.
 
     Indices must ascend within a row. A text may have comments (``# ...``), empty lines and ``qid:n``, which is ignored.
@@ -93,13 +94,6 @@ class LibSVM(Stream):
     def _seek(self, position: Position) -> None:
         self.text.seek(position)
         self.n_features = max(self.limit, position["width"])
-
-    @property
-    def fraction(self) -> float | None:
-        return self.text.bytes.fraction
-
-    def close(self) -> None:
-        self.text.bytes.close()
 
 
 def _joined(parts: list[Any], width: int) -> Block:

@@ -50,19 +50,26 @@ class Table(Stream):
         raise NotImplementedError
 
     # ---------------------------------------------------------------- blocks
+    def _next_rows(self, most: int) -> tuple[Any, int]:
+        """At most ``most`` rows of the table, in its own form, and how many; 0 at its end."""
+        if self.piece is None:
+            if self.pieces is None:
+                self.pieces = self._pieces(self.at)
+            self.piece = next(self.pieces, None)
+            if self.piece is None:
+                return None, 0
+        size = min(most, self._length(self.piece))
+        taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
+        self.piece = self._slice(self.piece, size, left) if left else None
+        return taken, size
+
     def _next(self, n: int) -> Block | None:
         parts: list[tuple[dict[int, np.ndarray], int]] = []
         wanted = n
         while wanted:
-            if self.piece is None:
-                if self.pieces is None:
-                    self.pieces = self._pieces(self.at)
-                self.piece = next(self.pieces, None)
-                if self.piece is None:
-                    break
-            size = min(wanted, self._length(self.piece))
-            taken, left = self._slice(self.piece, 0, size), self._length(self.piece) - size
-            self.piece = self._slice(self.piece, size, left) if left else None
+            taken, size = self._next_rows(wanted)
+            if not size:
+                break
             columns, good = self._good(taken, size)
             self.at += size
             if good:

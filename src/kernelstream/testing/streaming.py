@@ -31,7 +31,7 @@ def check_streaming(
 
     Any split of the rows into calls gives the same model and the same scores (to the bit in the python engine); the
     engines agree; a copied state continues as if nothing had happened; scoring changes nothing; inputs are neither
-    changed nor kept; a row of weight 0 is as good as absent, and so is a call without rows; bad input is refused and
+    changed nor kept; a row of weight 0 changes nothing, and neither does a call without rows; bad input is refused and
     leaves no trace; memory stays constant.
 
     Parameters
@@ -60,23 +60,20 @@ def check_streaming(
         engines = ("python", "native") if has_native() else ("python",)
     results = []
     for engine in engines:
-        make = _maker(estimator, engine)
-        reference = make()
-        scores = reference.learn(X, y)
-        whole = (reference.state_, scores)
-        results.append(whole)
+        case = _Case(estimator, engine, X, y)
+        results.append((case.whole.state_, case.scores))
         exact = isinstance(engine, str) and engine == "python" and exact_split
         tolerance = 0.0 if exact else rtol
         for chunk in chunks:
-            _check_split(make, X, y, chunk, whole, tolerance)
-        _check_resume(make, X, y, whole)
-        _check_pure(make, X, y)
-        _check_untouched(make, X, y)
-        _check_weight_zero(make, X, y, tolerance)
-        _check_nothing(make, X, y)
-        _check_bad_input(make, X, y)
+            _check_split(case, chunk, tolerance)
+        _check_resume(case)
+        _check_pure(case)
+        _check_untouched(case)
+        _check_weight_zero(case, tolerance)
+        _check_nothing(case)
+        _check_bad_input(case)
         if bounded:
-            _check_bounded(make, X, y)
+            _check_bounded(case)
     for engine, (state, scores) in zip(engines[1:], results[1:]):
         assert_same_state(results[0][0], state, rtol, f"engines {engines[0]} and {engine}")
         assert_same_scores(results[0][1], scores, rtol, f"engines {engines[0]} and {engine}")
@@ -106,84 +103,92 @@ def assert_same_scores(a: np.ndarray, b: np.ndarray, rtol: float, what: str) -> 
     assert gap <= rtol, f"{what}: scores differ by {gap:.2e} of the largest (allowed {rtol:.0e})"
 
 
-def _maker(estimator: Any, engine: Any) -> Callable[[], Any]:
-    params = {"engine": engine}
-    if estimator.get_params(deep=False).get("random_state", 0) is None:
-        params["random_state"] = 0  # or no two models would be the same
-    return lambda: clone(estimator).set_params(**params)
+class _Case:
+    """An estimator with an engine, its rows, and models of all of them and of the first half, learned once."""
+
+    def __init__(self, estimator: Any, engine: Any, X: Any, y: Any) -> None:
+        params = {"engine": engine}
+        if estimator.get_params(deep=False).get("random_state", 0) is None:
+            params["random_state"] = 0  # or no two models would be the same
+        self.make: Callable[[], Any] = lambda: clone(estimator).set_params(**params)
+        self.X, self.y, self.half = X, y, X.shape[0] // 2
+        self.name = type(estimator).__name__
+        self.whole, self.first = self.make(), self.make()
+        self.scores: np.ndarray = self.whole.learn(X, y)
+        self.first.learn(X[: self.half], y[: self.half])
+
+    def of_all(self) -> Any:
+        """A model of all rows, which may be changed."""
+        return copy.deepcopy(self.whole)
+
+    def of_half(self) -> Any:
+        """A model of the first half of the rows, which may be changed."""
+        return copy.deepcopy(self.first)
 
 
-def _in_chunks(est: Any, X: Any, y: Any, chunk: int, start: int = 0) -> list[np.ndarray]:
-    return [est.learn(X[i : i + chunk], y[i : i + chunk]) for i in range(start, X.shape[0], chunk)]
+def _in_chunks(est: Any, X: Any, y: Any, chunk: int) -> list[np.ndarray]:
+    return [est.learn(X[i : i + chunk], y[i : i + chunk]) for i in range(0, X.shape[0], chunk)]
 
 
-def _check_split(
-    make: Callable[[], Any], X: Any, y: Any, chunk: int, whole: tuple[dict[str, Any], np.ndarray], rtol: float
-) -> None:
-    est = make()
-    parts = _in_chunks(est, X, y, chunk)
-    what = f"{type(est).__name__}, engine={est.engine}: {chunk} rows a call and all in one call"
-    assert_same_state(est.state_, whole[0], rtol, what)
-    if all(part.ndim == whole[1].ndim and part.shape[1:] == whole[1].shape[1:] for part in parts):
-        assert_same_scores(np.concatenate(parts), whole[1], rtol, what)
+def _check_split(case: _Case, chunk: int, rtol: float) -> None:
+    est = case.make()
+    parts = _in_chunks(est, case.X, case.y, chunk)
+    what = f"{case.name}, engine={est.engine}: {chunk} rows a call and all in one call"
+    assert_same_state(est.state_, case.whole.state_, rtol, what)
+    if all(part.ndim == case.scores.ndim and part.shape[1:] == case.scores.shape[1:] for part in parts):
+        assert_same_scores(np.concatenate(parts), case.scores, rtol, what)
 
 
-def _check_resume(make: Callable[[], Any], X: Any, y: Any, whole: tuple[dict[str, Any], np.ndarray]) -> None:
-    half = X.shape[0] // 2
-    first = make()
-    first.learn(X[:half], y[:half])
-    straight = copy.deepcopy(first)
-    straight.learn(X[half:], y[half:])
-    for how, resumed in {"pickle": pickle.loads(pickle.dumps(first)), "state": make()}.items():
+def _check_resume(case: _Case) -> None:
+    X, y = case.X[case.half :], case.y[case.half :]
+    straight = case.of_half()
+    straight.learn(X, y)
+    for how, resumed in {"pickle": pickle.loads(pickle.dumps(case.first)), "state": case.make()}.items():
         if how == "state":
-            resumed.state_ = copy.deepcopy(first.state_)
-        resumed.learn(X[half:], y[half:])
-        assert_same_state(
-            resumed.state_, straight.state_, 0.0, f"{type(first).__name__}: resumed from its {how}, and not"
-        )
+            resumed.state_ = copy.deepcopy(case.first.state_)
+        resumed.learn(X, y)
+        assert_same_state(resumed.state_, straight.state_, 0.0, f"{case.name}: resumed from its {how}, and not")
 
 
-def _check_pure(make: Callable[[], Any], X: Any, y: Any) -> None:
-    est = make()
-    est.learn(X, y)
+def _check_pure(case: _Case) -> None:
+    est, X = case.of_all(), case.X
     before = copy.deepcopy(est.state_)
     first = est.predict(X)
-    assert np.array_equal(first, est.predict(X)), f"{type(est).__name__}: two calls of predict differ"
+    assert np.array_equal(first, est.predict(X)), f"{case.name}: two calls of predict differ"
     if hasattr(est, "decision_function"):
         est.decision_function(X)
-    assert_same_state(before, est.state_, 0.0, f"{type(est).__name__}: before and after predict")
+    assert_same_state(before, est.state_, 0.0, f"{case.name}: before and after predict")
 
 
-def _check_untouched(make: Callable[[], Any], X: Any, y: Any) -> None:
-    est = make()
+def _check_untouched(case: _Case) -> None:
+    est, X, y, half = case.make(), case.X, case.y, case.half
     mine, target = X.copy(), np.array(y)
-    half = X.shape[0] // 2
     est.learn(mine[:half], target[:half])
     part, target_part = mine[half:].copy(), target[half:].copy()
     est.learn(part, target_part)
     unchanged = (part != X[half:]).nnz == 0 if sp.issparse(X) else np.array_equal(part, X[half:])
-    assert unchanged and np.array_equal(target_part, y[half:]), f"{type(est).__name__}: learn changed its input"
+    assert unchanged and np.array_equal(target_part, y[half:]), f"{case.name}: learn changed its input"
     before = copy.deepcopy(est.state_)
     (part.data if sp.issparse(part) else part)[:] = 0
     (mine.data if sp.issparse(mine) else mine)[:] = 0
-    assert_same_state(before, est.state_, 0.0, f"{type(est).__name__}: before and after its input was overwritten")
+    assert_same_state(before, est.state_, 0.0, f"{case.name}: before and after its input was overwritten")
 
 
-def _check_weight_zero(make: Callable[[], Any], X: Any, y: Any, rtol: float) -> None:
+def _check_weight_zero(case: _Case, rtol: float) -> None:
+    X, y = case.X, case.y
     keep = np.arange(X.shape[0]) % 3 != 1
-    weighted, without = make(), make()
+    weighted, without = case.make(), case.make()
     weighted.learn(X, y, sample_weight=keep.astype(float))
     without.learn(X[keep], y[keep], sample_weight=np.ones(keep.sum()))
-    assert_same_state(weighted.state_, without.state_, rtol, f"{type(weighted).__name__}: weight 0 and no row")
+    assert_same_state(weighted.state_, without.state_, rtol, f"{case.name}: weight 0 and no row")
 
 
-def _check_nothing(make: Callable[[], Any], X: Any, y: Any) -> None:
+def _check_nothing(case: _Case) -> None:
     """Calls without rows, or with rows of weight 0 only, are answered and change nothing."""
-    est, half = make(), X.shape[0] // 2
-    name = type(est).__name__
+    est, X, y, half, name = case.make(), case.X, case.y, case.half, case.name
     assert len(est.learn(X[:0], y[:0])) == 0, f"{name}: no rows have scores"
     assert not hasattr(est, "state_"), f"{name}: a call without rows left traces on an unfitted model"
-    est.learn(X[:half], y[:half])
+    est = case.of_half()
     before = copy.deepcopy(est.state_)
     assert len(est.learn(X[:0], y[:0])) == 0, f"{name}: no rows have scores"
     scores = est.learn(X[half:], y[half:], sample_weight=np.zeros(X.shape[0] - half))
@@ -192,9 +197,8 @@ def _check_nothing(make: Callable[[], Any], X: Any, y: Any) -> None:
     assert_same_scores(known, scores, 1e-8, f"{name}: scores of rows of weight 0, and of the same rows")
 
 
-def _check_bad_input(make: Callable[[], Any], X: Any, y: Any) -> None:
-    est = make()
-    name = type(est).__name__
+def _check_bad_input(case: _Case) -> None:
+    est, X, y, name = case.make(), case.X, case.y, case.name
     rows = X[:5].toarray() if sp.issparse(X) else np.array(X[:5])
     hole, endless = rows.copy(), rows.copy()
     hole[2, 0], endless[1, 0] = np.nan, np.inf
@@ -212,14 +216,14 @@ def _check_bad_input(make: Callable[[], Any], X: Any, y: Any) -> None:
     if is_outlier_detector(est):  # they ignore y
         bad = {what: pair for what, pair in bad.items() if not what.startswith("y ")}
     elif not is_classifier(est):
-        bad["a target that is no number"] = (rows, np.array(list("abcde")))
+        bad["a target that is not a number"] = (rows, np.array(list("abcde")))
     fresh = dict(est.__dict__)
     for what, (rows_, target_) in bad.items():
         if what == "a missing column":
             continue
         _refuses(est, rows_, target_, what)
         assert est.__dict__.keys() == fresh.keys(), f"{name}: {what} left traces on an unfitted model"
-    est.learn(X, y)
+    est = case.of_all()
     before = copy.deepcopy(est.state_)
     for what, (rows_, target_) in bad.items():
         _refuses(est, rows_, target_, what)
@@ -243,13 +247,12 @@ def _refuses(est: Any, X: Any, y: Any, what: str) -> None:
         raise AssertionError(f"{type(est).__name__} accepted {what}")
 
 
-def _check_bounded(make: Callable[[], Any], X: Any, y: Any) -> None:
-    est = make()
-    est.learn(X, y)
+def _check_bounded(case: _Case) -> None:
+    est = case.of_all()
     size = _bytes(est.state_)
     for _ in range(2):
-        est.learn(X, y)
-    assert _bytes(est.state_) <= size, f"{type(est).__name__}: state grew from {size} to {_bytes(est.state_)} bytes"
+        est.learn(case.X, case.y)
+    assert _bytes(est.state_) <= size, f"{case.name}: state grew from {size} to {_bytes(est.state_)} bytes"
 
 
 def _bytes(state: dict[str, Any]) -> int:

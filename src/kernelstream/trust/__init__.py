@@ -1,16 +1,16 @@
-"""Answers one can trust: probabilities, intervals, reasons and late labels, for any learner of the library.
+"""Answers you can trust: probabilities, intervals, reasons and late labels, for any learner of the library.
 
 Small objects hold what is learned beside a model, in a flat ``state`` of arrays, and wrappers put them around one:
 
 ============================  =====================================================================================
-:class:`Calibrated`           a classifier with probabilities that hold what they promise, and sets of labels
+:class:`Calibrated`           a classifier with calibrated probabilities, and sets of labels
 :class:`WithIntervals`        a regressor that says how far off it may be
 :class:`Explained`            a learner that says which columns matter, and which moved an answer
-:class:`Delayed`              a learner whose rows wait for their truth
+:class:`Delayed`              a learner whose rows wait for their targets
 ============================  =====================================================================================
 
 A wrapper is an estimator like the one inside it: it learns, predicts, is saved and loaded, and any split of the rows
-into calls gives the same. They go into each other, ``Delayed(Calibrated(model))``.
+into calls gives the same. Wrappers can be nested: ``Delayed(Calibrated(model))``.
 """
 
 from .calibrated import Calibrated

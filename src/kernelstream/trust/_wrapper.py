@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from ..random import generator
+from ..registry.parameters import WithParameters
 from ..state.schema import Schema, check
 from ..state.turns import TakesTurns, in_turn
 
@@ -45,7 +46,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
     return rows, target, weight
 
 
-class Wrapper(TakesTurns, BaseEstimator):
+class Wrapper(TakesTurns, WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
     A call that raises leaves everything as it was: the model inside takes its own part back, and what is learned beside
@@ -62,8 +63,8 @@ class Wrapper(TakesTurns, BaseEstimator):
         """What was learned beside the model: arrays, numbers and strings."""
         raise NotImplementedError
 
-    def _take(self, entries: State) -> None:
-        """Replace it; the model inside is there already."""
+    def _set_own(self, entries: State) -> None:
+        """Replace what was learned beside the model; ``model_`` is in place already."""
         raise NotImplementedError
 
     def _schema(self) -> Schema:
@@ -86,12 +87,12 @@ class Wrapper(TakesTurns, BaseEstimator):
         return clone(self.model), True
 
     @staticmethod
-    def _untaught(model: Any) -> bool:
-        """Whether the model has not learned anything: there were no rows, or rows of weight 0 only."""
+    def _is_untrained(model: Any) -> bool:
+        """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
         return hasattr(type(model), "state_") and not hasattr(model, "state_")
 
-    def _settle(self, model: Any, fresh: bool) -> None:
-        """The model has learned: from now on it is the one inside."""
+    def _adopt(self, model: Any, fresh: bool) -> None:
+        """Make the model that has learned the one inside."""
         if fresh:
             self.model_ = model
             self._begin(model)
@@ -124,7 +125,7 @@ class Wrapper(TakesTurns, BaseEstimator):
         try:
             rows, target, weight = _checked(X, y, sample_weight)
             if len(target) == 0:
-                self._inside()[0].fit(rows, target)  # says what is wrong with it
+                self._inside()[0].fit(rows, target)  # raises the error that says what is wrong
             order = generator(0).permutation(len(target)) if shuffle else np.arange(len(target))
             extra = {} if weight is None else {"sample_weight": weight[order]}
             part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
@@ -170,7 +171,7 @@ class Wrapper(TakesTurns, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns, where they have some."""
+        """Names of the columns, where they have names."""
         return self._of_model("feature_names_in_")
 
     @feature_names_in_.setter
@@ -198,12 +199,12 @@ class Wrapper(TakesTurns, BaseEstimator):
     def state_(self, state: State) -> None:
         model = clone(self.model)
         learned = {name.removeprefix(INSIDE): value for name, value in state.items() if name.startswith(INSIDE)}
-        if learned:  # else rows wait for it that have not been learned
+        if learned:  # otherwise there are only rows that wait to be learned
             model.state_ = learned
         self.model_ = model
         self._begin(model)
         own = {name: value for name, value in state.items() if not name.startswith(INSIDE)}
-        self._take(own)
+        self._set_own(own)
         strange = own.keys() - self._own().keys()
         if strange:
             raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")

@@ -18,7 +18,7 @@ CALIBRATION, SETS = "calibration_", "sets_"
 
 
 class Calibrated(Wrapper):
-    """A classifier with probabilities that hold what they promise, and sets of labels with a given coverage.
+    """A classifier with calibrated probabilities, and sets of labels with a given coverage.
 
     A :class:`~kernelstream.trust.Calibrator` follows the scores that the model gave before it learned each row. It
     works for any classifier with ``learn``: one that has no probabilities of its own (hinge, perceptron, many votes)
@@ -30,7 +30,7 @@ class Calibrated(Wrapper):
     model : classifier of this library, or any with ``learn`` and ``decision_function``
         It is cloned before it learns.
     coverage : float, default=0.9
-        Share of the truths that the sets of labels shall hold.
+        Share of the rows whose set of labels should hold the true one.
     engine : {"auto", "native", "python"}
         Of the calibration.
 
@@ -57,7 +57,7 @@ class Calibrated(Wrapper):
     (3, 2)
     """
 
-    loss = "logistic"  # what ``learn`` returns are log-odds, or logarithms of probabilities
+    loss = "logistic"  # ``learn`` returns log-odds, or logarithms of probabilities
 
     calibrator_: Calibrator | None
     tracker_: IntervalTracker
@@ -89,9 +89,9 @@ class Calibrated(Wrapper):
         model, fresh = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
         scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
-        if self._untaught(model):
+        if self._is_untrained(model):
             return scores
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         after = model.classes_
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
         return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
@@ -111,7 +111,7 @@ class Calibrated(Wrapper):
 
     @in_turn
     def predict_set(self, X: Any, coverage: float | None = None) -> np.ndarray:
-        """Which labels each row may well have: sets that hold the truth in a given share of the rows.
+        """Which labels each row may well have: sets that hold the true label in a given share of the rows.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Calibrated(Wrapper):
         Returns
         -------
         (n, n_classes) bool array
-            Columns follow ``classes_``. A set may be empty: nothing fits.
+            Columns follow ``classes_``. A set may be empty: no label fits.
         """
         if coverage is not None:
             check_coverage(coverage)
@@ -184,7 +184,7 @@ class Calibrated(Wrapper):
         """Learn rows during which the known classes stay the same; a row of another class is answered only."""
         columns = np.searchsorted(after, known)
         if self.calibrator_ is None:
-            if out.ndim == 2:  # one class is certain, and of none every one is as likely
+            if out.ndim == 2:  # with one known class it is certain; with none, all are equally likely
                 out[:, columns if len(columns) else slice(None)] = 0.0 if len(columns) else -np.log(len(after))
             return
         codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
@@ -201,7 +201,7 @@ class Calibrated(Wrapper):
             out[:, columns] = answers if answers.ndim == 2 else np.log(p)
 
     def _grow(self, known: np.ndarray) -> None:
-        """A calibrator of so many classes."""
+        """Go on with a calibrator of the ``known`` classes."""
         before, self._known = self._known, known
         if len(known) < 2 or len(known) == len(before):
             return
@@ -221,7 +221,7 @@ class Calibrated(Wrapper):
         sets = {SETS + name: value for name, value in self.tracker_.state.items()}
         return {CALIBRATION + name: value for name, value in mine.items()} | sets
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._grow(self.model_.classes_)
         if self.calibrator_ is not None:
             self.calibrator_.state = _part(entries, CALIBRATION)

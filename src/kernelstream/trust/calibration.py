@@ -11,11 +11,11 @@ from .._checks import whole
 from ..passes.trust.python import PRIOR
 from ..state.schema import Array, Schema
 
-KEEP = 1.0 - 1.0 / np.array([500.0, 5000.0, np.inf])  # what each answer keeps of its past with every row
+KEEP = 1.0 - 1.0 / np.array([500.0, 5000.0, np.inf])  # share of its past that each answer keeps with every row
 
 
 class Calibrator:
-    r"""Turns scores into probabilities that hold what they promise, one row after the other.
+    r"""Turns scores into calibrated probabilities, row by row: of rows with probability p, a share p comes true.
 
     .. math:: P(y = 1 \mid s) = \sum_e v_e\, \sigma(a_e \log(1 + e^s) - b_e \log(1 + e^{-s}) + c_e \tanh s + d_e)
 
@@ -39,7 +39,7 @@ class Calibrator:
 
     Examples
     --------
-    Scores that are three times too sure of themselves.
+    Scores that are three times too large.
 
     >>> import numpy as np
     >>> from kernelstream.trust import Calibrator
@@ -87,7 +87,7 @@ class Calibrator:
         }
 
     def learn(self, scores: Any, y: Any, weight: Any = None) -> np.ndarray:
-        """Learn rows in order; returns what :meth:`transform` said of each before it was learned.
+        """Learn rows in order; returns what :meth:`transform` gave for each before it was learned.
 
         Parameters
         ----------
@@ -120,9 +120,9 @@ class Calibrator:
         return self._pass(self._checked(scores), None, None, state)
 
     def grow(self, kept: np.ndarray, n_classes: int) -> None:
-        """More classes from now on; class i so far is class ``kept[i]`` then.
+        """Go on with more classes; class i so far becomes class ``kept[i]``.
 
-        What was learned of two classes ends with the third, whose scores have another form.
+        What was learned for two classes is dropped when a third comes: the scores then have another form.
         """
         self.state = self.grown(self.state, kept, n_classes)
 

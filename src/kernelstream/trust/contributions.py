@@ -1,11 +1,11 @@
-r"""What each column has added to an answer.
+r"""What each column added to an answer.
 
 .. math:: f(x) - f(b) = \sum_j c_j
 
-from a baseline b to a row x. With gradients by formula: integrated gradients along the straight way [1]_. Without:
-columns go over from b to x one after the other, in eight random orders and their reverses, and c_j is the mean change
-of the answer when column j does (Shapley values by sampling [2]_). The second adds up exactly whatever the function is,
-one with steps too.
+from a baseline b to a row x. Where gradients have a formula: integrated gradients along the straight line [1]_.
+Elsewhere: columns change from b to x one after the other, in eight random orders and their reverses, and c_j is the
+mean change of the answer when column j changes (Shapley values by sampling [2]_). The second sum is exact for every
+function, also for one with steps.
 
 .. [1] Sundararajan, Taly, Yan: Axiomatic attribution for deep networks, ICML 2017.
 .. [2] Štrumbelj, Kononenko: Explaining prediction models and individual predictions with feature contributions, 2014.
@@ -20,9 +20,9 @@ import numpy as np
 
 from ..random import generator
 
-POINTS = 32  # on the straight way
+POINTS = 32  # on the straight line
 ORDERS = 8  # and their reverses
-ROOM = 1 << 20  # numbers of the rows that are asked about at once
+ROOM = 1 << 20  # most numbers in the rows that are scored at once
 
 
 class Explanation(NamedTuple):
@@ -31,11 +31,11 @@ class Explanation(NamedTuple):
     Attributes
     ----------
     contributions : (n, d) array
-        What each column has added; a row sums to ``score - base``.
+        What each column added; a row sums to ``score - base``.
     score : (n,) array
         The answers: predictions, or scores of the predicted class.
     base : (n,) array
-        What the model says of the baseline.
+        The model's answer for the baseline.
     baseline : (d,) array
         The row with which each is compared.
     """
@@ -47,7 +47,7 @@ class Explanation(NamedTuple):
 
 
 def along(gradients: Callable[[np.ndarray], np.ndarray], X: np.ndarray, base: np.ndarray, which: np.ndarray) -> Any:
-    """Contributions (n, d) by gradients (n, outputs, d) along the straight way, of output ``which`` (n,)."""
+    """Contributions (n, d) by gradients (n, outputs, d) along the straight line, of output ``which`` (n,)."""
     total, rows = np.zeros_like(X), np.arange(len(X))
     for k in range(POINTS):
         total += gradients(base + (k + 0.5) / POINTS * (X - base))[rows, which]
@@ -72,7 +72,7 @@ def in_turns(
     which : (n,) ints
         The output that is explained.
     groups : (d,) ints, optional
-        Columns of the same group go over together, and have one contribution; by default each has its own.
+        Columns of the same group change together, and have one contribution; by default each has its own.
     """
     d = X.shape[1]
     groups = np.arange(d) if groups is None else groups
@@ -86,7 +86,7 @@ def in_turns(
             order = generator(0, k // 2).permutation(g)[:: -1 if k % 2 else 1]
             turn = np.empty(g, np.intp)
             turn[order] = np.arange(g)
-            gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): which columns are over after so many turns
+            gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): columns changed after 0, 1, ... turns
             path = np.where(gone[:, None], X[None, rows], base)
             said = answers(path.reshape(-1, d)).reshape(g + 1, n, -1)
             said = said[:, np.arange(n), which[rows]]

@@ -1,4 +1,4 @@
-"""Rows that wait for their truth."""
+"""Rows that wait for their targets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROWS = "wait_X"
 
 
 class Delayed(Wrapper):
-    """A learner whose rows wait for their truth: remembered by an id when they are forecast, learned when it comes.
+    """A learner whose rows wait for their targets: remembered by an id when they are predicted, learned later.
 
-    Rows wait in the state of the model and survive saving and loading. There are never more than ``most`` of them, and
-    none is older than ``oldest`` rows remembered since: the oldest go first.
+    The rows that wait are part of the model's state, so they survive saving and loading. At most ``most`` of them wait,
+    and none stays once ``oldest`` others have been remembered after it: the oldest are dropped first.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Delayed(Wrapper):
     most : int, default=10_000
         Rows that may wait.
     oldest : int, optional
-        A row is forgotten when so many others have been remembered after it; by default, none for its age.
+        A row is forgotten when this many others have been remembered after it; by default age does not matter.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Delayed(Wrapper):
 
     @in_turn
     def remember(self, id: Any, X: Any) -> np.ma.MaskedArray:
-        """Forecast rows, and keep them until their truth comes.
+        """Predict rows, and keep them until their targets come.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Delayed(Wrapper):
         Returns
         -------
         (n,) masked array
-            What ``predict`` says of the rows now; masked as long as nothing has been learned.
+            What ``predict`` gives for the rows now; masked as long as nothing has been learned.
         """
         model, fresh = self._inside()
         names = _ids(id)
@@ -97,13 +97,13 @@ class Delayed(Wrapper):
             raise ValueError(f"rows of width {rows.shape[1]} do not go with those that wait, of width {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
         forecast = model.predict(X) if trained else np.zeros(len(names))
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         self._add(names, rows if kept is None else concat([kept, rows]), forecast, trained)
         return np.ma.MaskedArray(forecast, mask=np.full(len(names), not trained))
 
     @in_turn
     def learn(self, X: Any = None, y: Any = None, *, id: Any = None, missing: str = "raise", **kwargs: Any) -> Any:
-        """Learn rows: given ones, as the model inside does, or those of some ids whose truth has come.
+        """Learn rows: those given, as the model inside does, or those of some ids whose targets have come.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Delayed(Wrapper):
         id : (n,) array, optional
             Instead of X.
         missing : {"raise", "skip"}
-            What to do about ids that do not wait, because they were forgotten, say.
+            What to do about ids that are not waiting, for example because they were forgotten.
         **kwargs
             ``classes`` and ``sample_weight``, see the model inside.
 
@@ -127,8 +127,8 @@ class Delayed(Wrapper):
         if id is None:
             model, fresh = self._inside()
             answers = model.learn(X, y, **kwargs)
-            if not self._untaught(model):
-                self._settle(model, fresh)
+            if not self._is_untrained(model):
+                self._adopt(model, fresh)
             return answers
         return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
 
@@ -188,7 +188,7 @@ class Delayed(Wrapper):
             self._wait["counts"] = self._wait["counts"] + [0, lost]
 
     def _keep(self, left: np.ndarray) -> None:
-        """Let go of all rows but some."""
+        """Drop all rows but some."""
         wait = self._wait
         rows: Any = unpack(ROWS, wait)
         kept = {name: wait[name][left] for name in ("ids", "forecast", "made", "since")}
@@ -207,7 +207,7 @@ class Delayed(Wrapper):
     def _own(self) -> State:
         return {name if name.startswith(ROWS) else f"wait_{name}": value for name, value in self._wait.items()}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._wait = {
             name if name.startswith(ROWS) else name.removeprefix("wait_"): value for name, value in entries.items()
         }

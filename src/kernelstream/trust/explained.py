@@ -17,7 +17,7 @@ from .contributions import Explanation, along, in_turns
 
 CHUNK = 256  # rows between looks
 LOOKED = 8  # rows of them that are looked at
-COLUMNS = 8  # columns of one row that are looked at, where gradients have no formula
+COLUMNS = 8  # columns of one row that are tried, where gradients have no formula
 MEMORY = 4  # looks over which the relevance is averaged: about a thousand rows
 
 
@@ -30,8 +30,8 @@ class Explained(Wrapper):
     s_j, averaged over about the last thousand rows; ``relevance_`` is its share of the sum. After every 256 rows the
     gradients at eight of them are taken, by formula for linear models of Fourier features, and by differences along
     eight columns drawn at random otherwise: a few per cent of the time it takes to learn. :meth:`explain` adds up the
-    gradients on the straight way from a baseline to a row (integrated gradients [1]_) where there is a formula;
-    otherwise columns go over from the one to the other in random orders.
+    gradients on the straight line from a baseline to a row (integrated gradients [1]_) where there is a formula;
+    otherwise the columns change from the one to the other in random orders.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class Explained(Wrapper):
                 scores = model.learn(rows, y[piece], **options, **part)
                 parts.append((scores, getattr(model, "classes_", np.empty(0))))
                 options = {}
-                if not self._untaught(model):
-                    self._settle(model, "model_" not in self.__dict__)
+                if not self._is_untrained(model):
+                    self._adopt(model, "model_" not in self.__dict__)
                     self._follow(np.asarray(rows, np.float64))
         except BaseException:  # all pieces or none
             if before is not None:
@@ -121,7 +121,7 @@ class Explained(Wrapper):
         ----------
         X : (n, d) array
         baseline : (d,) array, optional
-            The row that the others are compared with; by default the mean of the rows of late.
+            The row that the others are compared with; by default the mean of recent rows.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Explained(Wrapper):
     def _own(self) -> State:
         return {f"reason_{name}": value for name, value in self._reasons.items()} | {"reason_rows": self._rows}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self._rows = entries.get("reason_rows", 0)
         self._reasons = {
             name.removeprefix("reason_"): value for name, value in entries.items() if name != "reason_rows"

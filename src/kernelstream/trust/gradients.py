@@ -20,7 +20,7 @@ def innermost(model: Any) -> Any:
 
 
 def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:
-    """Units of the columns, (d,): those that the model scales by, else the fallback."""
+    """Units of the columns, (d,): those by which the model scales, or else the fallback."""
     state = innermost(model).state_
     if "x_m2" not in state:
         return fallback
@@ -59,7 +59,7 @@ def exact(model: Any, X: np.ndarray) -> np.ndarray:
 
 def _weights(model: Any, state: Any, width: int) -> np.ndarray:
     """Weights of the features, (outputs, width)."""
-    if "w" not in state:  # a second-order recursion: what it makes of one feature alone, less of none
+    if "w" not in state:  # a second-order recursion: its answer to one feature alone, less that to none
         recursion = model._recursion(state)
         dtype = np.dtype(state["dtype"])
         alone = np.asarray(recursion.score(np.eye(width, dtype=dtype), False)[0])
@@ -71,7 +71,7 @@ def _weights(model: Any, state: Any, width: int) -> np.ndarray:
 
 
 def scores(model: Any, X: np.ndarray) -> np.ndarray:
-    """What the learner says of rows, (n, outputs)."""
+    """The learner's scores of rows, (n, outputs)."""
     model = innermost(model)
     answers = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
     return answers.reshape(len(X), -1)

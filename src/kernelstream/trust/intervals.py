@@ -28,7 +28,7 @@ class IntervalTracker:
     Parameters
     ----------
     coverage : float, default=0.9
-        Share of the rows that the intervals of :meth:`learn` shall hold, 0.5 to 0.99.
+        Share of the rows that the intervals of :meth:`learn` should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
 
     Attributes
@@ -84,8 +84,8 @@ class IntervalTracker:
         weight : (n,) array, optional
             A row of weight 0 is answered and skipped; others count alike.
         spread : (n,) array of numbers > 0, optional
-            How uncertain each forecast is by its maker's account (the deviation of a Gaussian process, say): widths are
-            in proportion to it. Give it for all rows or for none.
+            How uncertain the model thinks each forecast is (for example the deviation of a Gaussian process): widths
+            are in proportion to it. Give it for all rows or for none.
 
         Returns
         -------

@@ -15,7 +15,7 @@ PREFIX = "interval_"
 
 
 class WithIntervals(Wrapper):
-    """A regressor that says how far off it may be: intervals with a given share of the truths inside.
+    """A regressor that says how far off it may be: intervals that hold a given share of the targets.
 
     The intervals follow the errors that the model made before it learned each row
     (:class:`~kernelstream.trust.IntervalTracker`): no rows have to be held back, and they stay right when the stream
@@ -26,7 +26,7 @@ class WithIntervals(Wrapper):
     model : regressor of this library, or any with ``learn``
         It is cloned before it learns.
     coverage : float, default=0.9
-        Share of the truths that the intervals shall hold, 0.5 to 0.99.
+        Share of the targets that the intervals should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
         Of the intervals.
 
@@ -76,9 +76,9 @@ class WithIntervals(Wrapper):
         """
         model, fresh = self._inside()
         forecast = model.learn(X, y, sample_weight=sample_weight)
-        if self._untaught(model):
+        if self._is_untrained(model):
             return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
-        self._settle(model, fresh)
+        self._adopt(model, fresh)
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
         low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight)
         return forecast, low, high
@@ -112,7 +112,7 @@ class WithIntervals(Wrapper):
     def _own(self) -> State:
         return {PREFIX + name: value for name, value in self.tracker_.state.items()}
 
-    def _take(self, entries: State) -> None:
+    def _set_own(self, entries: State) -> None:
         self.tracker_.state = {name.removeprefix(PREFIX): value for name, value in entries.items()}
 
     def _schema(self) -> Schema:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..losses import Loss
 from ..registry.names import check_own, enter, find, listed
+from ..registry.parameters import WithParameters
 from ..state.change import Change
 
 _REGISTRY: dict[str, type[Update]] = {}
@@ -42,7 +42,7 @@ def get(spec: str | Update) -> Update:
     return find(_REGISTRY, "update", _FORMER.get(spec, spec))()
 
 
-class Update(BaseEstimator):
+class Update(WithParameters):
     """Base of all updates: immutable parameters, one method ``step``."""
 
     name: ClassVar[str] = ""

@@ -24,8 +24,8 @@ class AdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``14 / sqrt(P m)`` with P weights per output and m the mean z'z, in regression times 0.3 ×
-        the running standard deviation of the target (``docs/default_update.md`` has the measurements), of which no
-        residual then counts for more than ten.
+        the running standard deviation of the target (``docs/default_update.md`` has the measurements); a residual then
+        counts for at most ten of these deviations.
     forgetting : float, default=1.0
         mu in (0, 1]. Below 1 the steps do not shrink for ever: a weight follows about 1/(1 - mu) rows.
     """
@@ -59,7 +59,7 @@ class AdaGrad(Update):
         return eta, self.limited(loss.gradient(y, f), loss, memory)
 
     def limited(self, g: Any, loss: Loss, memory: np.ndarray) -> Any:
-        """The derivative of the last row that :meth:`rate` was asked for, as it counts."""
+        """The derivative of the row that :meth:`rate` was last called for, within the limit."""
         return within_reach(g, loss, memory) if isinstance(self.eta, str) else g
 
     def rate(self, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:

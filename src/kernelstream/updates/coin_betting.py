@@ -12,8 +12,7 @@ from ._base import Update, register
 
 @register
 class CoinBetting(Update):
-    r"""Parameter-free coin betting (Orabona, Tommasi 2017): a bet on each gradient, the size set by the wealth won so
-    far.
+    r"""Parameter-free coin betting (Orabona, Tommasi 2017): each gradient is bet on, with the wealth won so far.
 
     With ``theta = -sum g_s k(x_s, .)``, ``L`` the largest ``|g| sqrt(k(x, x))`` seen, ``G`` their sum and ``R`` the
     reward ``sum -g_s f_s`` (never below 0): ``f = theta (1 + R/L) / (G + L)``. No step size anywhere. Each class bets

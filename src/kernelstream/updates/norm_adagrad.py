@@ -22,8 +22,8 @@ class NormAdaGrad(Update):
     ----------
     eta : float or "auto"
         Step scale; "auto" is ``8 / sqrt(m)``, m the mean k(x, x), in regression times 0.3 × the running standard
-        deviation of the target (``docs/default_update.md`` has the measurements), of which no residual then counts
-        for more than ten.
+        deviation of the target (``docs/default_update.md`` has the measurements); a residual then counts for at most
+        ten of these deviations.
     """
 
     name = "norm_adagrad"

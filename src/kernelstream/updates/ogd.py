@@ -25,8 +25,7 @@ class OGD(Update):
     eta : float
         Step size.
     schedule : {"constant", "sqrt", "inverse"}
-        ``eta_t = eta``, ``eta / sqrt(t)`` or ``1 / (lam t)`` (which needs ``lam > 0``, and eta left
-        at 1).
+        ``eta_t = eta``, ``eta / sqrt(t)`` or ``1 / (lam t)`` (needs ``lam > 0`` and eta left at 1).
     lam : float
         Strength of the regulariser ``lam/2 ||f||^2``; 0 for none.
 

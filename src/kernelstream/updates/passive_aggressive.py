@@ -16,10 +16,10 @@ from ._base import Update, register
 class PassiveAggressive(Update):
     r"""Smallest change of f that removes the loss on x_t, limited by C (Crammer et al. 2006).
 
-    With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I ``min(C,
-    l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes move and
-    ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that is
-    infinite.
+    With ``l`` the loss, ``g`` its gradient and ``n = ||g||^2 k(x, x)``: PA ``tau = l/n`` (C infinite), PA-I
+    ``min(C, l/n)``, PA-II ``l / (n + 1/(2C))``; ``f <- f - tau g k(x, .)``. For the Crammer-Singer loss two classes
+    move and ``n = 2 k(x, x)``. A row with ``k(x, x) = 0``, on which no step has an effect, gets tau = C, or 0 if that
+    is infinite.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PassiveAggressive(Update):
         if n != 0.0:
             value = loss.value(y, f)
             wanted = min(self.C, value / n) if self.variant == 1 else value / (n + 0.5 / self.C)
-            if math.isfinite(wanted):  # else a row next to 0, without a limit: out of reach
+            if math.isfinite(wanted):  # not so for a row next to 0 where C sets no limit: no step reaches its target
                 tau = wanted
         return 1.0, -tau * g
 

@@ -12,7 +12,7 @@ from ..losses import Loss
 
 TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0
 REACH = 10.0  # deviations of the target up to which a residual counts, where steps are automatic
-SETTLED = 8  # rows after which the deviation is one to go by
+SETTLED = 8  # rows after which the deviation can be relied on
 
 
 def stable_rate(eta: float, loss: Loss, k_xx: float) -> float:
@@ -53,7 +53,7 @@ def auto_rate(factor: float, loss: Loss, y: Any, k_xx: float, memory: np.ndarray
 def within_reach(g: Any, loss: Loss, memory: np.ndarray) -> Any:
     """The derivative g of a row after :func:`auto_rate`: at most REACH deviations of the target, where it has no bound.
 
-    One row can then not throw the weights, and what AdaGrad remembers of it does not end the learning.
+    So a single row cannot throw the weights off, nor make AdaGrad's sums so large that it stops learning.
     """
     count, squares = memory[0, 0], memory[2, 0]
     if loss.kind != "regression" or loss.bound is not None or count <= SETTLED:

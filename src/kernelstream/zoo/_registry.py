@@ -18,8 +18,8 @@ NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 class Recipe:
     """An algorithm of the zoo: its name, where it comes from, the tasks it serves and how it is composed.
 
-    ``otherwise`` names tasks that it serves with the parameters of a user only, as its defaults are poor there, and
-    what to take instead.
+    ``otherwise`` names tasks for which its defaults are poor, so that it needs the user's own parameters, and what to
+    take instead.
     """
 
     name: str

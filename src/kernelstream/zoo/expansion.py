@@ -1,4 +1,4 @@
-"""Recipes in the kernel expansion: unbounded, budgeted and sparse learners."""
+"""Recipes in the kernel expansion without a budget: unbounded, sparse and batch learners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import budgets, updates
 from ..baselines import KernelSDCAClassifier, KernelSDCARegressor
 from ..budgets import Budget
 from ..estimators import BudgetClassifier, BudgetOneClass, BudgetRegressor
-from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
+from ..losses import EpsilonInsensitive, Loss
 from ..updates import Update
 from ._registry import NOVELTY, recipe
 from .feature import gradient_loss
@@ -17,7 +17,7 @@ from .feature import gradient_loss
 LABELS = ("binary", "multiclass")
 
 
-def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
+def hinge_loss(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
     """Hinge, Crammer-Singer or epsilon-insensitive loss: those of perceptron and passive-aggressive learners."""
     if task == "regression":
         return EpsilonInsensitive(default if epsilon is None else epsilon)
@@ -28,7 +28,7 @@ def _hinge(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
 STEP, LIMIT, TUBE_STEP = 0.2, 0.3, 0.3
 
 
-def _own_units(
+def own_units(
     task: str, given: float | None, labels: float, regression: float, common: dict[str, Any]
 ) -> tuple[float, dict[str, Any]]:
     """A step or limit, and the parameters of the estimator.
@@ -40,7 +40,7 @@ def _own_units(
     return (regression, {"center": "standard", **common}) if task == "regression" else (labels, common)
 
 
-def _build(
+def build(
     task: str,
     kernel: Any,
     gamma: Any,
@@ -56,14 +56,14 @@ def _build(
     return BudgetClassifier(kernel, gamma, budget, strategy, loss, update, **common)
 
 
-def _pegasos(task: str, lam: float | None) -> Update:
+def pegasos_update(task: str, lam: float | None) -> Update:
     """Pegasos; its regulariser is 3e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
     if lam is None:
         lam = 5e-3 if task == "regression" else 3e-4
     return updates.Pegasos(lam)
 
 
-def _gradient(eta: float | None, lam: float) -> Update | str:
+def gradient_update(eta: float | None, lam: float) -> Update | str:
     """Constant steps of size eta; without eta, steps that need no tuning."""
     if eta is not None:
         return updates.OGD(eta, lam=lam)
@@ -88,8 +88,8 @@ def perceptron(
 
     ``eta`` is 1; in regression without it 0.2 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
     """
-    eta, common = _own_units(task, eta, 1.0, STEP, common)
-    return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), updates.Perceptron(eta), common)
+    eta, common = own_units(task, eta, 1.0, STEP, common)
+    return build(task, kernel, gamma, None, budgets.Stop(), hinge_loss(task, epsilon), updates.Perceptron(eta), common)
 
 
 @recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
@@ -102,11 +102,9 @@ def ogd(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Kernel online gradient descent: every row with loss becomes a support vector. Without ``eta`` nothing needs
-    tuning.
-    """
+    """Kernel online gradient descent: every row with loss becomes a support vector; no step size needed."""
     loss = gradient_loss(task, epsilon)
-    return _build(task, kernel, gamma, None, budgets.Stop(), loss, _gradient(eta, lam), common)
+    return build(task, kernel, gamma, None, budgets.Stop(), loss, gradient_update(eta, lam), common)
 
 
 @recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
@@ -125,9 +123,9 @@ def norma(
 
     ``eta`` is 0.3, in regression without it in units of the target's deviation, as is ``epsilon``.
     """
-    eta, common = _own_units(task, eta, TUBE_STEP, TUBE_STEP, common)
+    eta, common = own_units(task, eta, TUBE_STEP, TUBE_STEP, common)
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
-    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.NORMA(eta, lam, nu), common)
+    return build(task, kernel, gamma, budget, strategy, hinge_loss(task, epsilon), updates.NORMA(eta, lam, nu), common)
 
 
 @recipe(
@@ -144,17 +142,17 @@ def norma_novelty(
     nu: float = 0.1,
     **common: Any,
 ) -> Any:
-    """NORMA for novelties: rows below a learned threshold of f, a share nu, are novel and join."""
+    """NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join."""
     return BudgetOneClass(kernel, gamma, budget, nu=nu, eta=eta, lam=lam, **common)
 
 
 PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
 
 
-def _passive_aggressive(
+def passive_aggressive(
     task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict[str, Any]
 ) -> Any:
-    return _build(task, kernel, gamma, None, budgets.Stop(), _hinge(task, epsilon), update, common)
+    return build(task, kernel, gamma, None, budgets.Stop(), hinge_loss(task, epsilon), update, common)
 
 
 @recipe(PA)
@@ -163,8 +161,8 @@ def pa(task: str, kernel: Any = "gaussian", gamma: Any = None, epsilon: float | 
 
     In regression without ``epsilon`` the tube is 0.1 deviations of the target.
     """
-    _, common = _own_units(task, epsilon, 0.0, 0.0, common)
-    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(math.inf), common)
+    _, common = own_units(task, epsilon, 0.0, 0.0, common)
+    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(math.inf), common)
 
 
 @recipe(PA)
@@ -180,8 +178,8 @@ def pa1(
 
     ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
     """
-    C, common = _own_units(task, C, 1.0, LIMIT, common)
-    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 1), common)
+    C, common = own_units(task, C, 1.0, LIMIT, common)
+    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 1), common)
 
 
 @recipe(PA)
@@ -197,8 +195,8 @@ def pa2(
 
     ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
     """
-    C, common = _own_units(task, C, 1.0, LIMIT, common)
-    return _passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 2), common)
+    C, common = own_units(task, C, 1.0, LIMIT, common)
+    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 2), common)
 
 
 @recipe("Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos, Mathematical Programming 127 (2011)")
@@ -215,258 +213,7 @@ def pegasos(
     ``lam`` is 3e-4, in regression 5e-3.
     """
     loss = gradient_loss(task, epsilon)
-    return _build(task, kernel, gamma, None, budgets.Stop(), loss, _pegasos(task, lam), common)
-
-
-# ------------------------------------------------------------------------------------------ budget, perceptron steps
-
-JMLR2009 = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009)"
-
-
-def _on_mistakes(
-    strategy: Budget, task: str, kernel: Any, gamma: Any, budget: int, eta: float | None, epsilon: float | None,
-    common: dict[str, Any], ties: bool = False,
-) -> Any:  # fmt: skip
-    """Perceptron steps: ``eta`` is 1, in regression without it 0.2 in units of the target's deviation."""
-    eta, common = _own_units(task, eta, 1.0, STEP, common)
-    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.Perceptron(eta, ties), common)
-
-
-@recipe(JMLR2009)
-def stoptron(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Perceptron that stops learning when its budget is full."""
-    return _on_mistakes(budgets.Stop(), task, kernel, gamma, budget, eta, epsilon, common)
-
-
-@recipe("Cavallanti, Cesa-Bianchi, Gentile: Tracking the best hyperplane with a simple budget Perceptron, ML 69 (2007)")
-def rbp(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Randomised budget perceptron: a random support vector makes room."""
-    return _on_mistakes(budgets.RemoveRandom(), task, kernel, gamma, budget, eta, epsilon, common)
-
-
-@recipe("Dekel, Shalev-Shwartz, Singer: The Forgetron, SIAM Journal on Computing 37 (2008)")
-def forgetron(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Self-tuned Forgetron: the function shrinks, then the oldest support vector makes room."""
-    return _on_mistakes(budgets.Forgetron(), task, kernel, gamma, budget, eta, epsilon, common, ties=True)
-
-
-@recipe("Crammer, Kandola, Singer: Online classification on a budget, NIPS 2003", LABELS)
-def budget_perceptron(task: str, kernel: Any = "gaussian", gamma: Any = None, budget: int = 100, **common: Any) -> Any:
-    """Perceptron whose best classified support vector makes room."""
-    return _on_mistakes(budgets.RemoveRedundant(), task, kernel, gamma, budget, 1.0, None, common)
-
-
-@recipe(JMLR2009)
-def projectron(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Perceptron that projects mistakes on the support set when the budget is full or they lie in its span."""
-    return _on_mistakes(budgets.Projectron(), task, kernel, gamma, budget, eta, epsilon, common)
-
-
-@recipe(JMLR2009, LABELS)
-def projectronpp(task: str, kernel: Any = "gaussian", gamma: Any = None, budget: int = 100, **common: Any) -> Any:
-    """Projectron++: rows right by less than the margin are projected too, where that pays."""
-    return _on_mistakes(budgets.ProjectronPP(), task, kernel, gamma, budget, 1.0, None, common)
-
-
-# ------------------------------------------------------------------------------- budget, passive-aggressive steps
-
-AISTATS2010 = "Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010"
-
-
-def _budget_pa(
-    strategy: Budget,
-    task: str,
-    kernel: Any,
-    gamma: Any,
-    budget: int,
-    C: float | None,
-    epsilon: float | None,
-    common: dict[str, Any],
-) -> Any:
-    """Passive-aggressive steps: ``C`` is 1, in regression without it 0.3 in units of the target's deviation."""
-    C, common = _own_units(task, C, 1.0, LIMIT, common)
-    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.PassiveAggressive(C), common)
-
-
-@recipe(AISTATS2010)
-def bpas(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budget PA-I, simple: the new row replaces the support vector whose part it can take over best."""
-    return _budget_pa(budgets.Replace(), task, kernel, gamma, budget, C, epsilon, common)
-
-
-@recipe(AISTATS2010)
-def bpann(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budget PA-I, nearest neighbour: the removed vector's nearest neighbour shares the work."""
-    return _budget_pa(budgets.Replace(neighbour=True), task, kernel, gamma, budget, C, epsilon, common)
-
-
-@recipe(AISTATS2010)
-def bpap(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budget PA-I, projecting: the removed vector is projected on all others."""
-    return _budget_pa(budgets.Project(), task, kernel, gamma, budget, C, epsilon, common)
-
-
-# ------------------------------------------------------------------------------------------ budget, gradient steps
-
-
-@recipe("Zhao, Wang, Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012")
-def bogd(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    eta: float | None = None,
-    lam: float = 1e-6,
-    gamma_max: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
-
-    ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
-    is learned can grow without end. ``eta`` is 0.2, in regression without it in units of the target's deviation.
-    """
-    eta, common = _own_units(task, eta, 0.2, 0.2, common)
-    loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
-        task, epsilon
-    )
-    if task != "regression" and epsilon is not None:
-        raise ValueError("epsilon is the dead zone of regression; classification has none")
-    if gamma_max is None:
-        gamma_max = 1.0 if task == "regression" else 10.0
-    strategy = budgets.BOGD(limit=eta * gamma_max)
-    return _build(task, kernel, gamma, budget, strategy, loss, updates.OGD(eta, lam=lam), common)
-
-
-JMLR2012 = "Wang, Crammer, Vucetic: Breaking the curse of kernelization, JMLR 13 (2012)"
-
-
-def _bsgd(
-    strategy: Budget,
-    task: str,
-    kernel: Any,
-    gamma: Any,
-    budget: int,
-    lam: float | None,
-    epsilon: float | None,
-    common: dict[str, Any],
-) -> Any:
-    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), _pegasos(task, lam), common)
-
-
-@recipe(JMLR2012, LABELS, {"regression": "'bsgd_merge' or 'bsgd_project'"})
-def bsgd_remove(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    lam: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
-    if lam is None and task != "regression":  # the sooner steps shrink, the more the vectors of the first rows weigh
-        lam = 1e-4
-    return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
-
-
-@recipe(JMLR2012)
-def bsgd_project(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    lam: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budgeted Pegasos: the smallest support vector is projected on the others."""
-    return _bsgd(budgets.Project("smallest"), task, kernel, gamma, budget, lam, epsilon, common)
-
-
-@recipe(JMLR2012)
-def bsgd_merge(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    lam: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budgeted Pegasos: the smallest support vector is merged with the partner that loses least."""
-    return _bsgd(budgets.Merge(), task, kernel, gamma, budget, lam, epsilon, common)
-
-
-@recipe("Le, Nguyen, Nguyen, Phung: Dual space gradient descent for online learning, NIPS 2016")
-def dualsgd(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int = 100,
-    n_components: int = 200,
-    lam: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Budgeted Pegasos whose removed vectors live on in random Fourier features."""
-    return _bsgd(budgets.Transfer(n_components), task, kernel, gamma, budget, lam, epsilon, common)
+    return build(task, kernel, gamma, None, budgets.Stop(), loss, pegasos_update(task, lam), common)
 
 
 # ----------------------------------------------------------------------------------------------------------- sparse
@@ -488,7 +235,7 @@ def oskl(
     Predictions are those of the mean of all functions so far unless ``average`` is False.
     """
     strategy = budgets.OSKL(G, average)
-    return _build(task, kernel, gamma, budget, strategy, gradient_loss(task, None), updates.OGD(eta), common)
+    return build(task, kernel, gamma, budget, strategy, gradient_loss(task, None), updates.OGD(eta), common)
 
 
 @recipe("Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016")
@@ -508,9 +255,9 @@ def spa(
 
     ``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``.
     """
-    eta, common = _own_units(task, eta, 0.1, 0.1, common)
+    eta, common = own_units(task, eta, 0.1, 0.1, common)
     strategy = budgets.SPA(alpha, beta, average)
-    return _build(task, kernel, gamma, budget, strategy, _hinge(task, epsilon), updates.OGD(eta), common)
+    return build(task, kernel, gamma, budget, strategy, hinge_loss(task, epsilon), updates.OGD(eta), common)
 
 
 # ------------------------------------------------------------------------------------------------------------ batch

@@ -13,7 +13,7 @@ def falkon(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    n_centers: int = 2000,
+    n_centers: int | str = "auto",
     lam: float | None = None,
     **common: Any,
 ) -> Any:
@@ -34,7 +34,7 @@ def falkon_logistic(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    n_centers: int = 2000,
+    n_centers: int | str = "auto",
     lam: float | None = None,
     **common: Any,
 ) -> Any:

@@ -9,7 +9,7 @@ from .. import kernels as catalogue
 from .._checks import whole
 from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
 from ..estimators.ensemble.models import WIDTHS
-from . import expansion, feature
+from . import budget, expansion, feature
 from ._registry import TASKS, enter, recipe
 
 THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Management University (2017), chapter 5"
@@ -17,17 +17,17 @@ OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Lea
 BOTH = f"{OMKC}; {THESIS}"
 
 WEIGHTS = HedgeWeights().get_params()
-# algorithm 18: who is not drawn neither learns the row nor pays for it
+# algorithm 18: a learner that is not drawn neither learns the row nor pays for its loss
 DRAWN = StochasticUpdates(counted="drawn").get_params()
 
 # name, reference, learner, budgeted, options of the learner, what the learners are
 PAIRS: tuple[tuple[str, str, Callable[..., Any], bool, dict[str, Any], str], ...] = (
     ("omkl_{}", BOTH, expansion.perceptron, False, {}, "Kernel perceptrons"),
     ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": None}, "PA-I learners"),
-    ("omkl_rbp_{}", THESIS, expansion.rbp, True, {}, "Randomised budget perceptrons"),
-    ("omkl_forgetron_{}", THESIS, expansion.forgetron, True, {}, "Forgetrons"),
-    ("omkl_bogd_{}", THESIS, expansion.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
-    ("omkl_bpas_{}", THESIS, expansion.bpas, True, {"C": None}, "Budget PA learners"),
+    ("omkl_rbp_{}", THESIS, budget.rbp, True, {}, "Randomised budget perceptrons"),
+    ("omkl_forgetron_{}", THESIS, budget.forgetron, True, {}, "Forgetrons"),
+    ("omkl_bogd_{}", THESIS, budget.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    ("omkl_bpas_{}", THESIS, budget.bpas, True, {"C": None}, "Budget PA learners"),
 )
 
 
@@ -55,7 +55,7 @@ def _ensemble(
 def _pair(
     name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict[str, Any], summary: str
 ) -> None:
-    """Two recipes: all learners updated, each with an equal part of the budget; or those drawn, on one for all."""
+    """Two recipes: all learners learn, each on an equal part of the budget; or those drawn, on a shared budget."""
     options = {"kernels": None} | ({"budget": 1600} if budgeted else {}) | own | {"epsilon": None} | WEIGHTS
     names = [*own, "epsilon"]
 

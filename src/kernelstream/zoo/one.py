@@ -17,7 +17,7 @@ from ._registry import recipe
 
 @recipe("docs/one_learner.md")
 def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) -> Any:
-    """Unlike learners combined by a second-order recursion on their forecasts; nothing to choose."""
+    """Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to choose."""
     kind: Any = KernelRegressor if task == "regression" else KernelClassifier
     return kind("auto", size, recent=recent, **common)
 
@@ -28,7 +28,7 @@ def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) ->
 def column_cells(
     task: str, n_grids: int = 128, eta: float | str = "auto", forgetting: float = 1.0, **common: Any
 ) -> Any:
-    """Cells of grids over few columns with edges at quantiles, which follow what is of use."""
+    """Cells of grids over few columns with edges at quantiles; grids that are of no use are replaced."""
     kind: Any = CellsRegressor if task == "regression" else CellsClassifier
     return kind(n_grids, "columns", eta=eta, forgetting=forgetting, **common)
 

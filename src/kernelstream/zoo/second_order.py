@@ -66,7 +66,7 @@ def pros_n_kons(
     """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows.
 
     ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5. Every row that joins makes the learner start anew; "auto" is a budget
-    of 50, and none where alpha, beta or epsilon say how often rows join.
+    of 50, or no budget where alpha, beta or epsilon are given.
     """
     kind: Any = ProsNKons if task == "regression" else ProsNKonsClassifier
     if budget == "auto":

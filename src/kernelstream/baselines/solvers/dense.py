@@ -1,4 +1,4 @@
-"""What the solvers on dense features share: rows, batches of them, and passes until nothing moves."""
+"""What the solvers on dense features share: rows, batches of them, and passes until convergence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def row_weights(problem: Problem) -> np.ndarray:
 
 
 def by_column(problem: Problem, solve: Callable[[Problem], Solution]) -> Solution:
-    """Every output by itself; the history is the sum of theirs."""
+    """Solve for every output separately; the history is the sum of theirs."""
     parts = [solve(problem.column(c)) for c in range(problem.Y.shape[1])]
     if len(parts) == 1:
         return parts[0]

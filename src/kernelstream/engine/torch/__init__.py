@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -10,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 
 from ...core import threads
 from ...losses import Loss
@@ -23,6 +25,7 @@ SMALL = 128  # rows of a call up to which the processor does the recursion: no p
 # A call of a GPU costs 1.5 to 2 ms whatever is in it. A processor makes and learns a feature of a row in about the time
 # of d + 32 products, d the columns; so many products are its 2 ms.
 EACH, SMALL_WORK = 32, 1 << 23
+GRAMS = 4  # matrices of the size of a Gram matrix that its factorisation may need
 TOGETHER = 1 << 24  # features in float64 that exist at the same time where rows are scored
 
 
@@ -194,6 +197,23 @@ class Ops:
         from .kernel_blocks import DeviceFactor
 
         return DeviceFactor(self, K, more)
+
+    def row_matrix(self, kernel: Any, X: Any, more: np.ndarray) -> Any:
+        """Gram matrix of all rows, with so much added to its diagonal."""
+        from .kernel_blocks import RowMatrix
+
+        return RowMatrix(self, kernel, X, more)
+
+    def ridge_trials(self, kernel: Any, host: Any) -> Any:
+        """Trials of kernel ridge regression on the device; ``host`` as it is for kernels and rows of the processor."""
+        from .kernel_blocks import is_known
+        from .ridge_trials import DeviceTrials
+
+        return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(self, host)
+
+    def room_for_rows(self, itemsize: int) -> int:
+        """How many rows may have a Gram matrix of their own, with its factor, on the device."""
+        return math.isqrt(torch.cuda.mem_get_info(self.device)[0] // (GRAMS * itemsize)) if self.cuda else 0
 
     @property
     def binning(self) -> Any:

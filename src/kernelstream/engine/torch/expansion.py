@@ -65,12 +65,12 @@ def expansion(ops: Any, kernel: Kernel, state: State) -> Any:
             self.values = Gaussians(ops, float(kernel.gamma))  # type: ignore[attr-defined]
             self.passes: tuple[Any, Any] | None = None
 
-        def removal(self, rule: Any, outputs: int) -> Any:
-            """The device's pass for a rule, or None; made once."""
+        def removal(self, spec: Any, outputs: int) -> Any:
+            """The device's pass for a spec, or None; made once."""
             from .removal import device_removal
 
-            if self.passes is None or self.passes[0] is not rule:
-                self.passes = rule, device_removal(ops, kernel, rule, outputs)
+            if self.passes is None or self.passes[0] is not spec:
+                self.passes = spec, device_removal(ops, kernel, spec, outputs)
             return self.passes[1]
 
         def cut(self, X: Any, rows: slice) -> Any:

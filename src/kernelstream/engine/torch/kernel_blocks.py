@@ -5,6 +5,7 @@ The formulas of :mod:`kernelstream.solvers.kernel_blocks`; small matrices come a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 
 from ...core.threads import cuts
-from ...kernels import Gaussian, Kernel
+from ...kernels import Gaussian, Kernel, Matern
 from ...rows import Rows, dense, host, take
 from . import from_array
 
@@ -22,38 +23,95 @@ ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the 
 DEVICE_ROWS = 1 << 32  # bytes of rows that lie on the device as a whole
 
 
+SMOOTH = (1.5, 2.5, math.inf)  # Matérn kernels that the rounding of small distances does no harm
+
+
+def is_known(kernel: Kernel) -> bool:
+    """Whether a device has the formula of a kernel, a function of the distance."""
+    return type(kernel) is Gaussian or (type(kernel) is Matern and kernel.nu in SMOOTH)
+
+
+def of_squares(kernel: Any, D2: torch.Tensor) -> torch.Tensor:
+    """A known kernel at squared distances, whose memory is used."""
+    if isinstance(kernel, Gaussian):
+        return D2.mul_(-float(kernel.gamma)).exp_()
+    if kernel.nu == math.inf:
+        return D2.mul_(-0.5 / kernel.length**2).exp_()
+    r = D2.mul_(2 * kernel.nu / kernel.length**2).sqrt_()
+    near = torch.exp(-r)
+    return near.mul_(1 + r if kernel.nu == 1.5 else 1 + r + r * r / 3)
+
+
+def squared_distances(X: torch.Tensor, S: torch.Tensor) -> torch.Tensor:
+    """``|x - s|^2`` of rows about zero, (n, m)."""
+    D2 = torch.addmm((S * S).sum(dim=1), X, S.T, alpha=-2.0)
+    D2 += (X * X).sum(dim=1, keepdim=True)
+    return D2.clamp_(min=0.0)
+
+
 class DeviceCenters:
-    """``k(., S)`` for centres S (m, d); a kernel other than the Gaussian is computed by the processor."""
+    """``k(., S)`` for centres S (m, d); kernels without a formula for the device are computed by the processor."""
 
     def __init__(self, ops: Any, kernel: Kernel, S: Rows):
         self.ops, self.kernel, self.S = ops, kernel, S
-        self.gaussian = type(kernel) is Gaussian
+        self.known = is_known(kernel)
         self.dtype = np.dtype(S.dtype)
-        if self.gaussian:
+        if self.known:
             centers = ops.tensor(dense(S))
             self.middle = centers.mean(dim=0)
             self.right = centers - self.middle
-            self.norms = (self.right * self.right).sum(dim=1)
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         """``k(X, S)`` of rows on the device, (n, m); products of float32 numbers are not rounded further."""
-        if not self.gaussian:
+        if not self.known:
             return self.ops.tensor(self.kernel.pairwise(host(X), self.S))
-        X = X - self.middle
         with self.ops.full():
-            D = torch.addmm(self.norms, X, self.right.T, alpha=-2.0)
-        D += (X * X).sum(dim=1, keepdim=True)
-        return D.clamp_(min=0.0).mul_(-float(self.kernel.gamma)).exp_()
+            return of_squares(self.kernel, squared_distances(X - self.middle, self.right))
 
     def gram(self) -> torch.Tensor:
         """``k(S, S)``, (m, m) float64 on the device."""
-        if not self.gaussian:
+        if not self.known:
             S = dense(self.S).astype(np.float64)
             return self.ops.tensor(self.kernel.pairwise(S, S))
         S = self.right.double()
-        norms = (S * S).sum(dim=1)
-        D = norms[:, None] + norms - 2 * (S @ S.T)
-        return D.clamp_(min=0.0).fill_diagonal_(0.0).mul_(-float(self.kernel.gamma)).exp_()
+        return of_squares(self.kernel, squared_distances(S, S).fill_diagonal_(0.0))
+
+
+class RowMatrix:
+    """``K + diag(more)`` for the Gram matrix of rows, in their type; see ``kernelstream.solvers.kernel_ridge``.
+
+    Products are made in float64, block by block: the factor may be one of float32, the solution is not.
+    """
+
+    def __init__(self, ops: Any, kernel: Kernel, X: Rows, more: np.ndarray):
+        self.ops, values, n = ops, DeviceCenters(ops, kernel, X), len(more)
+        kind = values.right.dtype if values.known else from_array(np.empty(0, values.dtype)).dtype
+        self.K = torch.empty((n, n), dtype=kind, device=ops.device)
+        self.cuts = cuts(n, max(1, ELEMENTS // n))
+        for rows in self.cuts:
+            self.K[rows] = values(ops.tensor(dense(X[rows])))
+        diagonal = self.K.diagonal()
+        self.more = ops.tensor(more).double()
+        exact = diagonal.clone()
+        diagonal += self.more.to(kind)
+        self.T = factor(self.K, 0.0)
+        diagonal.copy_(exact)
+
+    def dot(self, V: np.ndarray) -> np.ndarray:
+        """``(K + diag(more)) V``, (n, C) -> (n, C) float64."""
+        right = self.ops.tensor(V)
+        out = self.more[:, None] * right
+        for rows in self.cuts:
+            out[rows] += self.K[rows].double() @ right
+        return out.cpu().numpy()
+
+    def divide(self, V: np.ndarray) -> np.ndarray:
+        """The same matrix, as far as the factor knows it, divides V."""
+        right = self.ops.tensor(V)
+        size = right.abs().amax(dim=0).clamp_(min=float(np.finfo(float).tiny))  # float32 has a narrower range
+        with self.ops.full():
+            found = torch.cholesky_solve((right / size).to(self.T.dtype), self.T, upper=True)
+        return (found.double() * size).cpu().numpy()
 
 
 class DeviceBlocks:
@@ -125,12 +183,12 @@ class DeviceFactor:
 
     def __init__(self, ops: Any, K: torch.Tensor, more: float):
         self.ops = ops
-        self.T = _factor(0.5 * (K + K.T), more)
+        self.T = factor(0.5 * (K + K.T), more)
 
     def weigh(self, M: torch.Tensor, lam: float) -> None:
         """``A'A = T'^-1 M T^-1 + lam I``."""
         M = self._divide(self.T, self._divide(self.T, M, True).T, True)
-        self.A = _factor(0.5 * (M + M.T), lam)
+        self.A = factor(0.5 * (M + M.T), lam)
 
     def _divide(self, U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
         return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)
@@ -148,12 +206,15 @@ class DeviceFactor:
         return self._divide(self.A, self._divide(self.A, self.ops.tensor(R), True), False).cpu().numpy()
 
 
-def _factor(K: torch.Tensor, more: float) -> torch.Tensor:
-    """Upper triangular factor of ``K + more I``, with ten times as much as long as there is none."""
-    least = float(np.finfo(float).eps) * float(K.diagonal().max())
-    eye = torch.eye(len(K), dtype=K.dtype, device=K.device)
+def factor(K: torch.Tensor, more: float) -> torch.Tensor:
+    """Upper triangular factor of ``K + more I``, with ten times as much as long as there is none; K stays."""
+    diagonal = K.diagonal()
+    exact = diagonal.clone()
+    least = float(torch.finfo(K.dtype).eps) * float(exact.max())
     while True:
-        L, failed = torch.linalg.cholesky_ex(K + more * eye)
+        diagonal += more
+        L, failed = torch.linalg.cholesky_ex(K)
+        diagonal.copy_(exact)
         if not int(failed):
-            return L.T.contiguous()
+            return L.mT
         more = 10 * max(more, least)

@@ -17,7 +17,7 @@ from . import from_array
 
 PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products
 ANGLES = 2  # numbers of 11 bits that an angle is the sum of
-LEAST, LOOK, FAR = 16, 64, 4.0  # rows that are looked at, and how many of their deviations away the centre may be
+LEAST, LOOK, FAR = 16, 64, 4.0  # rows that are examined, and how many of their deviations away the centre may be
 KINDS = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 
 
@@ -30,14 +30,14 @@ class DeviceMap:
         self.dtype = KINDS[np.dtype(mapping.dtype)]
 
     def look(self, X: Any) -> None:
-        """Rows (n, d) of this kind will come."""
+        """Prepare for rows (n, d) like these."""
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError
 
 
 class ByProcessor(DeviceMap):
-    """Right for every map."""
+    """Features made by the processor: works for every map."""
 
     def __init__(self, ops: Any, mapping: Any):
         super().__init__(ops, mapping)
@@ -50,8 +50,8 @@ class ByProcessor(DeviceMap):
 class Fourier(DeviceMap):
     """``[cos XW, sin XW] / sqrt(D)``, as ``cos((X - c) W + c'W)``.
 
-    Rows far from 0 lose all that they differ in when they are rounded to 11 bits, and much of it in float32, so a
-    centre c is taken off them first.
+    Rows far from 0 lose their differences when they are rounded to 11 bits, and much of them in float32, so a centre c
+    is subtracted first.
 
     Attributes
     ----------

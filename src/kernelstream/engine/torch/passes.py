@@ -45,7 +45,7 @@ class FeaturePass:
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         self.ops, self.state = ops, state
         self.map = on_device(ops, mapping)
-        self.rule = ops.host.ExpansionSpec.of(loss, update)
+        self.spec = ops.host.ExpansionSpec.of(loss, update)
         self.w = ops.tensor(self._weights())  # (C, P)
         self.stale = False  # whether the state is behind the device
         self.behind = False  # whether the device is behind the state, because the processor has learned rows
@@ -140,7 +140,7 @@ class FeaturePass:
         S = (Z @ Z.T).double().cpu().numpy()
         if self.map.unit:
             np.fill_diagonal(S, 1.0)
-        _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, y, weight, self.rule, state, len(F))
+        _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, y, weight, self.spec, state, len(F))
         state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
         if (decay != 1.0).any():
             self.w *= self.ops.tensor(decay[:, None]).to(self.w.dtype)

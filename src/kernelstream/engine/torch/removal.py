@@ -118,12 +118,12 @@ def _slots(u: np.ndarray | None, counts: np.ndarray, B: int) -> np.ndarray:
     return slots
 
 
-def device_removal(ops: Any, kernel: Any, rule: Any, outputs: int) -> DeviceRemoval | None:
-    """The pass for a rule, or None if a part of it is not known here."""
-    known = program(rule.loss, rule.update)
-    if known is None or outputs > 1 or type(rule.strategy) not in STRATEGIES:
+def device_removal(ops: Any, kernel: Any, spec: Any, outputs: int) -> DeviceRemoval | None:
+    """The pass for a spec, or None if a part of it is not known here."""
+    known = program(spec.loss, spec.update)
+    if known is None or outputs > 1 or type(spec.strategy) not in STRATEGIES:
         return None
-    return DeviceRemoval(ops, float(kernel.gamma), rule.strategy, known)
+    return DeviceRemoval(ops, float(kernel.gamma), spec.strategy, known)
 
 
 def removal(

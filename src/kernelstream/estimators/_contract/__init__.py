@@ -1,1 +1,1 @@
-"""The contract that every estimator keeps, in one room."""
+"""The contract that every estimator keeps."""

@@ -1,7 +1,7 @@
-"""The contract every streaming estimator keeps: validation, warm-up, standardisation, weights, learn and predict.
+"""The contract every streaming estimator keeps: validation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state (:mod:`._hooks`); labels are added by
-:mod:`._classifier`, targets by :mod:`._regressor`.
+A family of learners supplies a few pure functions of its parameters and a state (:mod:`.hooks`); :mod:`.warm_up`
+estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, validate_data
 
@@ -22,23 +21,21 @@ from ...core.overflow import SCORING
 from ...core.ranges import COLUMNS
 from ...passes.trust.python import EVERY
 from ...random import seed_from
-from ...registry.parameters import MovedParameters, default_parameters, without_moved
-from ...rows import MODERATE, Rows, canonical, concat, drop, host, is_canonical, is_tensor, native, pack, unpack
+from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
+from ...rows import MODERATE, Rows, canonical, host, is_canonical, is_tensor, native
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
-from .first_rows import odd_cells
 from .hooks import Hooks
 from .hooks import State as State
 from .order import Order, check_order
 from .parts import unfolded
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
+from .warm_up import WarmUp
 
-WARM_UP = 100  # rows from which a bandwidth is estimated
 
-
-class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, BaseEstimator):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, WithParameters):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -138,7 +135,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
         marks = self._marks
-        if marks is not None and marks.save():  # the same as below for models that need no more, and quicker
+        if marks is not None and marks.save():  # as below, but quicker, for models that need no more
             try:
                 scores = self._learn_as_is(X, y)
                 marks.forget()
@@ -162,9 +159,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
-        if ready is not None and ready[0] is link:  # the short way, for calls of one row
+        if ready is not None and ready[0] is link:  # the short path, for calls of one row
             if len(y) == 1 and weight is None and link.item(0) % EVERY:
-                link[0] += 1.0  # a row that is passed over
+                link[0] += 1.0  # the link learns every second row, and skips this one
             else:
                 ready[1](link, scores, y, weight, *ready[2:])
         else:
@@ -176,12 +173,12 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
                 return self._no_scores()
-            scores = self._run(X, y, weight)
+            scores = self._learn_task(X, y, weight)
             self._warm_caches()
         return scores
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
-        """What ``fit`` does in its turn."""
+        """The body of ``fit``."""
         with self._all_or_nothing(fresh=True):
             check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
@@ -207,11 +204,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
 
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Hooks, State]]:
-        """Who learns into which state: the estimator, and its members if it has any."""
+        """Estimators and the states they learn into: this one, and its members if it has any."""
         return [(self, self._state)]
 
     def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
-        """Remember the state before a call; returns what takes it back, and the part of it that a device holds."""
+        """Remember the state before a call; returns what undoes the call, and the part of the state on a device."""
         undo = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(self._owners())
@@ -221,7 +218,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return undo, held.mark() if hasattr(held, "mark") else None
 
     def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
-        """The state as it was at :meth:`_begin_call`, unless the call is complete; what was derived from it goes."""
+        """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it."""
         if undo.take_back():
             self._undo = undo
             self._cache = {} if put_back is None else {self._held: put_back()}
@@ -229,7 +226,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
 
     @contextlib.contextmanager
     def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
-        """An error inside leaves the estimator as it was.
+        """Context in which an error leaves the estimator as it was.
 
         ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
         """
@@ -247,11 +244,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
                 self._take_back(undo, put_back)
             raise
 
-    # ---------------------------------------------------------------- the door
+    # ---------------------------------------------------------------- checks of what comes in
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
         """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
 
-        A ``fresh`` model needs rows that count. Later calls may bring none, or rows of weight 0 only.
+        A ``fresh`` model needs rows of positive weight. Later calls may bring no rows, or rows of weight 0 only.
         """
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
@@ -267,7 +264,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
         if starts and (X.shape[0] or classes is not None):
             self._start(X, declared)
-        elif starts:  # nothing came, and nothing is known of what will
+        elif starts:  # no rows, and nothing is known yet about those to come
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         elif declared is not None:
@@ -280,7 +277,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
 
     def _check_engine(self) -> None:
-        """Raise ValueError for an engine that there is not, here or for this family."""
+        """Raise ValueError for an engine that does not exist, here or for this family."""
         engines.check(self.engine, self.on_device, type(self).__name__)
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
@@ -306,7 +303,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return X
 
     def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
-        """Whether rows are in that form already, so that nobody need look at them again."""
+        """Whether rows are in that form already, so that they need no further check."""
         return (
             type(X) is np.ndarray
             and X.dtype == dtype
@@ -342,110 +339,6 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _seed_source(self) -> Any:
         return self.random_state
 
-    def _advance(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
-        state = self._state
-        if not state["warm_rows"]:
-            return self._step(X, y, self._set_aside(y, weight))
-        parts = []
-        start, n = 0, X.shape[0]
-        while start < n:
-            if not state["warm_rows"]:
-                ws = self._set_aside(y[start:], None if weight is None else weight[start:])
-                parts.append(self._step(X[start:], y[start:], ws))
-                break
-            before = state["warm_count"]
-            stop = _rows_until(weight, start, n, _next_point(state) - before)
-            Xs, ys = host(X[start:stop]), y[start:stop]
-            ws = self._set_aside(ys, None if weight is None else weight[start:stop])
-            if before == 0:
-                parts.append(np.zeros((stop - start, state["n_outputs"])))
-            else:
-                parts.append(self._step(Xs, ys, ws))
-            kept = self._keep(Xs, ys, ws)
-            if kept == state["warm_rows"]:
-                self._renew()
-                self._drop_kept()
-            elif kept > before and kept & (kept - 1) == 0:
-                self._renew()
-            start = stop
-        return np.concatenate(parts)
-
-    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Standardise and learn rows; y is the public target."""
-        state = self._state
-        weight = self._row_weights(state, y, weight)
-        X, y = self._standardized(state, X, weight), self._encode(state, y)
-        scores = self._learn(state, X, y, weight)
-        self._follow(scores, y, weight)
-        return scores
-
-    def _standardized(self, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
-        """Rows scaled by the running moments, which they update."""
-        if not self.standardize:
-            return X
-        X = np.array(host(X), order="C")
-        self._ops.standardize(state, X, weight)
-        return X
-
-    # ---------------------------------------------------------------- warm-up
-    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
-        """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
-        state = self._state
-        if weight is None:
-            weight = np.ones(len(y))
-        counted = weight > 0
-        if not counted.any():
-            return 0
-        X, y, weight = X[counted], y[counted], weight[counted]
-        kept = unpack("warm_X", state)
-        if kept is not None:
-            X = concat([kept, X])
-            y = np.concatenate([state["warm_y"], y])
-            weight = np.concatenate([state["warm_weight"], weight])
-        drop("warm_X", state)
-        state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
-        return len(y)
-
-    def _renew(self) -> None:
-        """Estimate from the kept rows, then learn them again from the start."""
-        state = self._state
-        X, y = unpack("warm_X", state), state["warm_y"]
-        weight: Any = self._trusted(X, y, state["warm_weight"])
-        state["t"] = 0
-        if self.standardize:
-            state["x_count"] = 0.0
-            for name in COLUMNS:
-                state[name][:] = 0.0
-        self._forget_rows(state)
-        weight = self._row_weights(state, y, weight)
-        trusted = weight > 0
-        X = self._standardized(state, X, weight)
-        self._estimate(state, X if trusted.all() else X[trusted])
-        self._forget()
-        self._reset(state)
-        self._learn(state, X, self._encode(state, y), weight)
-
-    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Weights of the kept rows, 0 for those with a glitch."""
-        return np.where(odd_cells(X), 0.0, weight)
-
-    def _forget_rows(self, state: State) -> None:
-        """Undo what :meth:`_row_weights` counted."""
-
-    def _drop_kept(self) -> None:
-        drop("warm_X", self._state)
-        for name in ("warm_y", "warm_weight"):
-            self._state.pop(name, None)
-        self._state |= {"warm_rows": 0, "warm_count": 0}
-
-    def _end_warm_up(self) -> None:
-        """The data have ended (``fit``): estimate from what there is."""
-        state = self._state
-        if state["warm_rows"] and state["warm_count"]:
-            self._renew()
-            self._drop_kept()
-
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any) -> np.ndarray:
         """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is."""
@@ -469,11 +362,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
 
-        Looks at what there is and makes nothing. ``trained`` says whether there are weights; None finds out.
+        Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
         """
         self._check_parameters()
         check_state(self, trained)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # says which engines there are
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None
@@ -481,7 +374,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
     # ---------------------------------------------------------------- caches (derived, never saved)
     @property
     def _ops(self) -> Any:
-        # a model made on a device goes on where there is none: its state is the same
+        # a model made on a device can be used where there is none: its state is the same
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
@@ -508,7 +401,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return False
 
     def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int, bool]) -> bool:
-        """Whether the rows need neither a conversion nor a closer look."""
+        """Whether the rows need neither a conversion nor further checks."""
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
             return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
@@ -518,7 +411,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return False
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
-        """Learn one row, known to be finite, with what :meth:`learn` does but nothing around it.
+        """Learn one row that is known to be finite, without the checks of :meth:`learn`.
 
         Parameters
         ----------
@@ -544,7 +437,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return self
 
     def __sizeof__(self) -> int:
-        """Bytes, with the arrays of the state: schedulers weigh by it whether to move a model."""
+        """Bytes, with the arrays of the state: schedulers decide by it whether to move a model."""
         arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
         return super().__sizeof__() + sum(arrays)
 
@@ -571,7 +464,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, Hooks, MovedParameters, 
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that are made anew
+_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
 
 
 def _copied(value: Any) -> Any:
@@ -581,19 +474,3 @@ def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: part.copy() if isinstance(part, np.ndarray) else part for key, part in value.items()}
     return value
-
-
-def _next_point(state: State) -> int:
-    """Row count at which the estimate is renewed next: a power of two, or the end of the warm-up."""
-    point = 1
-    while point <= state["warm_count"]:
-        point *= 2
-    return min(point, state["warm_rows"])
-
-
-def _rows_until(weight: np.ndarray | None, start: int, n: int, wanted: int) -> int:
-    """End of the shortest run from ``start`` that holds ``wanted`` rows of positive weight."""
-    if weight is None:
-        return min(n, start + wanted)
-    counted = np.cumsum(weight[start:] > 0)
-    return min(n, start + int(np.searchsorted(counted, wanted)) + 1)

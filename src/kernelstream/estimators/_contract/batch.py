@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from ... import solvers
+from ...losses import Loss
 from ...rows import Rows
 from .base import State, StreamEstimator
 
-CALLER = 7  # how far the caller of ``fit`` is from ``_solve``, for warnings
+CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
-    """The rows that have a weight."""
+    """The rows of positive weight."""
     if weight is None:
         return X, y, weight
     some = weight > 0
@@ -28,18 +30,18 @@ def _never(est: Any) -> bool:
 
 
 class BatchEstimator(StreamEstimator):
-    """Takes the place of a recursion over rows: a family supplies ``_solve``, and there is no ``learn``.
+    """A learner of all rows at once: a family supplies ``_solve`` instead of a recursion, and there is no ``learn``.
 
-    It comes before the class of the target among the bases, so that it hides the methods which that one brings.
+    Among the bases it comes before the class of the target, so that it hides the methods of that class.
     """
 
     _at_once = True
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Enter the model of rows X (n, d) with targets Y (n, outputs)."""
+        """Fit the model to rows X (n, d) with targets Y (n, outputs), and enter it in the state."""
         raise NotImplementedError
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]
@@ -55,3 +57,38 @@ class BatchEstimator(StreamEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Not there: all rows are needed at once."""
         raise NotImplementedError
+
+
+class SolvedEstimator(BatchEstimator):
+    """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
+
+    solver: Any
+    _solvers: Any = solvers  # where names are looked up
+    _solved_by: tuple[str, ...]  # names of the solvers that can do it
+
+    @property
+    def _solver(self) -> solvers.Solver:
+        return self._cached("solver", lambda: self._solvers.get(self.solver))
+
+    def _solver_loss(self) -> Loss:
+        """The loss that the solver minimises for every output."""
+        raise NotImplementedError
+
+    def _check_solver(self) -> None:
+        """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
+        solver = self._solver
+        if solver.name not in self._solved_by:
+            known = ", ".join(map(repr, self._solved_by))
+            raise ValueError(f"{type(self).__name__} is solved by {known}; got {solver.name!r}")
+        solver.check()
+        solver.serves(self._solver_loss())
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        return self.state_["n_iter"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """Course of the solver, one number per iteration."""
+        return self.state_["history"]

@@ -119,7 +119,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     @in_turn
     def _labels_and_proba(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What ``predict`` and ``predict_proba`` answer, by the same scores."""
+        """The answers of ``predict`` and ``predict_proba``, from the same scores."""
         scores = self._scores(X)
         return self._labels(scores), self._proba_of(scores)
 
@@ -146,7 +146,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
 
     def _needs_link(self) -> bool:
-        """Whether the loss does not say what probabilities its scores stand for."""
+        """Whether the loss defines no probabilities, so that a link must be learned."""
         return self._cached(
             "needs link", lambda: (not all(hasattr(self._loss_for(n), "probability") for n in (2, 3)),)
         )[0]
@@ -160,7 +160,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 self._cache["follow"] = found, ops.follow, n, link.kept_of(n)
 
     def _by_link(self, held: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
-        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by the link as it was at some time."""
+        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by a link that was saved earlier."""
         table = scores[:, None] if scores.ndim == 1 else scores
         fits = held is not None and len(held) == len(link.start(len(self._state["classes"])))
         state = {"classes": self._state["classes"]} | ({"link": held} if fits else {})
@@ -168,7 +168,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         p = link.answers(
             self, state, np.where(unknown, np.where(unknown, 0.0, table).min(axis=1, keepdims=True), table)
         )
-        if p.shape == unknown.shape and unknown.any():  # classes that had not come yet
+        if p.shape == unknown.shape and unknown.any():  # classes that had not appeared yet
             p[unknown] = 0.0
             p /= p.sum(axis=1, keepdims=True)
         return p
@@ -182,7 +182,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self._cached(f"loss{n}", lambda: self._loss_for(n))
 
     def _outputs_of(self, n_classes: int) -> int:
-        """Outputs of a model that knows so many classes."""
+        """Number of outputs of a model with ``n_classes`` classes."""
         several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
         return max(n_classes, 1) if several else 1
 
@@ -217,7 +217,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return y, (classes, True)
 
     def _check_class_weight(self, y: np.ndarray | None = None) -> None:
-        """Raise ValueError for weights of classes that are none."""
+        """Raise ValueError for invalid class weights."""
         _check_weights(self.class_weight, y)
 
     def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -228,7 +228,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         unweighted = [label for label in labels if label not in self.class_weight]
         if unknown and unweighted:  # as in scikit-learn: where all labels have a weight, more may be named
             raise ValueError(
-                f"class_weight names {unknown}, which are no labels of y, and has no weight for {unweighted[:5]}"
+                f"class_weight names {unknown}, which are not labels of y, and has no weight for {unweighted[:5]}"
             )
 
     def _declare(self, state: State, declared: Any) -> None:
@@ -255,13 +255,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        """Enter a label and change the outputs, which must not alter the scores of the classes known before."""
+        """Enter a label and change the outputs; the scores of the classes known before must stay the same."""
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
             return
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
-        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays were that labels came in
+        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays that brought the labels
             new = np.array(new.tolist())
         kept = np.arange(len(old)) + (np.arange(len(old)) >= place)
         counts = np.zeros(len(new))
@@ -289,11 +289,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return Change(source, factor, max(n_old, 1))
 
     # ---------------------------------------------------------------- learning
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state = self._state
         counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
         if len(state["classes"]) and y.dtype.kind in "iufb" and state["classes"].dtype.kind in "iufb":
-            counted = counted[~_known(state["classes"], y)[counted]]  # no need to sort what is not new
+            counted = counted[~_known(state["classes"], y)[counted]]  # known labels need not be sorted
         labels, first = np.unique(y[counted], return_index=True)
         unknown = ~np.isin(labels, state["classes"])
         arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
@@ -303,7 +303,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         def run(start: int, stop: int, newcomer: Any = None) -> None:
             if start < stop:
                 ws = None if weight is None else weight[start:stop]
-                parts.append((self._advance(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
+                parts.append((self._learn_with_warm_up(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
 
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
@@ -328,7 +328,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
             if len(known):
                 wide[:, np.searchsorted(classes, known)] = scores
-            else:  # nothing was known: no class is ahead
+            else:  # no class was known, so none is ahead
                 wide[:] = 0.0
             if newcomer is not None:  # the class did not exist when its first row was predicted
                 wide[0, np.searchsorted(classes, newcomer)] = -np.inf
@@ -337,7 +337,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         classes = state["classes"]
-        # a row of weight 0 may have a label that nobody knows: any number will do
+        # a row of weight 0 may have an unknown label: any number will do
         codes = np.minimum(np.searchsorted(classes, y), max(len(classes) - 1, 0)).astype(np.float64)
         if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
             return codes
@@ -387,7 +387,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self.class_weight is not None
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Times ``class_weight``; "balanced" is rows / (classes × rows of this class), counted up to this row."""
+        """Weights times ``class_weight``; "balanced" is rows / (classes × rows of the class), counted up to the row."""
         if self.class_weight is None:
             return weight
         factor = np.ones(len(y))
@@ -409,7 +409,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Which labels are among sorted classes, of which there is at least one."""
+    """Which labels are among the sorted classes, at least one."""
     return classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y
 
 
@@ -423,7 +423,7 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
     y = native(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{name} contains NaN or infinity")
-    # scikit-learn's check would warn of many classes in few rows, which is how streams often come
+    # scikit-learn's check would warn about many classes in few rows, which is usual in a stream
     if y.dtype.kind in "OVc" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
         raise ValueError(f"Unknown label type: a classifier needs labels, but {name} holds {y[:3]} (dtype {y.dtype})")
     return y

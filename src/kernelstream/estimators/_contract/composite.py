@@ -1,4 +1,4 @@
-"""Learners made of learners: the members' states in one flat state, and what happens to all of them."""
+"""Learners made of learners: the members' states in one flat state, and what is done to all of them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class CompositeEstimator(StreamEstimator):
         raise NotImplementedError
 
     def _examples(self) -> list[Any]:
-        """Unfitted copies of the members, to be asked what they are and not to be changed."""
+        """Unfitted copies of the members, for questions about them; never changed."""
         return self._cached("examples", self._prototypes)
 
     def _forget_examples(self) -> None:
-        """The parameters may be others now."""
+        """Drop the copies: the parameters may have changed."""
         for name in ("examples", "choosy"):
             self.__dict__.get("_cache", {}).pop(name, None)
 
     def _size(self, i: int, member: Any) -> None:
-        """Give a copy of member i the size that it has now."""
+        """Give a copy of member i the size that the member has now."""
 
     @property
     def _learners(self) -> list[Any]:
@@ -55,7 +55,7 @@ class CompositeEstimator(StreamEstimator):
     def _take_back(self, undo: Any, put_back: Any) -> None:
         members = self._cache.get("learners")
         super()._take_back(undo, put_back)
-        if members is not None:  # somebody may hold them
+        if members is not None:  # others may hold a reference to them
             for i, member in enumerate(members):
                 self._size(i, member)
                 member._cache = {}
@@ -117,7 +117,7 @@ class CompositeEstimator(StreamEstimator):
 
 
 class CompositeClassifier(StreamClassifier, CompositeEstimator):
-    """Labels of all members, who learn of a new one together."""
+    """Labels of all members; a new label is added to all of them at once."""
 
     @property
     def classes_(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""Targets in units of their deviation: steps and tubes that are numbers then mean the same whatever is measured."""
+r"""Targets in units of their deviation, so that step sizes and tubes mean the same for every target."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from ...core.ranges import FAR
 from ...rows import Rows
 from ...state.schema import POSITIVE, Number, Schema
-from .base import WARM_UP, State, StreamEstimator
+from .base import State, StreamEstimator
 from .first_rows import odd_ones
+from .warm_up import WARM_UP
 
 STANDARD = "standard"
 UNIT = "unit"  # the entry of a state
@@ -20,7 +21,7 @@ class InDeviations(StreamEstimator):
     """A regressor that may learn ``y / s``, s the deviation of the targets among the first rows."""
 
     def _scales_target(self) -> bool:
-        """Whether it does."""
+        """Whether targets are divided by their deviation."""
         return self.center == STANDARD
 
     def _warm_up_rows(self) -> int:
@@ -29,7 +30,7 @@ class InDeviations(StreamEstimator):
 
     def _estimate(self, state: State, X: Rows) -> None:
         super()._estimate(state, X)
-        if self._scales_target():  # a learner inside another keeps no rows: there the whole looks after the unit
+        if self._scales_target():  # a member keeps no first rows: the composite sets its unit
             state[UNIT] = deviation(state["warm_y"]) if "warm_y" in state else 1.0
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

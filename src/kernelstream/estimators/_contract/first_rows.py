@@ -1,4 +1,4 @@
-"""Glitches among the first rows, for which there was no range yet that they could have been outside of."""
+"""Glitches among the first rows, which came before there was a range to compare them with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from ...core.ranges import bulk
 from ...rows import Rows
 
-RARE = 16  # at most one row in so many is a glitch; more are something else
-FAR_CELL = 50.0  # widths; of hundreds of columns some are nearly constant, with a rare value of another size
+RARE = 16  # at most one row in RARE is a glitch; if there are more, they are not glitches
+FAR_CELL = 50.0  # widths; large, because among hundreds of columns some are nearly constant, with rare other values
 
 
 def odd_ones(values: np.ndarray, far: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What a family of streaming learners supplies: pure functions of its parameters and a state.
 
-The part that depends on the target is supplied by :mod:`._classifier`, :mod:`._regressor` or :mod:`._outlier`.
+The part that depends on the target is supplied by :mod:`.classifier`, :mod:`.regressor` or :mod:`.outlier`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ State = dict[str, Any]
 
 
 class Hooks:
-    """Called by :class:`._base.StreamEstimator`, which documents when."""
+    """Called by :class:`.base.StreamEstimator`, which documents when."""
 
     engine: Any
     random_state: Any
     standardize: bool = False
 
     on_device: bool = False  # whether the family has a torch engine
-    _at_once: bool = False  # whether it takes all rows in one call of `_run`, and there is nothing to begin with
+    _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
     _short_way: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
-    _linkless: bool = False  # whether rows are learned that say nothing of how sure scores are: they were seen before
+    _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
     _several_targets: bool = False  # whether a regressor may have more than one output
 
-    # What an interrupted call has changed is taken back. Arrays of the state are copied before a call, except:
-    _replaced: frozenset[str] = frozenset()  # entries never changed in place: another array takes their place
-    _by_row: frozenset[str] = frozenset()  # entries of which `_undo.rows` is told what is about to change
-    _held: str = ""  # entry of the cache with a part of the state on a device: it has `mark`, if it is on one
+    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
+    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
+    _held: str = ""  # entry of the cache that holds a part of the state; on a device it has a method `mark`
 
     def _remake(self, state: State) -> None:
-        """Make entries anew that were not copied because they follow from the others; a call was taken back."""
+        """After an undo: recompute entries that were not copied because they follow from the others."""
 
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
@@ -65,28 +65,28 @@ class Hooks:
         raise NotImplementedError
 
     def _fade(self, state: State, keep: float) -> bool:
-        """Let what was learned count as a part of itself, so that new rows move more; False where there is no way."""
+        """Give what was learned less weight, so that new rows change more; False where the family cannot."""
         return False
 
     def _anew(self, state: State) -> bool:
-        """Weights as of an untrained model."""
+        """Set the weights to those of an untrained model."""
         state["t"] = 0
         self._reset(state)
         return True
 
     def _row_learner(self, state: State) -> Any:
-        """A compiled learner of single rows that goes on with the state's own arrays.
+        """A compiled learner of single rows that works on the state's own arrays.
 
-        None where there is none, and NotImplemented where there will be one after more rows.
+        None where there is none; NotImplemented where there will be one after more rows.
         """
         return None
 
     def _mix_outputs(self, state: State, change: Change) -> None:
-        """Replace the outputs by others, which come from them as the change says."""
+        """Replace the outputs by new ones, as ``change`` says."""
         raise NotImplementedError
 
     def _widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d; the columns that are new were zero in all rows so far."""
+        """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
         raise ValueError(
             f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
         )
@@ -106,7 +106,7 @@ class Hooks:
         """Raise ValueError for finite rows that the kernel cannot take."""
 
     def _choosy(self) -> bool:
-        """Whether there are finite rows that :meth:`_check_rows` may not let in."""
+        """Whether there are finite rows that :meth:`_check_rows` may refuse."""
         return type(self)._check_rows is not Hooks._check_rows
 
     # ---------------------------------------------------------------- targets, by task
@@ -115,12 +115,12 @@ class Hooks:
         raise NotImplementedError
 
     def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Raise ValueError for parameters that do not go with the target of all rows there will be (``fit``)."""
+        """Raise ValueError for parameters that contradict the target of all rows (``fit``)."""
 
     def _declare(self, state: State, declared: Any) -> None:
         """Enter what is known about the target before the first row is learned."""
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn validated rows; returns the scores in public form."""
         raise NotImplementedError
 
@@ -143,24 +143,24 @@ class Hooks:
         """Scores (n, n_outputs) that rows had before they were learned, with their encoded targets and weights."""
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """All rows were learned at once, and none of them was forecast before."""
+        """Learn the link of a model that learned all rows at once, without predicting any of them before."""
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Parameters that this fit chose, for a like model of a share of the rows; what to divide columns by, (d,)."""
+        """Parameters that this fit chose, for a similar model of a share of the rows; divisors of the columns, (d,)."""
         return {}, None
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Sample weights times whatever else weighs a row."""
+        """Sample weights times all other weights of a row."""
         return weight
 
     def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights of rows with encoded target y that are about to be learned, 0 for those that had better not be."""
+        """Weights of rows with encoded target y that are about to be learned, 0 for those that should not be."""
         return weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
-        """Encoded target (1,) of a single row, or None when it needs a closer look."""
+        """Encoded target (1,) of a single row, or None when it needs the full checks."""
         return None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        """Encoded target of a plain call, or None when it needs a closer look."""
+        """Encoded target of a plain call, or None when it needs the full checks."""
         raise NotImplementedError

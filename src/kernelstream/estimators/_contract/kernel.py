@@ -1,4 +1,4 @@
-"""What learners share that work with a kernel itself: its parameters, and a bandwidth taken from the first rows."""
+"""Base of learners that use a kernel directly: its parameters, and a bandwidth from the first rows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
-from ..feature import MAP, map_entries, renew_map_entries
-from .base import WARM_UP, State, StreamEstimator
+from .base import State, StreamEstimator
+from .warm_up import WARM_UP
 
 
 class KernelEstimator(StreamEstimator):
-    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth lies in the state."""
+    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth is in the state."""
 
     kernel: Any
     gamma: Any
+    _kernel_prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
 
     @property
     def _given(self) -> KernelParameters:
@@ -24,9 +25,14 @@ class KernelEstimator(StreamEstimator):
 
     def _kernel(self, state: State) -> Kernel:
         def resolve() -> Kernel:
-            return self._given.resolved(map_entries(state))
+            return self._given.resolved(self._kernel_numbers(state))
 
         return self._cached("kernel", resolve)
+
+    def _kernel_numbers(self, state: State) -> State:
+        """The numbers that the kernel has taken from rows, by the names of its parameters."""
+        prefix = self._kernel_prefix
+        return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
 
     def _begin(self, state: State) -> None:
         if not self._given.kernel_needs_data:
@@ -36,15 +42,18 @@ class KernelEstimator(StreamEstimator):
         return WARM_UP if self._given.kernel_needs_data else 0
 
     def _estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self._given.kernel_entries(X))
+        found = self._given.kernel_entries(X)
+        for name in self._kernel_numbers(state):
+            del state[self._kernel_prefix + name]
+        state |= {self._kernel_prefix + name: value for name, value in found.items()}
 
     def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """What the kernel has taken from rows, which is checked."""
+        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self._given.kernel_needs_data:
             return {}
         schema = self._given.kernel_schema()
-        check(map_entries(state), schema)
-        return prefixed(MAP, schema)
+        check(self._kernel_numbers(state), schema)
+        return prefixed(self._kernel_prefix, schema)
 
     def _check_rows(self, X: Rows) -> None:
         if self._cached("domain", lambda: self._given.restricted):

@@ -6,8 +6,8 @@ that each row had before it was learned, so the model knows how often such a sco
 follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 34 for two classes, 15
 for each of several and seven more.
 
-The answers keep to what the model predicts: they rise with the score, and the label that is predicted has the largest
-probability. Where the calibrated answer would favour another label, the two share what they have.
+The answers agree with the predictions: they rise with the score, and the predicted label has the largest probability.
+Where calibration would put other labels above it, these and the predicted one share their probability equally.
 
 Before the link has learned, and in a model file without one, a score of 1 counts as log-odds of 2.
 """
@@ -29,20 +29,20 @@ from ...trust.calibration import KEEP, Calibrator, probabilities
 
 State = dict[str, Any]
 
-# What each answer keeps of its past with every row it learns: memories of 500 rows, 5000 and all; of two classes, where
-# a row costs most beside the learner, the first and the last.
+# Share of its past that each answer keeps with every row: memories of 500 rows, 5000 and all; for two classes, where a
+# row of the link costs most compared with the learner, the first and the last only.
 SEVERAL = KEEP**EVERY
 TWO = SEVERAL[[0, 2]]
 SLOPE = 1e-6  # log-odds of one unit of the score at which a label that is ahead must be the more probable one
-AHEAD = 1e-9  # by which the predicted label is ahead of one that is as probable
+AHEAD = 1e-9  # lead of the predicted label over one that is as probable
 PART = 2000  # rows from which a learner of all rows at once takes its link
-HELD = 5  # one row of so many of them is held out
-FEWEST = 20  # rows for which that makes sense
+HELD = 5  # one row in HELD of them is held out
+FEWEST = 20  # fewest rows for which that makes sense
 ORDER = 11  # stream of the seed that chooses them
 
 
 def kept_of(n_classes: int) -> np.ndarray:
-    """What the answers keep of their past."""
+    """Share of their past that the answers keep."""
     return TWO if n_classes == 2 else SEVERAL
 
 
@@ -54,13 +54,13 @@ def start(n_classes: int) -> np.ndarray:
 
 
 def schema(state: State) -> Schema:
-    """The entries, where there are some: a model of a loss with probabilities has none, and old files neither."""
+    """The entries, which are optional: models of a loss with probabilities, and old files, have none."""
     n = len(state["classes"])
     return {"link": Array(start(n).shape)} if "link" in state and n > 1 else {}
 
 
 def grow(state: State, kept: np.ndarray, n_classes: int) -> None:
-    """Class i so far is ``kept[i]`` of ``n_classes`` from now on."""
+    """Go on with ``n_classes`` classes; class i so far becomes class ``kept[i]``."""
     if "link" not in state or n_classes == len(kept):
         return
     if len(kept) < 2:
@@ -77,7 +77,7 @@ def follow(est: Any, state: State, scores: Any, y: np.ndarray, weight: np.ndarra
     if n_classes < 2:
         return
     link = state.get("link")
-    if link is None or not link.flags.writeable:  # of a mapped file
+    if link is None or not link.flags.writeable:  # arrays of a mapped file are read-only
         link = state["link"] = start(n_classes) if link is None else link.copy()
     scores, y = np.ascontiguousarray(host(scores), np.float64), np.ascontiguousarray(y, np.float64)
     est._ops.follow(link, scores, y, weight, n_classes, kept_of(n_classes))
@@ -90,7 +90,7 @@ def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
     values = scores if n_classes > 2 else scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
     values = np.ascontiguousarray(values)
     parts = link_parts(np.array(state.get("link", start(n_classes))), n_classes, len(kept_of(n_classes)))
-    if parts["size"][1] == 0.0:  # nothing was learned: a score of 1 is taken for usual
+    if parts["size"][1] == 0.0:  # nothing was learned: 1 is taken as the usual size of a score
         parts["size"][1] = 1.0
     out = np.empty_like(values)
     est._ops.calibrate(parts, values, None, None, False, kept_of(n_classes), out)
@@ -106,7 +106,7 @@ def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
 
 
 def _agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Probabilities (n, C) whose largest is that of the predicted label: those above it share with it."""
+    """Probabilities (n, C) whose largest is that of the predicted label: larger ones share with it."""
     odd = np.flatnonzero(p.argmax(axis=1) != predicted)
     for i in odd:
         k = predicted[i]
@@ -117,7 +117,7 @@ def _agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-    """The link of a learner that takes all rows at once: a model like it learns some of them and forecasts others.
+    """The link of a learner of all rows at once: a similar model learns some of them and predicts others.
 
     At most 2,000 rows, of which every fifth is held out. Where they are too few, or lack a label, there is no link.
     """
@@ -129,14 +129,14 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     X, y, weight = X[some], y[some], None if weight is None else weight[some]
     if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
         return
-    found, width = est._found(state, share)  # nothing is searched for again
+    found, width = est._found(state, share)  # no second search for parameters
     X = X if width is None else divided(X, width)
     part = clone(est).set_params(**found)
-    part.__dict__.pop("_skl_callbacks", None)  # nobody asked to hear of this fit
+    part.__dict__.pop("_skl_callbacks", None)  # the callbacks are for the main fit
     part._linkless = True
     part.random_state = int(state["seed"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a tolerance that was not reached was said of the whole
+        warnings.simplefilter("ignore")  # the main fit has warned about a tolerance that was not reached
         part.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
     scores = part._scores(X[asked])
     labels = est._encode(state, y[asked])

@@ -1,7 +1,7 @@
 """Rows as they come, for an estimator that takes them itself: words, dates, gaps and new columns.
 
-Rows of numbers without gaps need no encoder and meet none. A model whose first rows are something else (a data frame
-with words or gaps, dictionaries) encodes all its rows by :class:`~kernelstream.columns.Columns`, which it keeps.
+Rows of numbers without gaps are learned without an encoder. A model whose first rows are something else (a data frame
+with words or gaps, dictionaries) encodes all its rows by its own :class:`~kernelstream.columns.Columns`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def is_mixed(X: Any) -> bool:
 
 
 class Encoded(np.ndarray):
-    """Rows that have been through the encoder."""
+    """Rows that have been encoded."""
 
 
 class MixedRows:
-    """Mixed into the one learner; ``columns`` is a parameter of it."""
+    """Base of KernelClassifier and KernelRegressor, which have the parameter ``columns``."""
 
     columns: Any
     _encoder: Columns | None = None

@@ -13,13 +13,13 @@ from ...random import generator
 from ...rows import Rows
 
 ORDER = 1 << 60  # first stream of the random orders, one for each pass; maps count theirs from 0
-BYTES = 1 << 25  # rows are put in order in parts of about so many
+BYTES = 1 << 25  # rows are shuffled in parts of about this size
 LEAST = 1000  # rows of a part, at least
-REPORTS = 100  # parts of a pass that somebody listens to, at most
+REPORTS = 100  # most parts of a pass when callbacks are registered
 
 
 def check_order(est: Any, shuffle: Any, passes: Any) -> None:
-    """ValueError for values of ``fit`` that make no sense."""
+    """ValueError for invalid arguments of ``fit``."""
     if not is_flag(shuffle):
         raise ValueError(f"shuffle must be True or False, got {shuffle!r}")
     whole("passes", passes)
@@ -42,7 +42,7 @@ class Order:
     shuffle : bool
     passes : int
     listened : bool
-        Whether somebody wants to hear how a pass goes on.
+        Whether callbacks are registered.
     """
 
     def __init__(self, seed: int, X: Rows, weight: np.ndarray | None, shuffle: bool, passes: int, listened: bool):

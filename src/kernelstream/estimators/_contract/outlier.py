@@ -38,8 +38,8 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return self._advance(X, y, weight)[:, 0]
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        return self._learn_with_warm_up(X, y, weight)[:, 0]
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y

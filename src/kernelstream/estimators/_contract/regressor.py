@@ -17,7 +17,7 @@ from .base import State, StreamEstimator
 from .first_rows import odd_ones
 from .units import check_moderate
 
-CALLER = 5  # how far the caller of ``learn`` is from the warning
+CALLER = 5  # frames between the warning and the caller of ``learn``
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
@@ -70,8 +70,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         if not self._at_once:
             state["target_range"] = no_targets(state["n_outputs"])
 
-    def _run(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._advance(X, y, weight)[:, 0]
+    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
+        return self._learn_with_warm_up(X, y, weight)[:, 0]
 
     _sets_aside = True
 
@@ -112,8 +112,23 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y if self._hot[2](y, self._hot[3]) else None
 
 
+class FirstOrderRegressor(StreamRegressor):
+    """A regressor that learns by first-order steps; ``center``: the difference from the running mean of the targets."""
+
+    center: Any
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if self.center:
+            state["center"] = np.zeros(2)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._update.check(losses.get(self.loss, task="regression"))
+
+
 def _warn(seen: np.ndarray) -> None:
-    """Say once that a row was set aside."""
+    """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "

@@ -1,4 +1,4 @@
-"""Functions of a state as a whole: is it consistent, and the same for wider rows."""
+"""Functions of a whole state: checks of its entries, and widening."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .units import check_moderate
 
 State = dict[str, Any]
 
-OUTPUTS = 10**6  # more targets or classes than anybody has
+OUTPUTS = 10**6  # most targets or classes
 COMMON: Schema = {  # entries that every state has
     "n_features": Count(1),
     "dtype": Text(("float32", "float64")),
@@ -25,11 +25,11 @@ COMMON: Schema = {  # entries that every state has
     "warm_rows": Count(),
     "warm_count": Count(),
 }
-SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; beyond it is multiplied into them
+SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; outside of it, it is multiplied into them
 
 
 def check_state(est: Any, trained: bool | None) -> None:
-    """ValueError unless all entries of an estimator's state have the type, the shape and the range they must have."""
+    """ValueError unless all entries of an estimator's state have the right type, shape and range."""
     state = est._state
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     if trained is None:
@@ -192,7 +192,7 @@ def widen_rows(state: State, d: int) -> None:
 
 
 def widen_packed(name: str, state: State, d: int) -> None:
-    """Rows that lie in a state, if there are any, with columns of zeros up to width d."""
+    """Pad rows that are kept in a state, if there are any, with columns of zeros up to width d."""
     rows = unpack(name, state)
     if rows is None:
         return

@@ -1,4 +1,4 @@
-"""Numbers that are too large to learn from, whatever they measure: their squares would overflow."""
+"""Numbers that are too large to learn from: their squares would overflow."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..._checks import whole
 from ...core import grids as _grids
@@ -29,7 +28,7 @@ class BinningEstimator(StreamEstimator):
     loss: Any
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # cells are numbered here
+        return host(super()._check_X(X, reset, least))  # cells are numbered on the processor
 
     # ---------------------------------------------------------------- components
     @property
@@ -38,7 +37,7 @@ class BinningEstimator(StreamEstimator):
 
     @property
     def _free(self) -> bool:
-        """Whether the bandwidth is left to us, and with it the widths of the columns."""
+        """Whether the model chooses the bandwidth, and then also the widths of the columns."""
         return isinstance(self.kernel, str) and self.gamma is None
 
     @property
@@ -59,7 +58,7 @@ class BinningEstimator(StreamEstimator):
         whole("n_components", self.n_components)
         kernel = self._given.kernel_object
         if not hasattr(kernel, "pitches"):
-            _grids.draw(kernel, 0, 1, 1, np.float64)  # says which kernels there are
+            _grids.draw(kernel, 0, 1, 1, np.float64)  # raises for kernels that have no grids
 
     # ---------------------------------------------------------------- scores
     def _weights(self, state: State) -> tuple[np.ndarray, Any]:
@@ -85,13 +84,3 @@ class BinningEstimator(StreamEstimator):
         """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
         state = self.state_
         return float(state["gamma"]) if "gamma" in state else float(self._given.kernel_object.gamma)
-
-
-def ranges(X: Rows) -> np.ndarray:
-    """Width of every column, (d,); 1 for a column that does not vary."""
-    if sp.issparse(X):
-        low, high = (np.asarray(bound.todense()).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
-    else:
-        low, high = X.min(axis=0), X.max(axis=0)
-    width = high.astype(np.float64) - low
-    return np.where(width > 0, width, 1.0)

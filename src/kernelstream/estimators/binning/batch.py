@@ -9,55 +9,40 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ... import solvers
 from ..._checks import positive
 from ..._progress import SolverBar
 from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...kernels.bandwidth import MEDIAN_ROWS
-from ...losses import Loss
 from ...random import generator
-from ...rows import Rows, divided
-from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online, Solver
+from ...rows import Rows, column_ranges, divided
+from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online
 from ...state.schema import Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State
-from .._contract.batch import CALLER, BatchEstimator, counted
-from .base import BinningEstimator, ranges
+from .._contract.batch import CALLER, SolvedEstimator, counted
+from .base import BinningEstimator
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
 
 #: Solvers that find the constant score themselves, which rows in cells never seen are left with.
-SOLVERS = (ConjugateGradient, NewtonCG, CoordinateDescent)
 
 
-class BatchBinning(BinningEstimator, BatchEstimator):
+class BatchBinning(BinningEstimator, SolvedEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     lam: float | None
-    solver: Any
     warm_start: bool
 
     # ---------------------------------------------------------------- components
-    @property
-    def _solver(self) -> Solver:
-        return self._cached("solver", lambda: solvers.get(self.solver))
-
-    def _solver_loss(self) -> Loss:
-        """The loss that the solver minimises for every output."""
-        raise NotImplementedError
+    _solved_by = tuple(cls.name for cls in (ConjugateGradient, NewtonCG, CoordinateDescent))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        solver = self._solver
-        if isinstance(solver, Online):
+        if isinstance(self._solver, Online):
             raise ValueError("solver='online' is an estimator of its own: Online" + type(self).__name__)
-        solver.check()
-        if not isinstance(solver, SOLVERS):
-            names = ", ".join(repr(cls.name) for cls in SOLVERS)
-            raise ValueError(f"random binning is solved by {names}; got {solver!r}, which is for fixed features")
+        self._check_solver()
         if self.lam is not None:
             positive("lam", self.lam)
-        solver.serves(self._solver_loss())
 
     # ---------------------------------------------------------------- scores
     def _weights(self, state: State) -> tuple[np.ndarray, Any]:
@@ -102,7 +87,7 @@ class BatchBinning(BinningEstimator, BatchEstimator):
         """What the search makes small, for scores F and targets Y (n, C)."""
         raise NotImplementedError
 
-    def _run(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
         self._link_from(X, y, weight)
@@ -157,9 +142,9 @@ class BatchBinning(BinningEstimator, BatchEstimator):
     def _choose_bandwidth(
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
     ) -> None:
-        """Enter a bandwidth, found on rows X; ``width`` is that of the columns where X are only some of the rows."""
+        """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
         if self._free:
-            state["width"] = ranges(X) if width is None else width
+            state["width"] = column_ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self._given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
@@ -178,13 +163,3 @@ class BatchBinning(BinningEstimator, BatchEstimator):
     def lam_(self) -> float:
         """The penalty in use."""
         return self.state_["lam"]
-
-    @property
-    def history_(self) -> np.ndarray:
-        """Course of the solver: relative residuals ("cg") or objectives ("newton-cg", "cd"), one per iteration."""
-        return self.state_["history"]
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations of the solver."""
-        return self.state_["n_iter"]

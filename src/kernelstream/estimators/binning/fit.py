@@ -13,7 +13,7 @@ from ...losses import Loss
 from ...rows import Rows
 from ...solvers import Problem, Solution, Solver
 
-SCATTERED = 20_000  # rows from which their order matters: the vectors of a grid no longer stay in the nearest cache
+SCATTERED = 20_000  # with more rows their order matters: the vectors of a grid no longer fit in the nearest cache
 _LEVELS = (16, 8, 4, 2, 1)  # cells within cells
 _TOGETHER = 150_000_000  # weights of the outputs solved for at once
 
@@ -28,9 +28,9 @@ class Features:
 
 
 def make_features(X: Rows, grids: _grids.Grids, ops: Any, threads: int) -> Features:
-    """Cells of all rows. Many rows are first brought into an order in which neighbours have cells in common, so that
-    the
-    products of the solvers find in the cache what the last rows left there."""
+    """Cells of all rows. Many rows are first sorted so that neighbours share cells: the products of the solvers then
+    find in the cache what the last rows left there.
+    """
     order = None
     if X.shape[0] >= SCATTERED:
         order = ops.binning.order_of_cells(ops.binning.cell_hashes(X, _grids.coarsened(grids, _LEVELS), threads))

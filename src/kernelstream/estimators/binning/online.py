@@ -11,18 +11,19 @@ from ...core.cell_matrix import CellMatrix
 from ...core.threads import cuts
 from ...features.binning import columns_per_grid
 from ...losses import Loss
-from ...rows import Rows, divided
+from ...rows import Rows, column_ranges, divided
 from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...updates import AdaGrad, Averaged, Update, unwrap
-from .._contract.base import WARM_UP, State
+from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.state import scales
+from .._contract.warm_up import WARM_UP
 from ..feature import mix_outputs
-from .base import BinningEstimator, ranges
+from .base import BinningEstimator
 
 _BLOCK = 256  # rows of the pass
 # A row moves R weights; AdaGrad's automatic step, which asks for a number of weights, is then 14/sqrt(6 R),
@@ -30,7 +31,7 @@ _BLOCK = 256  # rows of the pass
 _LIKE_DENSE = 6
 # Of 0.5 to 16 times the median rule 4 is best or next to it on those sets, cod-rna and mnist (all but a9a, where it
 # costs 0.8 points); on covtype and letter it halves the mistakes of the rule itself, or nearly.
-_NARROWER = 4.0
+_SHARPER = 4.0
 
 
 class HashedBinning(BinningEstimator):
@@ -70,11 +71,11 @@ class HashedBinning(BinningEstimator):
         """Bandwidth by its rule, after the columns are divided by their range where both are left to us."""
         state.pop("width", None)
         if self._free:
-            state["width"] = ranges(X)
+            state["width"] = column_ranges(X)
             X = divided(X, state["width"])
         state |= self._given.kernel_entries(X)
         if self._free:
-            state["gamma"] *= _NARROWER
+            state["gamma"] *= _SHARPER
 
     def _reset(self, state: State) -> None:
         outputs = state["n_outputs"]

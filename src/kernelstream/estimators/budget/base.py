@@ -14,15 +14,14 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...kernels import Kernel
-from ...kernels.parameters import KernelParameters
 from ...random import uniforms
 from ...rows import Rows, host
 from ...state.change import Change
-from ...state.schema import Array, Count, Schema, anything, check, foreign, length, prefixed
+from ...state.schema import Array, Count, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
-from .._contract.base import WARM_UP, State, StreamEstimator
+from .._contract.base import State
+from .._contract.kernel import KernelEstimator
 from .._contract.state import centres, scales
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
@@ -31,7 +30,7 @@ SMALLEST = 64  # vectors for which an unbounded support set has room at first
 FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
 MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
-COPIED = 1 << 20  # bytes of such a matrix up to which it is copied before a call; a larger one is made anew if need be
+COPIED = 1 << 20  # bytes up to which such a matrix is copied before a call; a larger one is recomputed after an undo
 
 # Entries with a place for every vector, and the axes along which.
 SLOTS = {
@@ -47,15 +46,14 @@ SLOTS = {
 }
 
 
-class BudgetEstimator(StreamEstimator):
-    """What the learners of this module share: everything but the target."""
+class BudgetEstimator(KernelEstimator):
+    """What the learners in the kernel expansion share: everything but the target."""
 
-    kernel: Any
-    gamma: Any
     budget: int | None
     strategy: Any
     update: Any
 
+    _kernel_prefix = KERNEL
     _by_row = frozenset({"support"})
 
     @property
@@ -86,10 +84,6 @@ class BudgetEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- components
     @property
-    def _given(self) -> KernelParameters:
-        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
-
-    @property
     def _strategy(self) -> Budget:
         return self._cached("strategy", lambda: self._pick_strategy().sized(self.budget))
 
@@ -102,17 +96,11 @@ class BudgetEstimator(StreamEstimator):
     def _update(self) -> Update:
         return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
 
-    def _kernel(self, state: State) -> Kernel:
-        def resolve() -> Kernel:
-            return self._given.resolved({k[len(KERNEL) :]: v for k, v in state.items() if k.startswith(KERNEL)})
-
-        return self._cached("kernel", resolve)
-
     def _expansion(self, state: State) -> Any:
         return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
 
     def _features(self, state: State, X: Rows) -> np.ndarray:
-        """Random features of rows, for the strategies that keep some."""
+        """Random features of rows, for the strategies that use them."""
 
         def build() -> Mapping:
             strategy: Any = self._strategy
@@ -121,12 +109,7 @@ class BudgetEstimator(StreamEstimator):
         return self._cached("mapping", build)(X, self._ops)
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which are kept here
-
-    def _check_rows(self, X: Rows) -> None:
-        X = host(X)
-        if self._cached("restricted", lambda: self._given.restricted):
-            self._given.check(X)
+        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which stay on the processor
 
     def _check_together(self, loss: losses.Loss) -> None:
         """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
@@ -158,16 +141,6 @@ class BudgetEstimator(StreamEstimator):
         return int(self.state_.get("n_support", 0))
 
     # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        if not self._given.kernel_needs_data:
-            self._estimate(state, None)
-
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._given.kernel_needs_data else 0
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        state |= {KERNEL + key: value for key, value in self._given.kernel_entries(X).items()}
-
     def _reset(self, state: State) -> None:
         strategy, outputs = self._strategy, state["n_outputs"]
         capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
@@ -201,7 +174,7 @@ class BudgetEstimator(StreamEstimator):
                 scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
             else:
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
-                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._rule(state))
+                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
         return scores
 
     def _cuts(self, state: State, n: int, block: int) -> Iterator[slice]:
@@ -225,7 +198,7 @@ class BudgetEstimator(StreamEstimator):
         if self._may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
             self._make_room(state, state["n_support"] + 1)
 
-    def _rule(self, state: State) -> Any:
+    def _spec(self, state: State) -> Any:
         make = self._ops.ExpansionSpec.of
         return self._cached(
             ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
@@ -250,7 +223,7 @@ class BudgetEstimator(StreamEstimator):
             expansion.among(X),
             y,
             weight,
-            self._rule(state),
+            self._spec(state),
             state,
             room,
             u=u,
@@ -351,19 +324,11 @@ class BudgetEstimator(StreamEstimator):
             schema["warned"] = Count(0, 1)
         if foreign(strategy):
             schema |= anything(name for name in state if name.startswith("budget_"))
-        check({name: state[name] for name in schema if name in state}, schema)  # for what follows
+        check({name: state[name] for name in schema if name in state}, schema)  # the code below relies on these
         return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
 
-    def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """What the kernel has taken from rows, which is checked."""
-        if not trained and self._given.kernel_needs_data:
-            return {}
-        schema = prefixed(KERNEL, self._given.kernel_schema())
-        check({name: value for name, value in state.items() if name.startswith(KERNEL)}, schema)
-        return schema
-
     def _capacity(self, state: State) -> int:
-        """Support vectors for which there is room: as much as the set has grown to, within the budget."""
+        """Support vectors for which there is room now, within the budget."""
         room = max(1, length(state, "alpha", -1))
         if self.budget is not None and room > self.budget:
             raise ValueError(f"the state has room for {room} support vectors, the budget is {self.budget}")

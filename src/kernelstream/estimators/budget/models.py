@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ... import losses
 from ...budgets import Budget
 from ...updates import Update
-from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.deviations import InDeviations, check_center
-from .._contract.regressor import StreamRegressor
+from .._contract.regressor import FirstOrderRegressor
 from .base import BudgetEstimator
 
 
@@ -117,7 +114,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self._check_together(self._loss_for(2))
 
 
-class BudgetRegressor(StreamRegressor, InDeviations, BudgetEstimator):
+class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
 
     .. math:: f(x) = \bar y + \sum_{j \le B} \alpha_j k(s_j, x)
@@ -207,11 +204,6 @@ class BudgetRegressor(StreamRegressor, InDeviations, BudgetEstimator):
         self.center = center
         self.engine = engine
         self.random_state = random_state
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2)
 
     def _check_parameters(self) -> None:
         check_center(self.center)

@@ -163,7 +163,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         return super()._pick_strategy()
 
     def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", losses.Absolute)  # of no effect: the update needs none, nor do the strategies
+        return self._cached("loss", losses.Absolute)  # has no effect: neither the update nor the strategies use it
 
     def _check_parameters(self) -> None:
         strategy = self._strategy

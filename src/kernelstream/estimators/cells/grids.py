@@ -1,4 +1,4 @@
-"""Grids over few columns with edges at quantiles: drawing them, and finding out which are of use.
+"""Grids over few columns with edges at quantiles: drawing them, and measuring which are of use.
 
 A column's values are coded by ``LEVELS`` quantiles of a sample of rows. A grid takes one to ``COLUMNS`` columns, cuts
 each at some of its levels, and has at most a given number of cells. Grids are data, so all functions are pure.
@@ -12,13 +12,13 @@ import numpy as np
 
 LEVELS = 63  # edges between 64 codes of a column
 COLUMNS = 6  # of a grid, at most
-FLOOR = 0.2  # part of the drawing of columns that does not look at their use
+FLOOR = 0.2  # share of the columns' weights that does not depend on their use
 
 State = dict[str, Any]
 
 
 def levels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of each column of rows (m, d), different ones and above the least value: (d, LEVELS), how many (d,)."""
+    """Distinct quantiles of each column of rows (m, d), above its least value: (d, LEVELS), and how many (d,)."""
     m, d = rows.shape
     ordered = np.sort(rows, axis=0)
     places = np.minimum(m - 1, np.arange(1, LEVELS + 1) * m // (LEVELS + 1))
@@ -33,7 +33,7 @@ def levels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def draw(
     rng: np.random.Generator, n: int, levels: np.ndarray, count: np.ndarray, weights: np.ndarray, cells: int
 ) -> State:
-    """n random grids of at most so many cells; columns are drawn with the given weights, (d,).
+    """n random grids of at most ``cells`` cells; columns are drawn with the given weights, (d,).
 
     Returns
     -------
@@ -43,7 +43,7 @@ def draw(
     """
     d = len(count)
     k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int)).tolist()
-    keys = rng.exponential(size=(n, d)) / np.maximum(weights, 1e-12)  # the least ones: a draw without replacement
+    keys = rng.exponential(size=(n, d)) / np.maximum(weights, 1e-12)  # the smallest keys are a draw without replacement
     order = np.argsort(keys, axis=1)[:, :COLUMNS]
     sizes, picks = rng.random((n, COLUMNS)), rng.random((n, COLUMNS, LEVELS))
     places = (picks[:, : order.shape[1]] * count[order][:, :, None]).astype(int)

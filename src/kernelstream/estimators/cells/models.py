@@ -25,18 +25,22 @@ from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema
-from .._contract.base import State, StreamEstimator, _rows_until
+from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
+from .._contract.warm_up import rows_until
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
 GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST, PERIOD = 64, 16384  # rows before the first grids; they are looked at when the rows double, then after so many
+FIRST, PERIOD = (
+    64,
+    16384,
+)  # rows before the first grids; reviews when the rows double, later every PERIOD
 AHEAD = 1024  # random numbers that are made at once
-REDRAWN = 0.25  # part of the grids that is replaced then
+REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
 
@@ -114,14 +118,14 @@ class CellsEstimator(StreamEstimator):
             return np.ldexp(scores, state["unit"])
         parts, start, n = [], 0, len(X)
         while start < n:
-            stop = _rows_until(weight, start, n, _next_look(state["t"]) - state["t"])
+            stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
             rows = slice(start, stop)
             own = None if weight is None else weight[rows]
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
-            if state["t"] == _look_before(state["t"]):
-                self._look(state)
+            if state["t"] == _review_before(state["t"]):
+                self._review(state)
             start = stop
         scores = np.concatenate(parts) if len(parts) != 1 else parts[0]
         return np.ldexp(scores, state["unit"]) if state["unit"] else scores
@@ -178,7 +182,7 @@ class CellsEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- grids that follow the rows
     def _sample(self, state: State, X: np.ndarray, down: np.ndarray, weight: np.ndarray | None) -> None:
-        """Keep some of the rows, each in a place drawn for it; later ones are likelier to be there."""
+        """Keep some of the rows, each in a random place, where later ones overwrite earlier ones."""
         if weight is not None:
             X, down = X[weight > 0], down[weight > 0]
         numbers = state["t"] + np.arange(len(X))
@@ -196,7 +200,7 @@ class CellsEstimator(StreamEstimator):
         state["sample_down"][place] = down
 
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
-        """Numbers start, …, start + n - 1 of the places; for calls of few rows they are made ahead."""
+        """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
         if n > AHEAD // 4:
             return uniforms(seed, start, n, SLOT)
         first, made = self._cache.get("uniforms", (0, np.zeros(0)))
@@ -205,8 +209,8 @@ class CellsEstimator(StreamEstimator):
             self._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
-    def _look(self, state: State) -> None:
-        """Renew the levels; draw the first grids, or those that were of least use anew."""
+    def _review(self, state: State) -> None:
+        """Review the grids: renew the levels, and draw the first grids, or new ones for those of least use."""
         m, d = min(state["t"], SAMPLE), state["n_features"]
         rng = generator(state["seed"], SHAPE + state["t"])
         levels, count = levels_of(state["sample_rows"][:m])
@@ -284,8 +288,8 @@ class CellsEstimator(StreamEstimator):
         return schema | {"n_edges": Array((drawn, COLUMNS), "int32")}
 
 
-def _next_look(t: int) -> int:
-    """Row count above t at which the grids are looked at."""
+def _next_review(t: int) -> int:
+    """The next row count above t at which the grids are reviewed."""
     if t >= PERIOD:
         return (t // PERIOD + 1) * PERIOD
     point = FIRST
@@ -294,8 +298,8 @@ def _next_look(t: int) -> int:
     return point
 
 
-def _look_before(t: int) -> int:
-    """The last such row count up to t, or -1."""
+def _review_before(t: int) -> int:
+    """The last row count of a review up to t, or -1."""
     if t < FIRST:
         return -1
     return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)

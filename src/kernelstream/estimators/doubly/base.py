@@ -22,10 +22,11 @@ from ...rows import Rows, concat, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
-from .._contract.base import WARM_UP, State, StreamEstimator, _rows_until
+from .._contract.base import State, StreamEstimator
 from .._contract.batch import counted
 from .._contract.order import check_order
 from .._contract.state import packed, targets, widen_packed
+from .._contract.warm_up import WARM_UP, rows_until
 from .choice import CHOICE_ROWS, choose, trial
 from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
@@ -41,7 +42,7 @@ class DoublyEstimator(StreamEstimator):
     Rows wait in the state until a batch is complete, so any split of a stream into calls gives the same model.
     """
 
-    _short_way = False  # rows wait with the labels they came with
+    _short_way = False  # rows wait with their original labels
 
     kernel: Any
     gamma: Any
@@ -56,10 +57,10 @@ class DoublyEstimator(StreamEstimator):
     _least_steps = LEAST_STEPS
     _usual_size = 256  # draws in a block
     _usual_blocks: int | None = None  # where the model stops growing
-    _judges = False  # whether the held-out loss is wanted even where there is nothing to choose
+    _measures_loss = False  # whether the held-out loss is needed even where there is nothing to choose
 
     # ---------------------------------------------------------------- components
-    def _the_step(self) -> DoublyStep:
+    def _step_part(self) -> DoublyStep:
         return named_part(self, "step")
 
     @property
@@ -112,7 +113,7 @@ class DoublyEstimator(StreamEstimator):
         """The recursion for the entries of a state."""
 
         def build() -> Descent:
-            kernel, step = self._kernel(state), self._the_step()
+            kernel, step = self._kernel(state), self._step_part()
             ops = self._ops
             blocks = ops.FeatureBlocks(
                 kernel,
@@ -126,11 +127,11 @@ class DoublyEstimator(StreamEstimator):
             return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
-        made.loss = self._loss_now(state)  # which a new class changes
+        made.loss = self._loss_now(state)  # a new class changes it
         return made
 
     def _check_parameters(self) -> None:
-        step = self._the_step()
+        step = self._step_part()
         step.check()
         kernel = self._kernel_given()
         if not kernel.has_features:
@@ -142,7 +143,7 @@ class DoublyEstimator(StreamEstimator):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows wait, are shuffled and come back: they are kept here
+        return host(super()._check_X(X, reset, least))  # rows wait and are shuffled: they stay on the processor
 
     def _check_rows(self, X: Rows) -> None:
         X = host(X)
@@ -151,20 +152,20 @@ class DoublyEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
-        if self._chooses_bandwidth() or self._the_step().eta == "auto":
+        if self._chooses_bandwidth() or self._step_part().eta == "auto":
             return CHOICE_ROWS
         return WARM_UP if self.center or self._given.kernel_needs_data else 0
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
-            state |= {"offset": 0.0, "eta": float(self._the_step().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
+            state |= {"offset": 0.0, "eta": float(self._step_part().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
 
     def _regulariser(self, state: State, n: int) -> float:
         """The paper's 1/(100 n), if none is given."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
-        """All that is estimated from rows X (m, d) with encoded targets y (m,), for a stream of (so far) n.
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+        """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for a stream of n rows so far.
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
         """
@@ -177,11 +178,11 @@ class DoublyEstimator(StreamEstimator):
     def _trial(
         self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
     ) -> float:  # fmt: skip
-        """What a kernel and a step are judged by, the smaller the better."""
+        """The loss by which a kernel and a step are judged."""
         return trial(self, state, kernel, eta, X, y, weight)
 
     def _stream_rows(self, n: int) -> int:
-        """For how many rows to regularise when n of a stream have come."""
+        """Number of rows for which to regularise after n rows of a stream."""
         return CHOICE_ROWS
 
     @staticmethod
@@ -208,24 +209,24 @@ class DoublyEstimator(StreamEstimator):
 
     @contextlib.contextmanager
     def _without_scores(self) -> Iterator[None]:
-        """Scores of rows that wait are not asked for."""
+        """Context in which the scores of rows that wait are not computed."""
         self._scores_unwanted = True
         try:
             yield
         finally:
             self.__dict__.pop("_scores_unwanted", None)
 
-    def _step(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
         wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
         while start < n:
-            stop = _rows_until(weight, start, n, self._batch_size - state["waiting"])
+            stop = rows_until(weight, start, n, self._batch_size - state["waiting"])
             part = slice(start, stop)
             fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
             full = state["waiting"] == self._batch_size
-            if full and fresh == stop - start:  # the usual case: they end a batch, whose scores are needed anyway
+            if full and fresh == stop - start:  # usually: the rows complete a batch, whose scores are computed anyway
                 before = self._learn_waiting(wanted)
                 if wanted:
                     scores[part] = before[-fresh:]
@@ -265,7 +266,7 @@ class DoublyEstimator(StreamEstimator):
         descent = self._descent(state)
         F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
         weight = self._row_weights(state, y, weight)
-        descent.batch(state, X, self._encode(state, y), weight, F)
+        descent.learn_batch(state, X, self._encode(state, y), weight, F)
         return shown
 
     def _renew(self) -> None:
@@ -274,7 +275,7 @@ class DoublyEstimator(StreamEstimator):
         self._forget_rows(state)
         weight = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
-        self._settle(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
+        self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()
         self._reset(state)
         self._descent(state).train(state, X, target, weight, WARM_STEPS, self._batch_size, state["seed"])
@@ -321,7 +322,7 @@ class DoublyEstimator(StreamEstimator):
         y = self._encode(state, y)
         if self._warm_up_rows():
             some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
-            self._settle(state, X[some], y[some], weight[some], n)
+            self._choose(state, X[some], y[some], weight[some], n)
         else:
             state["lam"] = self._regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
@@ -331,11 +332,11 @@ class DoublyEstimator(StreamEstimator):
         self._descent(state).train(state, X, y, weight, steps, self._batch_size, state["seed"])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Enter what all targets say; returns the weights of all rows."""
+        """Enter what is known from all targets; returns the weights of all rows."""
         return weight
 
     def _steps(self, n: int, passes: Any) -> int:
-        """Iterations of so many passes over n rows."""
+        """Iterations of ``passes`` passes over n rows."""
         one = n / min(self._batch_size, n)
         return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
 
@@ -351,7 +352,7 @@ class DoublyEstimator(StreamEstimator):
     def _widen(self, state: State, d: int) -> None:
         if not isinstance(self._kernel_given(), kernels.Gaussian):
             super()._widen(state, d)
-        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on how many there are
+        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on the number of columns
 
     def _schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self._warm_up_rows()):
@@ -365,7 +366,7 @@ class DoublyEstimator(StreamEstimator):
         d, dtype = state["n_features"], state["dtype"]
         width = FeatureBlocks(self._kernel(state), state["seed"], d, self._block_size, dtype, self._ops).width
         weights = Array((blocks, width, self._columns_of(state)), dtype)
-        average: Schema = {"mean": weights} if self._the_step().average else {}
+        average: Schema = {"mean": weights} if self._step_part().average else {}
         return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
 
     def _waiting_schema(self, state: State) -> Schema:

@@ -16,7 +16,7 @@ from ...rows import Rows
 
 State = dict[str, Any]
 
-CHOICE_ROWS = 1536  # rows that the choices are made on
+CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
 TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
 TRIAL_STREAM = 3  # of the random features of trials
@@ -29,7 +29,7 @@ STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a boun
 CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
 HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
-USUAL_FRACTION, USUAL_STEP = 0.5, 8.0
+USUAL_FRACTION = 0.5
 
 
 def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
@@ -50,15 +50,15 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
     float
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
-    with threads.one_blas_thread():  # small products, which the threads of a large machine only wait for each other in
+    with threads.one_blas_thread():  # in small products threads spend their time waiting for each other
         return _choose(est, state, kernel, X, y, weight)
 
 
 def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
-    loss, eta = est._loss_now(state), est._the_step().eta
+    loss, eta = est._loss_now(state), est._step_part().eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)
-    factors = _factors(loss, y, weight, est._the_step().precondition) if eta == "auto" else (1.0,)
+    factors = _factors(loss, y, weight, est._step_part().precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
     def step(kernel: Kernel, factor: float) -> float:
@@ -73,9 +73,9 @@ def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weig
     if enough and len(factors) > 1:
         tried = [(trial(best, c), c) for c in factors]
         reached, factor = _least(tried)
-        if est._the_step().precondition:  # for directions of small variance, which the held-out loss hardly sees
+        if est._step_part().precondition:  # directions of small variance hardly show in the held-out loss
             factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
-    if enough and est._judges and np.isnan(reached):
+    if enough and est._measures_loss and np.isnan(reached):
         reached = trial(best, factor)
     est._set_kernel(state, best)
     state["eta"] = step(best, factor)
@@ -124,7 +124,7 @@ def trial(
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
     size, d, seed = min(est._block_size, TRIAL_SIZE), state["n_features"], state["seed"]
     blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
-    loss, step = est._loss_now(state), est._the_step()
+    loss, step = est._loss_now(state), est._step_part()
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, step.precondition)
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])

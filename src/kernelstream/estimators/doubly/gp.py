@@ -48,8 +48,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
-        Points whose standard deviation will be asked for, if known: m regressions. Without them the operator is
-        learned, which answers for any point.
+        Points whose standard deviation will be needed, if known: m regressions. Without them the operator is learned,
+        which gives it for any point.
     step : DoublyStep or "auto", default="auto"
         "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
         on directions that plain steps take very long to learn.
@@ -91,16 +91,17 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     --------
     >>> import numpy as np
     >>> from kernelstream import DoublyStochasticGP
+    >>> from kernelstream.estimators import DoublySchedule
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(500)
-    >>> model = DoublyStochasticGP(random_state=0).fit(X, y)
+    >>> model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), random_state=0).fit(X, y)
     >>> mean, std = model.predict([[1.0], [8.0]], return_std=True)
     >>> bool(abs(mean[0] - np.sin(2)) < 0.1), bool(std[0] < 0.1), bool(std[1] > 0.8)
     (True, True, True)
     """
 
     lam = "auto"  # follows from the noise
-    _least_steps = 100  # with preconditioning more do not help
+    _least_steps = 100  # with preconditioning, more do not help
     _usual_size = 512
     _usual_blocks = 8  # every one has weights for all ``variance_features``
     _named_parts: ClassVar = DoublyEstimator._named_parts | {
@@ -181,7 +182,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         else:
             raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
         least = np.zeros(len(prior))
-        if descent.blocks.kernel.is_fourier:  # all rows at x itself would leave so much
+        if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
             ratio = state["noise"] / state["amplitude"]
             least = prior * ratio / (state["rows"] * prior + ratio)
         return np.clip(left, least, prior)
@@ -204,7 +205,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def _descent(self, state: State) -> Descent:
         def build() -> Descent:
             plain = DoublyEstimator._descent(self, state)
-            points, left = self._the_points(state), None
+            points, left = self._checked_points(state), None
             if points is None and self.variance_features:
                 kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
                 draws = max(1, self.variance_features // 2)
@@ -212,10 +213,10 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()
-        made.lam = state["lam"]  # which falls as rows come
+        made.lam = state["lam"]  # it falls as rows come
         return made
 
-    def _the_points(self, state: State) -> np.ndarray | None:
+    def _checked_points(self, state: State) -> np.ndarray | None:
         if self.points is None:
             return None
         points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
@@ -242,7 +243,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         return schema | prior | {"rows": Count()}
 
     def _columns_of(self, state: State) -> int:
-        points = self._the_points(state)
+        points = self._checked_points(state)
         if points is not None:
             return 1 + len(points)
         draws = max(1, self.variance_features // 2)
@@ -256,28 +257,28 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     # ---------------------------------------------------------------- noise, prior and rows so far
     @property
-    def _judges(self) -> bool:  # type: ignore[override]
+    def _measures_loss(self) -> bool:  # type: ignore[override]
         return isinstance(self.noise, str)
 
     def _warm_up_rows(self) -> int:
-        return CHOICE_ROWS if self._judges else super()._warm_up_rows()
+        return CHOICE_ROWS if self._measures_loss else super()._warm_up_rows()
 
     def _begin(self, state: State) -> None:
         state["rows"] = 0
         if not self._warm_up_rows():
-            self._the_points(state)
+            self._checked_points(state)
             state |= {"noise": float(self.noise), "amplitude": 1.0}
         super()._begin(state)
 
     def _stream_rows(self, n: int) -> int:
         return n
 
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
         spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
         state["amplitude"] = spread if self.normalize_y else 1.0
-        state["noise"] = 0.1 * spread if self._judges else float(self.noise)
-        held_out = super()._settle(state, X, y, weight, n)
-        if self._judges and np.isfinite(held_out):
+        state["noise"] = 0.1 * spread if self._measures_loss else float(self.noise)
+        held_out = super()._choose(state, X, y, weight, n)
+        if self._measures_loss and np.isfinite(held_out):
             state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
         state |= {"rows": n, "lam": self._regulariser(state, n)}
         return held_out

@@ -84,8 +84,10 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     --------
     >>> from sklearn.datasets import make_circles
     >>> from kernelstream import DoublyStochasticClassifier
+    >>> from kernelstream.estimators import DoublySchedule
     >>> X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=0)
-    >>> model = DoublyStochasticClassifier(random_state=0).fit(X[:700], y[:700], passes=20)
+    >>> schedule = DoublySchedule(block_size=64, passes=20)
+    >>> model = DoublyStochasticClassifier(schedule=schedule, random_state=0).fit(X[:700], y[:700])
     >>> model.score(X[700:], y[700:]) > 0.97
     True
     """
@@ -204,9 +206,11 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     --------
     >>> import numpy as np
     >>> from kernelstream import DoublyStochasticRegressor
+    >>> from kernelstream.estimators import DoublySchedule
     >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
     >>> y = np.sin(2 * X[:, 0])
-    >>> model = DoublyStochasticRegressor(random_state=0).fit(X[:700], y[:700])
+    >>> schedule = DoublySchedule(block_size=64)
+    >>> model = DoublyStochasticRegressor(schedule=schedule, random_state=0).fit(X[:700], y[:700])
     >>> model.score(X[700:], y[700:]) > 0.99
     True
     """

@@ -84,8 +84,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     --------
     >>> import numpy as np
     >>> from kernelstream import DoublyStochasticOneClass
+    >>> from kernelstream.estimators import DoublySchedule
     >>> rng = np.random.default_rng(0)
-    >>> model = DoublyStochasticOneClass(random_state=0).fit(rng.normal(size=(1000, 2)))
+    >>> model = DoublyStochasticOneClass(schedule=DoublySchedule(block_size=64), random_state=0)
+    >>> model = model.fit(rng.normal(size=(1000, 2)))
     >>> model.predict([[0.0, 0.0], [6.0, 6.0]])
     array([ 1, -1])
     >>> bool(0.05 < (model.predict(rng.normal(size=(1000, 2))) < 0).mean() < 0.15)
@@ -186,12 +188,12 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         schema = super()._schema(state, trained)
         if trained:
             schema["tau"] = Number()
-            if self._the_step().average:
+            if self._step_part().average:
                 schema["tau_mean"] = Number()
         return schema
 
     # ---------------------------------------------------------------- automatic choices
-    def _settle(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
         self._drop_kernel(state)
         state |= {"offset": 0.0, "lam": self._regulariser(state, n)}
         kernel = self._kernel_given().resolve(X)
@@ -206,7 +208,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         return np.nan
 
     def _first_step(self, kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
-        eta = self._the_step().eta
+        eta = self._step_part().eta
         if eta != "auto":
             return float(eta)
         return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
@@ -214,7 +216,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray) -> float:
         """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-        d, seed, step = state["n_features"], state["seed"], self._the_step()
+        d, seed, step = state["n_features"], state["seed"], self._step_part()
         size = min(self._block_size, TRIAL_SIZE)
         blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, TRIAL_STREAM, keep=False)
         eta = self._first_step(kernel, X, weight)

@@ -68,9 +68,11 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
     --------
     >>> import numpy as np
     >>> from kernelstream import DensityRatioEstimator
+    >>> from kernelstream.estimators import DoublySchedule
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (2000, 1)), rng.normal(1, 1, (1000, 1))])
-    >>> model = DensityRatioEstimator(random_state=0).fit(X, np.repeat([0, 1], [2000, 1000]))
+    >>> model = DensityRatioEstimator(schedule=DoublySchedule(block_size=64), random_state=0)
+    >>> model = model.fit(X, np.repeat([0, 1], [2000, 1000]))
     >>> x = np.linspace(-1, 2, 7)[:, None]
     >>> bool(np.abs(model.log_ratio(x) - (x[:, 0] - 0.5)).max() < 0.3)  # the logarithm of N(1, 1) / N(0, 1)
     True

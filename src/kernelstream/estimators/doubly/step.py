@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from ..._checks import positive, whole
+from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
 
-class DoublyStep(BaseEstimator):
+class DoublyStep(WithParameters):
     r"""Step sizes of a doubly stochastic learner, ``gamma_t = eta theta0 / (theta0 + t)``.
 
     Parameters
@@ -30,8 +30,8 @@ class DoublyStep(BaseEstimator):
     precondition : float, default=0.0
         If positive, a gradient is divided by the feature covariance of its batch plus ``precondition`` times the
         covariance's largest eigenvalue: directions of small variance are learned up to 1/precondition times faster.
-        An iteration costs up to three times as much, and there need be far fewer of them: with 0.1 and ``theta0=300``
-        errors were smaller on most data sets tried.
+        An iteration costs up to three times as much, but far fewer are needed: with 0.1 and ``theta0=300`` errors were
+        smaller on most data sets tried.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class DoublyStep(BaseEstimator):
             raise ValueError(f"average must be True or False, got {self.average!r}")
 
 
-class DoublySchedule(BaseEstimator):
+class DoublySchedule(WithParameters):
     r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how long it goes on.
 
     Parameters
@@ -68,7 +68,7 @@ class DoublySchedule(BaseEstimator):
         Random draws in a block, one block for each iteration: a Fourier kernel has two features (cosine and sine) for
         each draw. "auto" is 256; 512 for a Gaussian process.
     max_blocks : int, None or "auto", default="auto"
-        If a number, the model stops growing at so many blocks: further iterations come back to them in turn and refine
+        If a number, the model stops growing at this many blocks: further iterations return to them in turn and refine
         their weights. None lets it grow. "auto" is None; 8 for a Gaussian process.
     passes : float or "auto", default="auto"
         Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations (100 for a Gaussian process).
@@ -112,6 +112,6 @@ def checked_passes(passes: Any) -> Any:
 
 @dataclass
 class BatchTags(Tags):
-    """scikit-learn's tags, and how many rows a learner takes in before it changes."""
+    """scikit-learn's tags, and how many rows a learner collects before it changes."""
 
     rows_per_update: int = 1

@@ -1,4 +1,4 @@
-"""What learners made of learners share: members in one flat state, blocks of rows, weights, and who updates."""
+"""What ensembles share: members in one flat state, blocks of rows, weights, and which learners learn a row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, _rows_until
+from .._contract.base import State
 from .._contract.composite import CompositeEstimator
+from .._contract.warm_up import rows_until
 from . import capacity as _capacity
 from . import choice as _hedge
 from . import members as _members
@@ -28,7 +29,7 @@ from .pool import find as find_expansions
 CAPACITIES = ("fixed", "shared", "weights")
 ROWS = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
-AHEAD = 64  # rows for which the stochastic choices are looked at together
+AHEAD = 64  # rows for which the random choices are made together
 PERIOD = 1000  # rows after which capacity may move
 FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
 
@@ -129,7 +130,7 @@ class MultiKernelEstimator(CompositeEstimator):
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
-            stop = _rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            stop = rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
             rows = slice(start, stop)
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
             self._follow_weights(state)
@@ -149,7 +150,7 @@ class MultiKernelEstimator(CompositeEstimator):
         hedge = self._cached("hedge", self._hedge)
         chance = self._draws_learners
         stochastic, only_drawn = chance is not None, chance is not None and chance.counted == "drawn"
-        everybody = expansions is not None and len(expansions.where) == len(self._states)
+        all_pooled = expansions is not None and len(expansions.where) == len(self._states)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             start = rows.start
@@ -157,7 +158,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 run = slice(start, start + self._run_length(state, rows.stop - start))
                 counted = None if weight is None else weight[run]
                 expansions = self._expansions()
-                if stochastic and everybody and expansions is not None and not self._scarce(state):
+                if stochastic and all_pooled and expansions is not None and not self._scarce(state):
                     run = slice(start, min(run.stop, start + expansions.rows()))
                     counted = None if weight is None else weight[run]
                     scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)
@@ -187,7 +188,7 @@ class MultiKernelEstimator(CompositeEstimator):
         if self.capacity == "shared":
             able[:] = [self._has_room(state, i) for i in range(len(able))]
         if weight is not None and state["n_outputs"] > 1:
-            y = np.where(weight > 0, y, 0.0)  # the code of a row that does not count need not be one
+            y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
         chance = self._draws_learners
         assert chance is not None
         least, only_drawn = chance.smoothing, chance.counted == "drawn"
@@ -209,18 +210,18 @@ class MultiKernelEstimator(CompositeEstimator):
     def _expansions(self) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
         found = self._cached("expansions", lambda: find_expansions(self._learners, self._state["n_outputs"], self._ops))
-        if found is not None and not found.fits():  # somebody has taught a learner on its own
+        if found is not None and not found.fits():  # a learner was trained on its own in between
             self._cache.pop("expansions")
             return self._expansions()
         return found
 
     def _regroup(self) -> None:
-        """Who shares work with whom has changed."""
+        """Forget which learners share work: it has changed."""
         for name in ("family", "expansions"):
             self._cache.pop(name, None)
 
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
-        """Blocks of rows and the projections that many learners use; those of the next are made during this one."""
+        """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
         family = self._family()
         cuts = threads.cuts(X.shape[0], ROWS if self._ops.BLOCK > 1 else 1)
         if family is None:
@@ -250,7 +251,7 @@ class MultiKernelEstimator(CompositeEstimator):
         """
         n, outputs = rows.stop - rows.start, state["n_outputs"]
         F = np.empty((len(self._states), n, outputs))
-        alone = y is None and not state["log_theta"].flags.writeable  # a model in a mapped file: passes want to write
+        alone = y is None and not state["log_theta"].flags.writeable  # mapped files are read-only, passes write
         family = None if alone else self._family()
         if family is not None and P is not None:
             if y is None:  # a pass over rows of weight 0 changes nothing
@@ -307,7 +308,7 @@ class MultiKernelEstimator(CompositeEstimator):
             F[expansions.where, rows] = expansions.learn(part, target, weight)
 
     def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
-        """Who is drawn to update, (n, m), in the next n of the rows: those for which it is settled."""
+        """Learners drawn to learn, (n, m), for the next n rows: those for which the choice is certain."""
         n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
         u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self._states))
@@ -319,7 +320,7 @@ class MultiKernelEstimator(CompositeEstimator):
         return sum(state["n_support"] for state in self._states)
 
     def _run_length(self, state: State, rows: int) -> int:
-        """Where the budget is shared: how many rows, at most, can be learned at once. They cannot exhaust it."""
+        """Where the budget is shared: the most rows that can be learned at once without exhausting it."""
         if self.capacity != "shared":
             return rows
         room = state["capacity_total"] - self._n_support()
@@ -330,7 +331,7 @@ class MultiKernelEstimator(CompositeEstimator):
         return max(1, min(rows, room // len(self._states)))
 
     def _scarce(self, state: State) -> bool:
-        """Whether what is left of a shared budget is not enough for all learners, so that they must take turns."""
+        """Whether the rest of a shared budget is too small for all learners, so that they must take turns."""
         return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self._states)
 
     def _has_room(self, state: State, i: int) -> bool:
@@ -352,7 +353,7 @@ class MultiKernelEstimator(CompositeEstimator):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every so many rows, the learners get features or support vectors in proportion to their weights."""
+        """Every PERIOD rows, give the learners features or support vectors in proportion to their weights."""
         if state["t"] == 0 or state["t"] % PERIOD:
             return
         now, members = state["capacity"], self._learners

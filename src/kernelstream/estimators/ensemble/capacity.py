@@ -13,7 +13,7 @@ from .._contract.base import State
 from ..budget.base import SLOTS, BudgetEstimator
 from ..feature import FeatureEstimator
 
-# Strategies that remember nothing of their vectors but what can be cut and padded slot by slot.
+# Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
 OLDEST = 2  # where the Forgetron's memory has its oldest slot
 
@@ -59,7 +59,7 @@ def resize(member: Any, n: int) -> None:
 
 
 def _resize_features(state: State, old: int, new: int) -> None:
-    """The first frequencies stay; features are scaled by 1/sqrt(D), so weights go by sqrt(D), their squares by 1/D."""
+    """Keep the first frequencies; features are scaled by 1/sqrt(D), so weights by sqrt(D), and squares by 1/D."""
     factors = {"w": math.sqrt(new / old), "w_mean": math.sqrt(new / old), "G": old / new}
     kept = min(old, new)
     for name, factor in factors.items():

@@ -1,4 +1,4 @@
-"""Who updates: the stochastic choice of learners, ahead of the rows that decide it where that is possible."""
+"""Which learners learn a row: the random choice, made several rows ahead where that is possible."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def chances(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int)
 def drawn(
     log_theta: np.ndarray, u: np.ndarray, weight: np.ndarray | None, smoothing: float, hedge: Hedge
 ) -> np.ndarray:
-    """Which learners are drawn to update, (rows, m), for as many of the rows ahead as can be told now: at least one.
+    """Which learners are drawn to learn, (rows, m), for as many of the next rows as is certain now: at least one.
 
     Learner i updates with probability ``(1 - delta) r_i + delta``, ``r_i = theta_i / max theta``. A row of weight w
     changes r_i by a factor between ``exp(-rate w)`` and ``exp(rate w)``, whether all learners pay for their mistakes or
-    only those drawn, and fixed share then raises it by at most
-    ``share``. Where the uniform numbers u (n, m) lie outside all that can happen, the choice does not depend on the
-    rows in between.
+    only those drawn, and fixed share then raises it by at most ``share``. Where the uniform numbers u (n, m) lie
+    outside of that range, the choice does not depend on the rows in between.
     """
     n = len(u)
     steps = np.full(n, hedge.rate) if weight is None else hedge.rate * weight

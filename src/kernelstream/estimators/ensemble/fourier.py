@@ -59,7 +59,7 @@ class FourierFamily:
 
 
 def find(members: list[Any], outputs: int, ops: Any) -> FourierFamily | None:
-    """The largest set of members with so many outputs whose maps differ only in the width of their Gaussians."""
+    """The largest set of members with ``outputs`` outputs whose maps differ only in the width of their Gaussians."""
     groups: dict[Any, list[int]] = {}
     for i, member in enumerate(members):
         key = _key(member)
@@ -72,7 +72,7 @@ def find(members: list[Any], outputs: int, ops: Any) -> FourierFamily | None:
 def _key(member: Any) -> Any:
     if type(member)._learn is not FeatureEstimator._learn or not isinstance(member._map, RandomFourier):
         return None
-    if member._ops.on_device:  # where its weights may be
+    if member._ops.on_device:  # its weights may be on the device
         return None
     if type(_kernel(member)) is not Gaussian:
         return None

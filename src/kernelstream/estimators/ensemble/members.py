@@ -45,7 +45,10 @@ def split(flat: State) -> tuple[State, list[State]]:
     return state, [shared | members[i] for i in range(len(members))]
 
 
-WARM: State = {"warm_rows": 0, "warm_count": 0}  # members never wait for rows: the whole does, for all of them
+WARM: State = {
+    "warm_rows": 0,
+    "warm_count": 0,
+}  # members have no warm-up of their own: the ensemble has one for all
 
 
 def start(member: StreamEstimator, i: int, state: State) -> State:

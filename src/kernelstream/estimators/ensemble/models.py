@@ -31,9 +31,9 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
               \theta_i \leftarrow \theta_i\, \gamma^{[y f_i(x) \le 0]}
 
-    with :math:`\mathrm{sign}(0) = 0` inside the vote: a learner that says nothing (a score below 1e-300, whose sign is
-    a matter of rounding) has no vote, and no excuse either (Hedge; algorithms 14 to 18 of [1]_, after [2]_). Of several
-    classes every learner votes for one.
+    with :math:`\mathrm{sign}(0) = 0` inside the vote: a learner with a score below 1e-300, whose sign is a matter of
+    rounding, has no vote, but it counts as wrong (Hedge; algorithms 14 to 18 of [1]_, after [2]_). With several classes
+    every learner votes for one.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         Classifiers of this library, in any mixture, one for each kernel. None is FOGD with 100 frequencies for each of
         13 Gaussian kernels, sigma = 2^-6, …, 2^6.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
-        Weights that follow the mistakes, with a factor of 0.99 for each and more choices in an object; or equal ones.
+        Weights that follow the mistakes, with a factor of 0.99 for each (an object has more choices); or equal ones.
     updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
         All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
         which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
     capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
     vote : {"sign", "score"}, default="sign"
@@ -95,7 +95,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
 
     Examples
     --------
-    Nobody has said how wide the kernel should be.
+    No width of the kernel is given.
 
     >>> from sklearn.datasets import make_moons
     >>> from kernelstream import MultiKernelClassifier
@@ -163,13 +163,13 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
     learners : list of estimators or None, default=None
         Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
-        Weights that follow the squared errors, with a factor of 0.61 and more choices in an object; or equal ones.
+        Weights that follow the squared errors, with a factor of 0.61 (an object has more choices); or equal ones.
     updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
         All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
         which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
     capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: who updates more gets more (algorithm 18). Or, every 1000 rows,
+        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
     standardize : bool, default=False

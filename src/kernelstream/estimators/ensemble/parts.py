@@ -1,15 +1,14 @@
-"""What an ensemble is told about its weights and about who learns a row."""
+"""Parts of an ensemble: how its weights change, and which learners learn a row."""
 
 from __future__ import annotations
 
-from sklearn.base import BaseEstimator
-
 from ..._checks import fraction
+from ...registry.parameters import WithParameters
 
 COUNTED = ("all", "drawn")
 
 
-class HedgeWeights(BaseEstimator):
+class HedgeWeights(WithParameters):
     r"""Weights that follow the mistakes of the learners, :math:`\theta_i \leftarrow \theta_i \gamma^{l_i}` (Hedge).
 
     Parameters
@@ -17,8 +16,8 @@ class HedgeWeights(BaseEstimator):
     discount : float or "auto", default="auto"
         :math:`\gamma`, the factor for a mistake, in (0, 1]. "auto" is 0.99 in classification and 0.61 in regression.
     share : float, default=0
-        Fixed share: after every row this part of all weight is spread evenly, so that a learner that was bad for long
-        can be back soon when the stream changes [1]_. About 1/(rows between changes).
+        Fixed share: after every row this part of all weight is spread evenly, so that a learner that did badly for long
+        can recover quickly when the stream changes [1]_. About 1/(rows between changes).
 
     References
     ----------
@@ -43,7 +42,7 @@ class HedgeWeights(BaseEstimator):
         fraction("share", self.share, zero=True, one=False)
 
 
-class StochasticUpdates(BaseEstimator):
+class StochasticUpdates(WithParameters):
     r"""Learner i of an ensemble learns a row with probability :math:`(1 - \delta)\theta_i / \max_j \theta_j + \delta`.
 
     Parameters

@@ -14,7 +14,7 @@ from ...state import undo as _undo
 from .._contract.base import State
 from ..budget.base import STREAM, BudgetEstimator
 
-# Strategies that need nothing but numbers about their vectors, and no care between two rows.
+# Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
 POOLED = (*REMOVING, budgets.Replace, budgets.Stop, budgets.OSKL, budgets.SPA)
 CHANCES = 2048  # random numbers made at once
@@ -35,7 +35,7 @@ class ExpansionFamily:
         self.states: list[State] = [member._state for member in self.members]
         first = self.states[0]
         self.kernels = [ops.Pool.kernel(member._kernel(member._state)) for member in self.members]
-        self.rules: list[Any] = [_rule(member, ops) for member in self.members]  # `find` takes those that have them
+        self.specs: list[Any] = [_spec(member, ops) for member in self.members]  # not None: see `find`
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
         )
@@ -45,7 +45,7 @@ class ExpansionFamily:
         self._seen = self._position()
 
     def fits(self) -> bool:
-        """Whether the members are where this family left them."""
+        """Whether the members are as this family left them."""
         return self._seen == self._position()
 
     def rows(self) -> int:
@@ -95,7 +95,7 @@ class ExpansionFamily:
 
     # ---------------------------------------------------------------- between blocks
     def _specs(self, n: int) -> list[Any]:
-        """What the passes over n rows want to know of every member."""
+        """What the passes over n rows need to know about every member."""
         specs = []
         for i, (member, state) in enumerate(zip(self.members, self.states, strict=True)):
             outputs, capacity = state["alpha"].shape
@@ -106,7 +106,7 @@ class ExpansionFamily:
             if member._strategy.grows:
                 room = n if member.budget is None else min(n, member.budget - state["n_support"])
                 joining = np.empty(room, np.int64), np.empty((room, outputs)), np.empty(outputs), np.empty(room)
-            specs.append((state, self.kernels[i], self.rules[i], self.places[i], u, first, joining))
+            specs.append((state, self.kernels[i], self.specs[i], self.places[i], u, first, joining))
         return specs
 
     def _chances(self, i: int, state: State, n: int) -> tuple[np.ndarray, int]:
@@ -128,11 +128,11 @@ class ExpansionFamily:
                     self._put(block, i, n, rows)
 
                 member._join(state, put, coefficients[:q], decay, born[:q])
-        for state, places in zip(self.states, self.places, strict=True):  # rows of the block are behind all others
+        for state, places in zip(self.states, self.places, strict=True):  # rows of the block come after all others
             _undo.rows(state["support"], np.flatnonzero(places[: state["n_support"]] >= self.pool.size))
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
-                member._cache.pop("expansion", None)  # it knows the vectors before
+                member._cache.pop("expansion", None)  # it holds the former vectors
         self._seen = self._position()
 
     def _put(self, block: Any, i: int, n: int, rows: np.ndarray) -> None:
@@ -148,7 +148,7 @@ class ExpansionFamily:
         return [(state["t"], state["n_support"]) for state in self.states]
 
     def _fill(self) -> None:
-        """Take in the vectors that the members have already, each once."""
+        """Add the vectors that the members have already, each once."""
         known: dict[bytes, int] = {}
         for own, state in zip(self.places, self.states, strict=True):
             new = []
@@ -162,7 +162,7 @@ class ExpansionFamily:
 
 
 def find(members: list[Any], outputs: int, ops: Any) -> ExpansionFamily | None:
-    """The members with so many outputs whose kernel values can come from one pool, if there are several."""
+    """The members with ``outputs`` outputs whose kernel values can come from one pool, if there are several."""
     if ops.Pool is None:
         return None
     groups: dict[Any, list[int]] = {}
@@ -177,15 +177,15 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
     if not isinstance(member, BudgetEstimator) or type(member._strategy) not in POOLED:
         return False
     state = member._state
-    if member._may_grow(state):  # it must be cut off where its arrays are full
+    if member._may_grow(state):  # its blocks must end where its arrays are full
         return False
     if state["n_outputs"] != outputs or state["n_features"] > ops.Pool.widest:
         return False
-    if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, under another code
+    if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, encoded differently
         return False
-    return ops.Pool.kernel(member._kernel(state)) is not None and _rule(member, ops) is not None
+    return ops.Pool.kernel(member._kernel(state)) is not None and _spec(member, ops) is not None
 
 
-def _rule(member: Any, ops: Any) -> Any:
+def _spec(member: Any, ops: Any) -> Any:
     """The compiled twins of loss, update and strategy; None where one has none."""
     return ops.ExpansionSpec.of(member._loss_now(member._state), member._update, member._strategy).core

@@ -17,6 +17,7 @@ from ...random import generator
 from ...rows import Rows, divided, drop, host, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
+from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State
 from .._contract.batch import CALLER, BatchEstimator
@@ -28,7 +29,11 @@ from ..binning.fit import best_constant
 from ..feature import map_entries, renew_map_entries
 from .choice import Search
 
-DEVICE_CELLS = 10_000_000  # numbers in all rows from which short trials are made on the device as well
+USUAL_CENTERS = 2000
+FEW_ROWS = 1 << 12  # for the squared loss all rows are centres up to so many on the processor,
+MANY_ROWS = 1 << 16  # and on a GPU, where it has the memory for them;
+DEVICE_CENTERS = 1 << 14  # of more rows this many
+DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
 
 
 class FalkonEstimator(BatchEstimator, KernelEstimator):
@@ -38,7 +43,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
 
     kernel: Any
     gamma: Any
-    n_centers: int
+    n_centers: Any
     lam: float | None
     loss: Any
     tol: float
@@ -57,7 +62,8 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         return host(super()._check_X(X, reset, least))
 
     def _check_parameters(self) -> None:
-        whole("n_centers", self.n_centers)
+        if self.n_centers != "auto":
+            whole("n_centers", self.n_centers)
         if self.lam is not None:
             positive("lam", self.lam)
         loss = self._solver_loss()
@@ -69,34 +75,39 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         self._given.kernel_object.validate(resolved=False)
 
     # ---------------------------------------------------------------- hooks
-    def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, float]:
+    def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
         """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty."""
-        common = (self._solver_loss(), state["seed"], _for_trials(self._ops, X), self.n_centers)
+        loss, lam = self._solver_loss(), self.lam
+        common = (loss, state["seed"], _for_trials(self._ops, X, m), m)
         if self._free:
-            width, kernel = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
+            width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
+            lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
             renew_map_entries(state, {name: kernel.get_params()[name] for name in self._given.kernel_schema()})
             X = divided(X, width)
         else:
             self._estimate(state, X)
-        if self.lam is not None:
-            return X, float(self.lam)
-        return X, Search(X, Y, weight, *common).penalty(self._kernel(state))
+        if lam is None:
+            lam = Search(X, Y, weight, *common).penalty(self._kernel(state))
+        return X, float(lam)
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss, seed = self._solver_loss(), state["seed"]
-        X, lam = self._choose(state, X, Y, weight)
+        loss, seed, m = self._solver_loss(), state["seed"], self._center_count(X)
+        X, lam = self._choose(state, X, Y, weight, m)
         kernel = self._kernel(state)
         centers = np.arange(X.shape[0])
-        if X.shape[0] > self.n_centers:
-            centers = np.sort(generator(seed).choice(X.shape[0], self.n_centers, replace=False))
+        if X.shape[0] > m:
+            centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
-        Z = CenterMatrix(kernel, X, centers, self._ops, seed)
         with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
-            found = falkon(
-                Z, Y, loss, lam, self._ops,
-                weight=weight, offset=offset, tol=self.tol, max_iter=self.max_iter, report=report,
-            )  # fmt: skip
+            options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
+            if X.shape[0] <= m and loss.name == "squared":
+                found = kernel_ridge(kernel, X, Y - offset, lam, self._ops, **options)
+                alpha = found.W
+            else:
+                Z = CenterMatrix(kernel, X, centers, self._ops, seed)
+                found = falkon(Z, Y, loss, lam, self._ops, offset=offset, **options)
+                alpha = Z.coefficients(found.W)
         if not found.converged:
             warnings.warn(
                 f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
@@ -105,12 +116,24 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
             )
         drop("centers", state)
         state |= pack("centers", X[centers]) | {
-            "alpha": np.ascontiguousarray(Z.coefficients(found.W)),
+            "alpha": np.ascontiguousarray(alpha),
             "offset": offset,
             "lam": lam,
             "n_iter": found.n_iter,
             "history": np.array(found.history),
         }
+
+    def _center_count(self, X: Rows) -> int:
+        """How many centres there are if there are rows enough."""
+        if self.n_centers != "auto":
+            return int(self.n_centers)
+        ops, n = self._ops, X.shape[0]
+        if self._solver_loss().name != "squared":
+            return USUAL_CENTERS
+        if not getattr(ops, "cuda", False):
+            return n if n <= FEW_ROWS else USUAL_CENTERS
+        room = ops.room_for_rows(X.dtype.itemsize)
+        return n if n <= min(MANY_ROWS, room) else max(USUAL_CENTERS, min(DEVICE_CENTERS, room // 4))
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found = {"kernel": self._kernel(state), "gamma": None, "lam": state["lam"] * share}
@@ -182,9 +205,9 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         return self.state_["history"]
 
 
-def _for_trials(ops: Any, X: Rows) -> Any:
-    """The engine that short trials run on: with few cells a device waits more than it works there."""
-    return getattr(ops, "host", ops) if X.shape[0] * X.shape[1] < DEVICE_CELLS else ops
+def _for_trials(ops: Any, X: Rows, m: int) -> Any:
+    """The engine that short trials run on: with few rows and centres a device waits more than it works there."""
+    return getattr(ops, "host", ops) if X.shape[0] * min(m, X.shape[0]) < DEVICE_CELLS else ops
 
 
 class FalkonClassifier(FalkonEstimator, StreamClassifier):
@@ -208,8 +231,10 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         divided by their range, their deviation or one number for all, whichever is better there, and then by widths
         that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
         means "median".
-    n_centers : int, default=2000
-        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
+    n_centers : int or "auto", default="auto"
+        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
+        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
+        GPU with the memory for it at most 65,536, and there 16,384 of more.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
@@ -276,7 +301,7 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         self,
         kernel: Any = "gaussian",
         gamma: float | str | None = None,
-        n_centers: int = 2000,
+        n_centers: int | str = "auto",
         lam: float | None = None,
         loss: Loss | str = "squared",
         *,
@@ -323,8 +348,10 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
         divided by their range, their deviation or one number for all, whichever is better there, and then by widths
         that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
         means "median".
-    n_centers : int, default=2000
-        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres.
+    n_centers : int or "auto", default="auto"
+        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
+        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
+        GPU with the memory for it at most 65,536, and there 16,384 of more.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
         on held-out rows.
@@ -386,7 +413,7 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
         self,
         kernel: Any = "gaussian",
         gamma: float | str | None = None,
-        n_centers: int = 2000,
+        n_centers: int | str = "auto",
         lam: float | None = None,
         *,
         tol: float = 1e-3,

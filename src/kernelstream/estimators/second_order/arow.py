@@ -20,7 +20,7 @@ from .base import SecondOrderEstimator, mix_matrices, one_against_rest
 
 
 class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
-    """One matrix A per class, full or diagonal; which rows count, and how much, depends on their scores."""
+    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
 
     diagonal: bool
 
@@ -57,7 +57,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
         return scores
 
     def _mix_outputs(self, state: State, change: Change) -> None:
-        """A class that appears is untrained; others keep what they know, with their sign."""
+        """A new class starts untrained; others keep what they have learned, with their sign."""
         if self.diagonal:
             fresh, source, sign = change.fresh, change.source, change.sign
             state["A"] = np.where(fresh[:, None], float(self.lam), state["A"][source])
@@ -87,7 +87,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
 
 
 class AROWClassifier(ConfidenceClassifier):
-    r"""Adaptive regularisation of weights: a Gaussian over the weights that hardens where rows have been.
+    r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows where rows have been.
 
     On a row with :math:`y f < 1`, with :math:`v = z'\Sigma z` and :math:`\beta = 1/(v + r)`,
 
@@ -178,7 +178,7 @@ class AROWClassifier(ConfidenceClassifier):
 
 
 class NewtonClassifier(ConfidenceClassifier):
-    r"""Online Newton step: gradients seen through the matrix of all gradients before.
+    r"""Online Newton step: gradients divided by the matrix of all gradients so far.
 
     .. math:: A_t = A_{t-1} + \gamma\, g_t g_t', \qquad w_{t+1} = w_t - A_t^{-1} g_t, \qquad g_t = l'(y_t, f_t)\, z_t
 

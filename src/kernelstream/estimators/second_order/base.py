@@ -102,12 +102,12 @@ class SecondOrderEstimator(FeatureEstimator):
         return scores
 
     def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
-        """``(rows, Z)``, cut where the window will be full; on one thread made in the window itself, where all stay."""
+        """``(rows, Z)``, cut where the window will be full; on one thread Z is made in the window itself."""
         recursion, mapping = self._recursion(state), self._mapping(state)
         cuts = recursion.cuts(X.shape[0])
         stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
         if cuts is None or not (recursion.in_window and stay) or threads.get_num_threads() > 1:
-            if recursion.at_once:  # which fills as many windows as there are rows for
+            if recursion.at_once:  # one call may fill several windows
                 cuts = threads.cuts(X.shape[0], max(len(state["window"]), AT_ONCE))
             yield from self._rows(state, X, cuts)
             return
@@ -148,7 +148,7 @@ class SecondOrderEstimator(FeatureEstimator):
         return schema | (self._statistics(state, width + bool(self.intercept)) if trained else {})
 
     def _statistics(self, state: State, r: int) -> Schema:
-        """What is known about the weights of r features."""
+        """Schema of the statistics of r features."""
         outputs = state["n_outputs"]
         matrices = 1 if self._rule().shared else outputs
         return second_order.schema(state, r, outputs, matrices, len(self._ridges()))
@@ -213,8 +213,8 @@ class ManyTargets(StreamRegressor):
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
 
-    def _run(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(self._advance(X, y, weight))
+    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
+        return self._public(self._learn_with_warm_up(X, y, weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -230,7 +230,7 @@ def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
 
 
 def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:
-    """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they know."""
+    """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they learned."""
     fresh, source, sign = change.fresh, change.source, change.sign
     second_order.flush(state, forgetting)
     state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])

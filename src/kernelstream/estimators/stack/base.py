@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
-from ...passes.stack.python import LABEL_SHARE, NUMBER_SHARE, shares, start_stack
+from ...passes.stack.python import NAMES, mean_weights, start_stack
 from ...rows import Rows, dense
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
@@ -95,17 +95,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
 
     def _weights(self, state: State) -> np.ndarray:
         """Of the members, averaged over the outputs."""
-        parts = []
-        for part in self._combinations(state):
-            share = NUMBER_SHARE if self._regression else LABEL_SHARE
-            w = shares(part["stack_logs"], share) @ part["stack_w"]
-            w = w[:-1]
-            if self._regression:
-                best = part["stack_loss"].min()
-                base = (best / part["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
-                w = w + base / base.sum() * (1 - w.sum())
-            parts.append(w)
-        return np.mean(parts, axis=0)
+        return np.mean([mean_weights(part, self._regression) for part in self._combinations(state)], axis=0)
 
     def _errors(self, state: State) -> np.ndarray:
         return np.mean([part["member_errors"] for part in self._combinations(state)], axis=0)
@@ -207,7 +197,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
 
     def _combinations(self, state: State) -> list[State]:
         """The entries of each combination; the arrays are the state's own."""
-        names = list(start_stack(1, 1, self._regression))
+        names = NAMES[self._regression]
         return [{name: state[f"o{o}_{name}"] for name in names} for o in range(self._outputs(state))]
 
     def _reset(self, state: State) -> None:
@@ -273,38 +263,36 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         F = self._forecasts(state, X, y, weight)
         n = len(X)
         scores = np.empty((n, state["n_outputs"]))
-        counted = n if weight is None else int(np.count_nonzero(weight))
-        stride = state["history_stride"]
-        if state["t"] // stride == (state["t"] + counted) // stride:  # no entry of the history falls into the block
-            self._combine(state, F, y, weight, recent, scores, slice(0, n))
-            state["t"] += counted
-            return scores
-        numbers = state["t"] + (np.arange(1, n + 1) if weight is None else np.cumsum(weight > 0))
         start = 0
         while start < n:
-            stride = state["history_stride"]
-            due = (state["t"] // stride + 1) * stride
-            stop = min(n, int(np.searchsorted(numbers, due)) + 1)
+            last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
+            stop = n
+            if state["t"] + n - start >= last:
+                numbers = state["t"] + np.cumsum(np.ones(n - start) if weight is None else weight[start:] > 0)
+                stop = min(n, start + int(np.searchsorted(numbers, last)) + 1)
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
-            state["t"] = int(numbers[stop - 1])
-            if state["t"] == due:
-                self._note_weights(state)
             start = stop
         return scores
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
     ) -> None:
+        """Forecasts of the whole, and the weights of the members that belong into the history."""
         own = None if weight is None else weight[rows]
-        N = len(self._examples())
+        N, t, stride = len(self._examples()), state["t"], state["history_stride"]
+        after = t + (rows.stop - rows.start if own is None else int(np.count_nonzero(own)))
+        notes = np.empty((self._outputs(state), after // stride - t // stride, N))
         for o, part in enumerate(self._combinations(state)):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
             target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
-            found = self._ops.stack_pass(block, target, own, part, (self._regression, recent))
+            spec = (self._regression, recent)
+            found = self._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
             if self._outputs(state) == 1:
                 scores[rows] = found
             else:
                 scores[rows, o] = found[:, 0]
+        state["t"] = after
+        self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
 
     def _fade(self, state: State, keep: float) -> bool:
         for member in self._learners:
@@ -323,15 +311,13 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             state["restarts"][i] += 1
         return True
 
-    def _note_weights(self, state: State) -> None:
-        place = state["t"] // state["history_stride"] - 1
-        if place == HISTORY:  # full: every second one stays
+    def _note_weights(self, state: State, place: int, weights: np.ndarray) -> None:
+        """Enter weights (k, N) into the history, from a place on; where all are taken, every second one stays."""
+        room = HISTORY - place
+        state["history"][place : place + len(weights)] = weights[:room]
+        if len(weights) > room:  # one more, for which there is no place, and which will not be among those that stay
             state["history"][: HISTORY // 2] = state["history"][1::2]
             state["history_stride"] *= 2
-            place = HISTORY // 2
-            if state["t"] % state["history_stride"]:
-                return
-        state["history"][place] = self._weights(state)
 
     def _forecasts(self, state: State, X: np.ndarray, y: np.ndarray | None, weight: Any) -> np.ndarray:
         """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each."""

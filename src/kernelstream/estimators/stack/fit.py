@@ -167,7 +167,7 @@ class StackFit:
         S = self._honest_scores(state, *held_rows) if helped and learn_all is not None else None
         self._weigh(state, *held_rows)
         self._members_learn(list(range(len(self._learners))), state, *held_rows)
-        if S is not None:
+        if S is not None and learn_all is not None:
             batch.learn(self, learn_all, held_rows, S, rows)
 
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:

@@ -61,7 +61,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     weights_history_ : pair of arrays (k,), (k, m)
         Row numbers and the weights after them, at most 256.
     members_ : list of dict
-        Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range, rows learned.
+        Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range, rows
+        learned.
     learners_ : list
         The members, fitted.
     columns_ : Columns

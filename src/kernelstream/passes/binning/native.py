@@ -1,4 +1,4 @@
-"""Solvers on random binning features in C++; see :mod:`._binning_python`."""
+"""Solvers on random binning features in C++; see :mod:`.python`."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def sweep_cells(
     """One pass of coordinate descent over the grids; f and w change in place."""
     if loss.name not in SWEPT:
         return _binning_python.sweep_cells(lists, starts, order, y, weight, loss, lam, active, f, w, threads)
-    rule = loss.name, float(lam), bool(active)
-    return _core.sweep_cells({"f": f, "w": w}, (*lists, starts), order, y, weight, rule, threads)
+    spec = loss.name, float(lam), bool(active)
+    return _core.sweep_cells({"f": f, "w": w}, (*lists, starts), order, y, weight, spec, threads)
 
 
 def sweep_columns(
@@ -95,8 +95,8 @@ def sweep_columns(
     """One pass over dense features ``Z'`` (P, n)."""
     if loss.name not in SWEPT:
         return _binning_python.sweep_columns(Z, squares, order, y, weight, loss, lam, f, w, threads)
-    rule = loss.name, float(lam), False
-    return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, rule, threads)
+    spec = loss.name, float(lam), False
+    return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, spec, threads)
 
 
 def cell_pass(

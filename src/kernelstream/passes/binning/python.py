@@ -1,7 +1,7 @@
 """Solvers on random binning features: the readable specification.
 
-The functions have twins of the same names in :mod:`._binning_native`; ``threads`` is for the twins. Cells and their
-matrix are explained in :mod:`kernelstream.core.cells_python`.
+The functions have twins of the same names in :mod:`.native`; only the twins use ``threads``. Cells and their matrix
+are explained in :mod:`kernelstream.core.cells_python`.
 """
 
 from __future__ import annotations
@@ -160,8 +160,7 @@ def sweep_columns(
     w: np.ndarray,
     threads: int = 1,
 ) -> tuple[float, float]:
-    """The same for dense features ``Z'`` (P, n), with steps from a bound on the curvature, ``squares = sum_i a_i
-    z_ij^2``.
+    """The same for dense features ``Z'`` (P, n); ``squares = sum_i a_i z_ij^2`` bound the curvature.
 
     With several threads the twin moves as many coordinates at once and shortens the steps by their number, since all
     coordinates share all rows.
@@ -200,7 +199,7 @@ def cell_pass(
     first = width * np.arange(len(cells))
     for i, cell in enumerate(cells.T):
         at = first + cell
-        f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # grid by grid: a perceptron sees every bit
+        f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # in order: every bit matters to a perceptron
         offset = offset_of(center)
         scores[i] = f + offset
         importance = 1.0 if weight is None else float(weight[i])

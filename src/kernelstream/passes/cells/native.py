@@ -1,4 +1,4 @@
-"""Learning on cells, in the native engine; see :mod:`._cells_python`."""
+"""Learning on cells, in the native engine; see :mod:`.python`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ State = dict[str, Any]
 
 REACH = 5.0  # deviations of the target up to which a residual counts, after
 SETTLED = 10  # rows
-OUTSIDE = 20.0  # deviations up to which a target moves the mean and the deviation, after
+OUTSIDE = 20.0  # most deviations that a target counts for in the mean and the deviation, after
 KNOWN = 30  # rows
 TINY = 1e-12
 LARGEST = 3e38  # that a table can hold
@@ -29,12 +29,12 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def deviation(target: np.ndarray) -> float:
-    """Of the targets so far, from (rows, mean, sum of squared deviations)."""
+    """Deviation of the targets so far, from (rows, mean, sum of squared deviations)."""
     return math.sqrt(target[2] / target[0]) if target[0] > 1 else 1.0
 
 
 def follow(target: np.ndarray, y: float) -> None:
-    """Mean and deviation of the target, (3,), which one wild number does not move far."""
+    """Update mean and deviation of the target, (3,); a single wild number does not move them far."""
     if target[0] >= KNOWN:
         most = OUTSIDE * deviation(target)
         if most > 0:

@@ -14,7 +14,7 @@ from ...kernels import Gaussian, Kernel
 from ...random import generator
 from ...rows import Rows
 
-ROWS = 2048  # rows that share one making of a block
+ROWS = 2048  # rows for which a block is made once
 GROUP = 8  # blocks whose scores are summed before they join the others: the same sums on any number of threads
 
 
@@ -133,7 +133,7 @@ class FeatureBlocks:
             F[rows] += self.kernel.features(X[rows], made) @ A
 
     def _narrow(self, X: Rows) -> tuple[Rows, np.ndarray | None]:
-        """Rows without the columns that none of them uses, and the columns left: wide CSR rows need few frequencies."""
+        """Rows without columns that are 0 in all of them, and the columns left: wide CSR rows need few frequencies."""
         if not (self.normal and sp.issparse(X)) or 4 * X.nnz > self.d:
             return X, None
         used, indices = np.unique(X.indices, return_inverse=True)

@@ -31,7 +31,7 @@ AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): re
 
 
 class Diverged(ValueError):
-    """Steps so large that the function leaves the range of floating-point numbers."""
+    """The steps are so large that the function leaves the range of floating-point numbers."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Descent:
     max_blocks: int | None = None
 
     def reset(self, state: State, n_outputs: int) -> None:
-        """The function that is ``offset`` everywhere."""
+        """Start with the function that is ``offset`` everywhere."""
         empty = np.zeros((0, self.blocks.width, n_outputs), self.blocks.dtype)
         state |= {"t": 0, "alpha": empty, "shrink": 1.0}
         if self.average:
@@ -91,7 +91,7 @@ class Descent:
         return max(self.precondition, self.lam * self.eta)  # eta is about 1 / largest eigenvalue
 
     def decay(self, t: int) -> float:
-        """What iteration t multiplies the older weights by."""
+        """Factor of the older weights in iteration t."""
         lam = self.lam / self.damping if self.precondition else self.lam  # see _conditioned
         return max(0.0, 1.0 - self.rate(t) * lam)
 
@@ -105,10 +105,10 @@ class Descent:
             direction = self._conditioned(Z, G, F - state["offset"])
         else:
             direction = Z.T @ (G / len(G)).astype(Z.dtype)
-        return self.take(state, direction)
+        return self.step(state, direction)
 
-    def take(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
-        """The end of an iteration: a step against the gradient (width, C) in the features of its block."""
+    def step(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
+        """Finish an iteration: a step against the gradient (width, C) in the features of its block."""
         t = state["t"] + 1
         i, gamma = self.block_of(t), self.rate(t)
         shrink = state["shrink"] * self.decay(t)
@@ -147,19 +147,19 @@ class Descent:
         """
         b, width = Z.shape
         dual = b < width  # (Z'Z + r)^-1 Z' = Z' (ZZ' + r)^-1: the smaller of the two
-        # rho keeps the condition of S at 1/damping, so that products in the precision of the features do
+        # rho limits the condition of S to 1/damping, so that products in the precision of the features suffice
         S = (Z @ Z.T if dual else Z.T @ Z).astype(np.float64) / b
         top = largest_eigenvalue(S) or 1.0
         rho = self.damping * top
         S[np.diag_indices_from(S)] += rho
         factor = cho_factor(S, overwrite_a=True, check_finite=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # descend looks at the result
+        with np.errstate(over="ignore", invalid="ignore"):  # `descend` checks the result
             R = (G - self.lam / rho * F) * (top / b)
             if dual:
                 return Z.T @ cho_solve(factor, R, check_finite=False).astype(Z.dtype)
             return cho_solve(factor, Z.T @ R, check_finite=False)
 
-    def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
+    def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
         G = gradients(self.loss, y, F)
         return self.descend(state, X, G if weight is None else G * weight[:, None], F)
@@ -181,7 +181,7 @@ class Descent:
             part = X[rows]
             F = self.iterate(state, part, True) if U is None else state["offset"] + state["shrink"] * U[rows]
             before = state["shrink"]
-            i, delta = self.batch(state, part, y[rows], None if weight is None else weight[rows], F)
+            i, delta = self.learn_batch(state, part, y[rows], None if weight is None else weight[rows], F)
             if U is not None:
                 if state["shrink"] > before:  # it was multiplied into the weights
                     U *= before * self.decay(state["t"])

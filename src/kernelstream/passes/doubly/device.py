@@ -1,4 +1,4 @@
-"""Doubly stochastic gradients on a device: the recursion of :mod:`._doubly_descent` with weights and features there."""
+"""Doubly stochastic gradients on a device: the recursion of :mod:`.descent` with weights and features there."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class GPDescent(Descent):
         assert self.points is not None
         return self.blocks.kernel.pairwise(X, self.points)
 
-    def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
+    def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         G = F - y[:, None]
         if self.columns > 1:
             G[:, 1:] = F[:, 1:] - state["offset"] - self._targets(X)

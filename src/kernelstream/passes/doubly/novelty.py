@@ -46,7 +46,7 @@ class NoveltyDescent(Descent):
         if self.average:
             state["tau_mean"] = 0.0
 
-    def batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
+    def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         weight = np.ones(len(F)) if weight is None else weight
         below = state["tau"] > F  # (b, 1)
         done = self.descend(state, X, -weight[:, None] * below, F)

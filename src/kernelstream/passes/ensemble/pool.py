@@ -38,7 +38,7 @@ class Pool:
         self.columns: np.ndarray | None = None  # (d, capacity), the same vectors for products with sparse rows
         self.norms = np.zeros(256, dtype)
         self.size = 0  # places that are or have been in use
-        self.distances = distances  # whether learners want them
+        self.distances = distances  # whether learners need them
 
     @staticmethod
     def kernel(kernel: Kernel) -> tuple[int, float, float] | None:
@@ -76,7 +76,7 @@ class Pool:
         return PoolRows(rows, (self.size, products, far, norms, reach))
 
     def settle(self, block: PoolRows, states: list[State], places: list[np.ndarray]) -> list[bool]:
-        """The rows of the block have been learned: those that became support vectors stay, and enter the states.
+        """After a block has been learned: its rows that became support vectors stay, and enter the states.
 
         Parameters
         ----------
@@ -135,15 +135,15 @@ def pool_hedge_pass(
     block: PoolRows, y: np.ndarray, weight: np.ndarray | None, chances: np.ndarray, able: np.ndarray, smoothing: float,
     only_drawn: bool, specs: list[Any], F: np.ndarray, state: State, hedge: Hedge,
 ) -> tuple[list[int], np.ndarray]:  # fmt: skip
-    """All learners take the rows of a block in turn, and their weights and ``chances`` (n, m) decide who is drawn.
+    """All learners take the rows of a block in turn; their weights and ``chances`` (n, m) decide which are drawn.
 
-    Who is drawn and ``able`` (m,) learns the row; with ``only_drawn`` it counts for the weights of those drawn alone.
+    A learner that is drawn and ``able`` (m,) learns the row; with ``only_drawn`` only those drawn gain or lose weight.
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
-    rule = numbers(hedge), (float(smoothing), only_drawn)
+    draws = numbers(hedge), (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
-    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), rule, threads, (F, scores))
+    joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), draws, threads, (F, scores))
     return joined, scores
 
 

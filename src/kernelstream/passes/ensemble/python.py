@@ -11,11 +11,11 @@ from ..linear.python import linear_pass
 
 State = dict[str, Any]
 
-Pool: Any = None  # of vectors that learners have in common: the specification lets each have its own
+Pool: Any = None  # no shared vectors in the specification: each learner has its own
 
-GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that what is a tie on paper is one here
-NO_VOTE = 1e-300  # scores up to here say nothing: of numbers without all their digits, rounding decides the sign
-HISTORY = 256  # remembered weights; when there is no room left, every second one goes
+GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that a tie stays a tie
+NO_VOTE = 1e-300  # smaller scores are no vote: of such denormal numbers rounding decides the sign
+HISTORY = 256  # weights that are remembered; when the history is full, every second entry is dropped
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def hedge_pass(
     state : dict
         ``log_theta`` (m,), ``t``, ``history``, ``history_stride``, ``range`` (2,) in regression. Updated in place.
     drawn : (n, m) bool or None
-        For whom each row counts; None is everybody.
+        Learners for which each row counts; None means all.
     """
     log_theta = state["log_theta"]
     scores = np.empty(F.shape[1:])
@@ -147,7 +147,7 @@ def hedge_pass(
 
 
 def remember(state: State) -> None:
-    """Enter the weights into the history when their turn has come."""
+    """Enter the weights in the history every ``history_stride`` rows."""
     t, history = state["t"], state["history"]
     if t % state["history_stride"]:
         return

@@ -238,7 +238,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
     state: State,
     room: int,
     *,
@@ -247,15 +247,15 @@ def expansion_pass(
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
-    if rule.core is None:
-        parts = _expansion_python.ExpansionSpec(rule.loss, rule.update, rule.strategy)
+    if spec.core is None:
+        parts = _expansion_python.ExpansionSpec(spec.loss, spec.update, spec.strategy)
         return _expansion_python.expansion_pass(F, G, y, weight, parts, state, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
     block = {"F": F, "G": G, "M": M, "y": y, "weight": weight, "u": u}
     block |= {"joined": joined, "coefficients": coefficients, "decay": decay}
-    consumed, q = _core.expansion_pass(state, block, rule.core, stop)
+    consumed, q = _core.expansion_pass(state, block, spec.core, stop)
     return consumed, joined[:q], coefficients[:q], decay
 
 
@@ -267,12 +267,12 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
-    merges = isinstance(rule.strategy, Merge)
-    if rule.core is None or (merges and not expansion.gaussian):
-        return _by_specification(expansion, X, Z, y, weight, u, state, rule)
+    merges = isinstance(spec.strategy, Merge)
+    if spec.core is None or (merges and not expansion.gaussian):
+        return _by_specification(expansion, X, Z, y, weight, u, state, spec)
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
     owner = np.full(K.shape[1], -1, np.int64)
@@ -281,9 +281,9 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
-        block["solved"], block["solution"] = _solve_likely(inverse, K, G, y, weight, state, rule)
+        block["solved"], block["solution"] = _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
-        start, blends = _core.budget_pass(state, block, rule.core, start, first)
+        start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
             refresh(state)
     if merges:
@@ -302,7 +302,7 @@ def _solve_likely(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: State,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
 ) -> tuple[np.ndarray, np.ndarray]:
     """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
 
@@ -313,11 +313,11 @@ def _solve_likely(
     trial = {"t": state["t"], "memory": state["memory"].copy()}
     if "center" in state:
         trial["center"] = state["center"].copy()
-    joins = ExpansionSpec.of(rule.loss, rule.update)
+    joins = ExpansionSpec.of(spec.loss, spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
-    if rule.strategy is not None and rule.strategy.restless:
-        several = rule.loss.kind == "multiclass"
-        value = rule.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])
+    if spec.strategy is not None and spec.strategy.restless:
+        several = spec.loss.kind == "multiclass"
+        value = spec.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])
         rows = np.union1d(rows, np.flatnonzero((value > 0) & (value < 1)))
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))

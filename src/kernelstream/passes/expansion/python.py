@@ -39,9 +39,7 @@ class Expansion:
         return K
 
     def among(self, X: Rows) -> np.ndarray:
-        """G (m, m): kernel values of the block's rows with each other, of which the part on and above the diagonal is
-        used.
-        """
+        """G (m, m): kernel values of the block's rows with each other; only the upper triangle is used."""
         return np.ascontiguousarray(self.kernel.pairwise(X, X))
 
     def scores(self, X: Rows, state: State, alpha: np.ndarray) -> np.ndarray:
@@ -82,7 +80,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -92,7 +90,7 @@ def budget_pass(
     Parameters
     ----------
     X : (m, d)
-        Rows of the block, Z (m, P) their random features for strategies that want them.
+        Rows of the block; Z (m, P) are their random features, for strategies that use them.
     y : (m,) float64
         ±1, class codes or targets.
     weight : (m,) or None
@@ -103,7 +101,7 @@ def budget_pass(
         ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``,
         ``memory``, ``t``, ``center``, and the entries of the strategy. Updated in place.
     """
-    loss, update, budget = rule.loss, rule.update, rule.strategy
+    loss, update, budget = spec.loss, spec.update, spec.strategy
     K, G = expansion.columns(X, state), expansion.among(X)
     S = SupportSet(state, expansion.kernel, X, K, G, Z)
     memory, center = state["memory"], state.get("center")
@@ -144,7 +142,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    rule: ExpansionSpec,
+    spec: ExpansionSpec,
     state: State,
     room: int,
     *,
@@ -168,7 +166,7 @@ def expansion_pass(
         block, is left alone.
     room : int
         How many rows may join.
-    rule : ExpansionSpec
+    spec : ExpansionSpec
         Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
     u : (m,), optional
         Random numbers of the strategy, the j-th for the j-th row of positive weight.
@@ -187,7 +185,7 @@ def expansion_pass(
     decay : (C,)
         Factors for the coefficients held before the block.
     """
-    loss, update, growing = rule.loss, rule.update, rule.strategy
+    loss, update, growing = spec.loss, spec.update, spec.strategy
     memory, center, t = state["memory"], state.get("center"), state["t"]
     first, outputs = t, F.shape[1]
     joined: list[int] = []
@@ -219,7 +217,7 @@ def expansion_pass(
         tau = tau * importance
         follow(center, float(y[i]), importance)
         if np.any(decay != 1.0):
-            if M is not None:  # the mean of the functions so far is known only where coefficients stay as they are
+            if M is not None:  # the mean of the functions so far is known only where coefficients never change
                 raise ValueError(
                     f"{type(growing).__name__} predicts by a mean of functions and needs an update that never shrinks "
                     f"them; {type(update).__name__} does"

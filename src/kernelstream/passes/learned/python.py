@@ -15,7 +15,7 @@ from ...updates import REACH, SETTLED, TINY
 
 State = dict[str, Any]
 
-# As TINY, for theta: its gradients go with the square of the target, so their squares can be far smaller.
+# As TINY, for theta: its gradients scale with the square of the target, so their squares can be far smaller.
 TINY_THETA = 1e-20
 
 
@@ -121,8 +121,8 @@ def _step(state: State, by_w: np.ndarray, by_theta: np.ndarray, rate: float, eta
 def usual(gradient: np.ndarray, H: np.ndarray, rows: float, t: int) -> np.ndarray:
     """A gradient of theta, no entry of it larger than REACH roots of the mean square of those before it.
 
-    It goes with the cells of the row, and one wild cell would end the learning of its column. ``H`` holds the sums of
-    squares, one for every ``rows`` of the t rows so far.
+    The gradient scales with the cells of the row, and one wild cell would stop the learning of its column. ``H`` holds
+    the sums of squares, one for every ``rows`` of the t rows so far.
     """
     if t <= SETTLED * rows:
         return gradient

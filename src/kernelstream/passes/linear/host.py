@@ -35,20 +35,20 @@ class FeaturePass:
         self.ops, self.mapping, self.state = ops, mapping, state
         self.spec = ops.spec(loss, update)
         self.outputs = len(state["w"])
-        # of Fourier features the recursion needs the projections only
+        # for Fourier features the recursion needs only the projections
         self.W = mapping.W if isinstance(mapping, FourierMapping) else None
 
     def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""
         ops, mapping, state, spec, n = self.ops, self.mapping, self.state, self.spec, X.shape[0]
         X = host(X)
-        if n == 1:  # a small new array is quicker than finding the kept one
+        if n == 1:  # a small new array is quicker than looking up the kept one
             return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
         if n <= ops.BLOCK:
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, self.outputs))
-        # Alone, projections become features row by row, in the nearest cache; a second thread makes the features.
+        # On one thread, projections become features row by row, in the nearest cache; a second thread makes them ahead.
         alone = threads.get_num_threads() < 2 or n <= (threads.FEW - 1) * ops.BLOCK
         trig = self.W is not None and alone
         blocks = projected_blocks(self.W, X, ops) if trig else feature_blocks(mapping, X, ops)

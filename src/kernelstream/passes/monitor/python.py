@@ -18,10 +18,10 @@ PER_SIZE = 5  # buckets of one size before two are joined
 BUCKETS = 256  # more than 2^50 rows need
 
 MEMORY = 2000.0  # rows over which the mean and the deviation of losses are averaged
-CLIP = 5.0  # a loss counts as at most so many deviations above the mean
+CLIP = 5.0  # most deviations above the mean that a loss counts for
 
 LEAST = 16  # blocks that a window is compared with, at least
-RIDGE = 0.02  # added to variances of at most 1/2: what hardly ever moves has no normal mean, and must not decide
+RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
 
 
 def adwin_look(buckets: np.ndarray, used: np.ndarray, first: np.ndarray, block: np.ndarray, delta: float) -> int:
@@ -113,7 +113,7 @@ def page_look(moments: np.ndarray, held: np.ndarray, block: np.ndarray, delta: f
         if g.max() > threshold:
             moments[:] = held[:] = 0.0
             return int(max(since, 1))
-    # after the test: a change must not hide behind itself
+    # after the test, so that a change does not move the mean it is compared with
     count = min(count + BLOCK, MEMORY)
     share = BLOCK / count
     change = block.mean() - mean

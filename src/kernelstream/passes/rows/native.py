@@ -15,13 +15,13 @@ State = dict[str, Any]
 
 
 def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:
-    """A learner of single rows that goes on with the arrays of a state.
+    """A learner of single rows that works on the arrays of a state.
 
     Parameters
     ----------
     kind : {"hashed_cells", "column_cells", "linear", "learned_widths", "window", "least_squares"}
     member : estimator
-        Whose state it is. The learner is of no use any more when its cache or its state are others.
+        The owner of the state. When its cache or its state are replaced, the learner must not be used any more.
     state : dict
     *parts
         What the learner needs besides; see cpp/bind/rows.cpp.
@@ -43,7 +43,7 @@ class RowStack:
         Deviations beyond which a scaled value counts by its logarithm.
     regression : bool
     coverages : (levels, steps)
-        Shares of the truths that are followed, and the steps of their trackers.
+        Coverages that are followed, and the steps of their trackers.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class RowStack:
         make = getattr(_core, f"RowStack{_bits(state)}")
         self.outputs = state["n_outputs"]
         self._whole = make(state, learners, regression, squash, *coverages)
-        self.usable = True  # until an array of the states is another
+        self.usable = True  # until an array of the states is replaced
 
     def learn(self, X: np.ndarray, y: np.ndarray, recent: bool) -> np.ndarray | None:
-        """Scores (n, C) before each row, which is then learned; None, and nothing has changed, for other ways to do it.
+        """Scores (n, C) before each row, which is then learned; None, and nothing changes, where the passes must do it.
 
-        That is so where something else is due among the rows (a window is full, grids are looked at), where a number
+        That is so where something else is due among the rows (a window is full, grids are reviewed), where a number
         leaves the range of floats, and when the states hold other arrays.
         """
         scores = np.empty((len(X), self.outputs))

@@ -1,4 +1,4 @@
-"""Learners of single rows: in the python engine the passes are all there is, so there are none."""
+"""Learners of single rows: the python engine has none, single rows go through its passes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def row_learner(kind: str, member: Any, state: dict[str, Any], *parts: Any) -> None:
-    """None: rows go the way that blocks go."""
+    """None: single rows are learned as blocks are."""
 
 
 RowStack = None

@@ -1,4 +1,4 @@
-"""Combination of learners, in the native engine; see :mod:`._stack_python`."""
+"""Combination of learners, in the native engine; see :mod:`.python`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from ... import _core
 
 
 def stack_pass(
-    F: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, state: dict[str, Any], spec: tuple[bool, bool]
+    F: np.ndarray,
+    y: np.ndarray | None,
+    weight: np.ndarray | None,
+    state: dict[str, Any],
+    spec: tuple[bool, bool],
+    notes: tuple[int, int, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Forecasts (n, C) of the whole from those of the members, (N, n, C); see the python engine."""
     scores = np.empty(F.shape[1:])
-    _core.stack_pass(state, F, y, weight, spec, scores)
+    _core.stack_pass(state, F, y, weight, spec, scores, notes)
     return scores

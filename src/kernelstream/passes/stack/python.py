@@ -34,11 +34,11 @@ State = dict[str, Any]
 MEMORY = (1.0, 0.9995, 0.995)
 G = len(MEMORY)
 LABEL_RIDGE, LABEL_SHARE, LEAST = 5.0, 0.001, 1e-7
-RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of what is remembered of the last ones
+RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of its memory of the last ones
 NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
-FEW = 10  # rows that only the base predicts
+FEW = 10  # first rows, which are predicted by the base alone
 LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
-FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of what is remembered of labels
+FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of the memories of labels
 
 
 def start_stack(members: int, outputs: int, regression: bool) -> State:
@@ -78,8 +78,27 @@ def shares(logs: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * p / p.sum() + share / len(logs)
 
 
+#: The entries of a combination, by whether it is one of numbers.
+NAMES = {regression: tuple(start_stack(1, 1, regression)) for regression in (False, True)}
+
+
+def mean_weights(state: State, regression: bool) -> np.ndarray:
+    """Weights of the members in the forecast now, (N,): of the memories by their shares, with those of the base."""
+    w = (shares(state["stack_logs"], NUMBER_SHARE if regression else LABEL_SHARE) @ state["stack_w"])[:-1]
+    if regression:
+        best = state["stack_loss"].min()
+        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
+        w = w + base / base.sum() * (1 - w.sum())
+    return w
+
+
 def stack_pass(
-    F: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, state: State, spec: tuple[bool, bool]
+    F: np.ndarray,
+    y: np.ndarray | None,
+    weight: np.ndarray | None,
+    state: State,
+    spec: tuple[bool, bool],
+    notes: tuple[int, int, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Forecasts (n, C) of the whole from those of the members, made before each row.
 
@@ -88,21 +107,28 @@ def stack_pass(
     F : (N, n, C)
     y : (n,) or None
         Targets, ±1 for two classes, or codes of more; None learns nothing, and uses the second level in the first row
-        only: of the others it is not known what comes before them.
+        only: what comes before the others is not known.
     weight : (n,) or None
     state : dict
         Entries of :func:`start_stack`; changed in place.
     spec : (regression, recent)
-        The second of which says whether the second level is in use.
+        The second says whether the second level is in use.
+    notes : (t, stride, out), optional
+        Rows that counted before; out (k, N) receives the weights of the members after every ``stride`` of them.
     """
     regression, recent = spec
     scores = np.empty(F.shape[1:])
     one = _number if regression else _label
+    counted = 0 if notes is None else notes[0]
     for t in range(F.shape[1]):
         importance = 0.0 if y is None else 1.0 if weight is None else float(weight[t])
         target = 0.0 if y is None else float(y[t])
         use = recent and (y is not None or t == 0)
         scores[t] = one(F[:, t], target, importance, state, use)
+        if notes is not None and importance > 0:
+            counted += 1
+            if counted % notes[1] == 0:
+                notes[2][counted // notes[1] - notes[0] // notes[1] - 1] = mean_weights(state, regression)
     if y is not None:
         require_finite(scores)
     return scores
@@ -192,7 +218,7 @@ def _label_step(
 
 
 def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where rounding leaves no such."""
+    """``(A + diag(ridge))^-1 b`` for a symmetric A given by its lower triangle; None where it is singular."""
     try:
         L = np.linalg.cholesky(A + A.T + np.diag(ridge - A.diagonal()))
     except np.linalg.LinAlgError:
@@ -224,7 +250,7 @@ def _remember_label(p: np.ndarray, y: float, kept: np.ndarray) -> None:
 
 
 def _count(errors: np.ndarray, error: np.ndarray) -> None:
-    """Errors of the members: all, and lately with the number of rows that this stands for."""
+    """Count errors of the members: all of them, and recent ones with the number of rows that they stand for."""
     errors[0] += error
     errors[1] = 0.999 * errors[1] + error
     errors[2] = 0.999 * errors[2] + 1.0

@@ -41,13 +41,13 @@ PRIOR = 5.0  # curvature at the start, and the least there is
 SHARE = 1e-4  # part of all weight that is spread evenly after a row
 MEMORY = 1e4  # rows over which the size of scores is averaged
 LARGEST = 1e300  # square of a score that is counted
-RAW = 2.0  # log-odds of a score of usual size that is no log-odds
+RAW = 2.0  # log-odds of a score of usual size, where scores are not log-odds
 FLAT = 0.01  # least slope of an answer: a larger score is never less probable
-EVERY = 2  # one row of so many teaches a link, and counts as all of them
+EVERY = 2  # a link learns one row in EVERY, which counts for all of them
 
 TRACK_STEP = 0.005  # of the factor that corrects the coverage
 TRACK_MEMORY = 1000.0  # rows over which the size of errors is averaged
-TRACK_FAR = 10.0  # errors count as at most so many times the usual
+TRACK_FAR = 10.0  # most times the usual error that an error counts for
 TRACK_RATE = 5.0  # of the weights of the trackers
 TRACK_SHARE = 1e-3
 
@@ -102,7 +102,7 @@ def _unit(size: np.ndarray, own: bool) -> float:
 
 
 def _two(score: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
-    """Log-odds of a row, and what each answer makes of it: inputs (1, 4) and probabilities (E + 1, 2)."""
+    """Log-odds of a row, its inputs (1, 4), and the probabilities of all answers (E + 1, 2)."""
     s = np.clip(score * _unit(size, own), -WIDEST, WIDEST)
     z = np.array([np.logaddexp(0.0, s), -np.logaddexp(0.0, -s), np.tanh(s), 1.0])
     q = np.concatenate([[s], np.clip(theta @ z, -WIDEST, WIDEST)])
@@ -112,7 +112,7 @@ def _two(score: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
 
 
 def _several(scores: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
-    """Logarithms of probabilities of a row, and of each answer: inputs (C, 2) and probabilities (E + 1, C)."""
+    """Logarithms of probabilities of a row, its inputs (C, 2), and the probabilities of all answers (E + 1, C)."""
     s = np.clip((scores - scores.mean()) * _unit(size, own), -WIDEST, WIDEST)
     q = np.concatenate([s[None], np.clip(theta[..., 0] * s + theta[..., 1], -WIDEST, WIDEST)])
     p = np.exp(q - q.max(axis=1, keepdims=True))
@@ -121,7 +121,7 @@ def _several(scores: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
 
 
 def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, theta: Any, curvature: Any) -> None:
-    """Weigh the answers by what they gave to the label, then move each."""
+    """Weigh the answers by the probability they gave to the label, then move each."""
     inputs, p = parts
     posterior = weights * p[:, label] ** importance
     total = posterior.sum()
@@ -147,7 +147,7 @@ def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, the
 
 
 def _rise(t: np.ndarray) -> None:
-    """Coefficients, in place, such that the answer rises with the score."""
+    """Change coefficients in place so that the answer rises with the score."""
     t[0] = max(t[0], FLAT)
     if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
         t[1] = max(t[1], FLAT)
@@ -168,7 +168,7 @@ def link_parts(link: np.ndarray, classes: int, answers: int) -> dict[str, np.nda
 def follow(
     link: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None, classes: int, keep: np.ndarray
 ) -> None:
-    """Learn the scores that rows had before they were learned, which are no log-odds: of every second row, for two.
+    """Learn the scores that rows had before they were learned, which are not log-odds; every second row counts as two.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def follow(
 
 
 def doubts(scores: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
-    """What forecasts left to all labels but the truth, 1 - P(y), (n,).
+    """Probability that forecasts gave to all labels but the true one, 1 - P(y), (n,).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Smoothing over the last rows, in the native engine; see :mod:`._window_python`."""
+"""Smoothing over the last rows, in the native engine; see :mod:`.python`."""
 
 from __future__ import annotations
 

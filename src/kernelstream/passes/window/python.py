@@ -14,7 +14,7 @@ import numpy as np
 
 State = dict[str, Any]
 
-DOUBT = 0.3  # weight that each of two labels has beforehand
+DOUBT = 0.3  # weight that each of two labels starts with
 NUMBERS, TWO, MANY = range(3)  # what is smoothed
 
 

@@ -1,0 +1,145 @@
+"""The first rows of a stream, from which bandwidths and the like are estimated, and the scaling of all rows.
+
+The first ``warm_rows`` rows are kept in the state. The estimate is renewed, and the kept rows are learned again from
+the start, after 1, 2, 4, ... rows and at the end of the warm-up, so that the model does not depend on how the rows were
+cut into calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.ranges import COLUMNS
+from ...rows import Rows, concat, drop, host, pack, unpack
+from .first_rows import odd_cells
+from .hooks import Hooks, State
+
+WARM_UP = 100  # rows from which a bandwidth is estimated
+
+
+class WarmUp(Hooks):
+    """Learns rows, and estimates from the first of them."""
+
+    _state: State
+    standardize: bool
+
+    def _learn_with_warm_up(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
+        state = self._state
+        if not state["warm_rows"]:
+            return self._learn_scaled(X, y, self._set_aside(y, weight))
+        parts = []
+        start, n = 0, X.shape[0]
+        while start < n:
+            if not state["warm_rows"]:
+                ws = self._set_aside(y[start:], None if weight is None else weight[start:])
+                parts.append(self._learn_scaled(X[start:], y[start:], ws))
+                break
+            before = state["warm_count"]
+            stop = rows_until(weight, start, n, _next_point(state) - before)
+            Xs, ys = host(X[start:stop]), y[start:stop]
+            ws = self._set_aside(ys, None if weight is None else weight[start:stop])
+            if before == 0:
+                parts.append(np.zeros((stop - start, state["n_outputs"])))
+            else:
+                parts.append(self._learn_scaled(Xs, ys, ws))
+            kept = self._keep(Xs, ys, ws)
+            if kept == state["warm_rows"]:
+                self._renew()
+                self._drop_kept()
+            elif kept > before and kept & (kept - 1) == 0:
+                self._renew()
+            start = stop
+        return np.concatenate(parts)
+
+    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        state = self._state
+        weight = self._row_weights(state, y, weight)
+        X, y = self._standardized(state, X, weight), self._encode(state, y)
+        scores = self._learn(state, X, y, weight)
+        self._follow(scores, y, weight)
+        return scores
+
+    def _standardized(self: Any, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
+        """Rows scaled by the running moments, which they update."""
+        if not self.standardize:
+            return X
+        X = np.array(host(X), order="C")
+        self._ops.standardize(state, X, weight)
+        return X
+
+    def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
+        """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
+        state = self._state
+        if weight is None:
+            weight = np.ones(len(y))
+        counted = weight > 0
+        if not counted.any():
+            return 0
+        X, y, weight = X[counted], y[counted], weight[counted]
+        kept = unpack("warm_X", state)
+        if kept is not None:
+            X = concat([kept, X])
+            y = np.concatenate([state["warm_y"], y])
+            weight = np.concatenate([state["warm_weight"], weight])
+        drop("warm_X", state)
+        state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
+        return len(y)
+
+    def _renew(self: Any) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        state = self._state
+        X, y = unpack("warm_X", state), state["warm_y"]
+        weight: Any = self._trusted(X, y, state["warm_weight"])
+        state["t"] = 0
+        if self.standardize:
+            state["x_count"] = 0.0
+            for name in COLUMNS:
+                state[name][:] = 0.0
+        self._forget_rows(state)
+        weight = self._row_weights(state, y, weight)
+        trusted = weight > 0
+        X = self._standardized(state, X, weight)
+        self._estimate(state, X if trusted.all() else X[trusted])
+        self._forget()
+        self._reset(state)
+        self._learn(state, X, self._encode(state, y), weight)
+
+    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the kept rows, 0 for those with a glitch."""
+        return np.where(odd_cells(X), 0.0, weight)
+
+    def _forget_rows(self, state: State) -> None:
+        """Undo what :meth:`_row_weights` counted."""
+
+    def _drop_kept(self) -> None:
+        drop("warm_X", self._state)
+        for name in ("warm_y", "warm_weight"):
+            self._state.pop(name, None)
+        self._state |= {"warm_rows": 0, "warm_count": 0}
+
+    def _end_warm_up(self) -> None:
+        """The data have ended (``fit``): estimate from what there is."""
+        state = self._state
+        if state["warm_rows"] and state["warm_count"]:
+            self._renew()
+            self._drop_kept()
+
+
+def _next_point(state: State) -> int:
+    """Row count at which the estimate is renewed next: a power of two, or the end of the warm-up."""
+    point = 1
+    while point <= state["warm_count"]:
+        point *= 2
+    return min(point, state["warm_rows"])
+
+
+def rows_until(weight: np.ndarray | None, start: int, n: int, wanted: int) -> int:
+    """End of the shortest run from ``start`` that holds ``wanted`` rows of positive weight."""
+    if weight is None:
+        return min(n, start + wanted)
+    counted = np.cumsum(weight[start:] > 0)
+    return min(n, start + int(np.searchsorted(counted, wanted)) + 1)

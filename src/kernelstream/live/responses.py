@@ -1,0 +1,134 @@
+"""Responses: JSON, and what becomes of errors."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+
+from ._extra import needs
+from .answers import Busy, StoreError, UnknownId
+from .log import LogError
+from .rows import RowError
+
+with needs("serve"):
+    import msgspec
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import Response
+
+logger = logging.getLogger("kernelstream.live")
+
+
+class Problem(Exception):
+    """An error that is told to the client."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None, **more: Any):
+        super().__init__(message)
+        self.status, self.headers = status, headers
+        self.content = {"error": message} | {key: value for key, value in more.items() if value is not None}
+
+
+class JSONContent:
+    """A response of JSON and nothing else: quicker to make than one of Starlette's."""
+
+    status_code = 200
+
+    def __init__(self, content: bytes):
+        self.content = content
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        size = str(len(self.content)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", size)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": self.content})
+
+
+def answered(route: str) -> Any:
+    """Decorator of a method that makes JSON: what it returns becomes a response, and so do its errors."""
+
+    def made(method: Any) -> Any:
+        @functools.wraps(method)
+        async def answer(self: Any, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
+            try:
+                return JSONContent(await method(self, name, headers, receive))
+            except Exception as error:
+                return error_response(error, route)
+
+        answer.route = route  # type: ignore[attr-defined]
+        return answer
+
+    return made
+
+
+def guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint whose errors become answers."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Exception as error:
+            return error_response(error, request.url.path)
+
+    return endpoint
+
+
+def error_response(error: Exception, path: str) -> Response:
+    """The response that tells the client about an error."""
+    if isinstance(error, Problem):
+        return problem_response(error)
+    if isinstance(error, RowError):
+        return problem_response(Problem(422, str(error), row=error.row, column=error.column))
+    if isinstance(error, UnknownId):
+        return problem_response(Problem(409, str(error), ids=error.ids[:100]))
+    if isinstance(error, LogError):
+        return problem_response(Problem(507, f"nothing was learned: {error.strerror}"))
+    if isinstance(error, (Busy, StoreError)):
+        return problem_response(Problem(503, str(error), {"Retry-After": "1"}))
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)
+    if isinstance(error, (ValueError, TypeError)):  # what the model itself says about the rows
+        return problem_response(Problem(422, str(error)))
+    if isinstance(error, MemoryError):
+        return problem_response(Problem(503, "there is not enough memory for this request"))
+    logger.error("a request to %s failed", path, exc_info=error)
+    return problem_response(Problem(500, "an error of the server; its log says which"))
+
+
+def problem_response(problem: Problem) -> Response:
+    """The problem as a response."""
+    content = msgspec.json.encode(problem.content)
+    return Response(content, problem.status, problem.headers, media_type="application/json")
+
+
+def _finite(value: Any) -> Any:
+    """The same value, with None for numbers that JSON does not know, and lists for arrays."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.dtype.kind != "f" or np.isfinite(value).all() else _finite(value.tolist())
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _encode_numpy(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):  # msgspec writes null for numbers that JSON does not know
+        return value.tolist()
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")
+
+
+encode = msgspec.json.Encoder(enc_hook=_encode_numpy).encode
+
+
+def encode_finite(content: Any) -> bytes:
+    """``content`` as JSON, with null for numbers that JSON does not know, at any depth."""
+    return encode(_finite(content))
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """``content`` as a response."""
+    return Response(encode_finite(content), status, media_type="application/json")

@@ -1,0 +1,92 @@
+"""The page to watch a model on, and the events that keep it up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from importlib import resources
+
+from ._extra import needs
+from .responses import Problem, encode_finite
+from .store import Store
+
+with needs("serve"):
+    from anyio import to_thread
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
+
+WATCHERS = 64  # pages that may watch at a time
+
+
+class Watch:
+    """The page and its events.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store):
+        self.store = store
+        self.watchers = 0
+        self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
+        self._page = resources.files(__package__).joinpath("page.html").read_bytes()
+
+    async def events(self, request: Request) -> Response:
+        """The state of a model every second or so, as server-sent events."""
+        name = request.query_params.get("model") or next(iter(self.store.names()), "")
+        if name not in self.store:
+            raise Problem(404, f"there is no model {name[:80]!r}")
+        if self.watchers >= WATCHERS:
+            raise Problem(503, "too many pages are watching", {"Retry-After": "10"})
+        every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
+        limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None
+        return StreamingResponse(
+            self._events(name, every, limit), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    async def _events(self, name: str, every: float, limit: int | None) -> AsyncIterator[bytes]:
+        self.watchers += 1
+        sent = 0
+        try:
+            while limit is None or sent < limit:
+                content = await to_thread.run_sync(self._state, name)
+                yield b"event: state\ndata: " + content + b"\n\n"
+                sent += 1
+                if limit is None or sent < limit:
+                    try:
+                        await asyncio.wait_for(self.closing.wait(), every)
+                        return
+                    except TimeoutError:
+                        pass
+        finally:
+            self.watchers -= 1
+
+    def _state(self, name: str) -> bytes:
+        with self.store.use(name) as learner:
+            about = {"name": name} | learner.describe() | {"picture": learner.champion.scores.picture()}
+            rival = learner.challenger
+            if rival is not None:
+                about["rival"] = rival.scores.picture()
+            return encode_finite(about)
+
+    async def page(self, request: Request) -> Response:
+        """The page."""
+        headers = {
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+            "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        }
+        return Response(self._page, media_type="text/html; charset=utf-8", headers=headers)
+
+
+def _number(text: str, low: float, high: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high:
+        raise Problem(422, f"{text[:40]!r} is not a number from {low} to {high:g}")
+    return value
