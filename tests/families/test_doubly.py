@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream
-from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, kernels, losses, settings
+from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings
 from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.estimators.doubly import base
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import generator
@@ -411,3 +412,32 @@ def test_file_with_a_wrong_state():
     kernelstream.save(broken, file)
     with pytest.raises(ValueError, match="alpha"):
         kernelstream.load(file)
+
+
+def test_probabilities_cost_no_second_choice(monkeypatch):
+    """The like model that they come from is given the bandwidth and the step that were chosen."""
+    choices = []
+
+    def counted(*args):
+        choices.append(args)
+        return choose(*args)
+
+    choose = base.choose
+    monkeypatch.setattr(base, "choose", counted)
+    X, y = make_moons(700, noise=0.2, random_state=0)
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 64), random_state=0).fit(X[:500], y[:500])
+    assert len(choices) == 1
+    assert -np.log(model.predict_proba(X[500:])[np.arange(200), y[500:]]).mean() < 0.25  # 0.69 knows nothing
+
+
+def test_scores_do_not_depend_on_other_outputs():
+    """Numbers of the python engine stay the same to the bit when more outputs, or rows, are asked for."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((9, 4))
+    for kernel in (kernels.Gaussian(0.3), kernels.Polynomial(gamma=0.2, degree=2)):
+        blocks = FeatureBlocks(kernel, 1, 4, 19, "float64", engine.get("python"))
+        A = rng.standard_normal((3, blocks.width, 4))
+        together = blocks.scores(rows, A)
+        for c in range(4):
+            np.testing.assert_array_equal(blocks.scores(rows, A[:, :, [c]])[:, 0], together[:, c])
+        np.testing.assert_array_equal(blocks.scores(rows[4:5], A)[0], together[4])

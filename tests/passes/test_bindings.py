@@ -17,7 +17,7 @@ from kernelstream import (
     engine,
     zoo,
 )
-from kernelstream.columns import Columns, encoder
+from kernelstream.columns import Columns, _twins
 from kernelstream.estimators import RRFStep
 from kernelstream.features import RandomFourier
 from kernelstream.trust import Calibrator, IntervalTracker
@@ -149,9 +149,9 @@ def test_arrays_that_do_not_fit(name, monkeypatch):
     for home in (_core, native):
         if getattr(home, name, None) is real:
             monkeypatch.setattr(home, name, record)
-    encoder._passes.cache_clear()
+    _twins.passes.cache_clear()
     CALLS[name]()
-    encoder._passes.cache_clear()
+    _twins.passes.cache_clear()
     call = max(calls, key=lambda args: sum(part.size for part in args if isinstance(part, np.ndarray)))
     real(*copied(call))
 

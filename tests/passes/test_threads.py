@@ -155,3 +155,24 @@ def test_nobody_goes_on_for_a_caller_who_has_given_up():
     with pytest.raises(KeyboardInterrupt):
         threads.each(work, range(2))
     assert done == [1]
+
+
+def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
+    """Handing blocks over costs more than a second thread gains; with enough of it both work."""
+
+    class Busy(Exception):
+        pass
+
+    def pool():
+        raise Busy
+
+    threads.set_num_threads(2)
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    model = FeatureClassifier("fourier", random_state=0).fit(X, X[:, 0] > 0)
+    monkeypatch.setattr(threads, "_the_pool", pool)
+    model.learn(X, X[:, 0] > 0)
+    model.predict(X)
+    if model._ops.THREADED:
+        monkeypatch.setattr(threads, "WORTH", 0.0)
+        with pytest.raises(Busy):
+            model.learn(X, X[:, 0] > 0)

@@ -49,6 +49,7 @@ def one_blas_thread() -> Any:
 AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
 BUFFERS = AHEAD + 1
 FEW = 4  # with fewer items a second thread is not worth starting
+WORTH = 1.5e8  # products in a call, some milliseconds, from which a second thread gains more than handing over costs
 
 
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:

@@ -94,6 +94,10 @@ class Mapping:
         """
         raise NotImplementedError
 
+    def work(self, entries: float) -> float:
+        """About how many products the features of a row with so many entries cost, a cosine or exponential being 32."""
+        return self.n_out * (entries + 32.0)
+
 
 class _Checked(Mapping):
     """A mapping from outside the library, whose features are checked against what it declares."""

@@ -33,6 +33,9 @@ class NystroemMapping(Mapping):
     def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         return ops.matmul(self.kernel.pairwise(X, self.S), self.P, out)
 
+    def work(self, entries: float) -> float:
+        return len(self.S) * (entries + 32.0 + self.n_out)
+
 
 class GaussianNystroemMapping(NystroemMapping):
     """The same for the Gaussian kernel, with what depends on the landmarks alone worked out beforehand."""

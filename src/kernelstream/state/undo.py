@@ -65,10 +65,11 @@ _journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the ar
 
 
 def rows(array: np.ndarray, index: Any) -> None:
-    """Some rows of an array are about to change: a slice, or an array of indices."""
+    """Some rows of an array are about to change: a slice, or an array of indices; or a row and some of its columns."""
     journal = _journals.get(id(array))
     if journal is not None:
-        journal.append((array, index, array[index].copy() if isinstance(index, slice) else array.take(index, axis=0)))
+        whole = isinstance(index, np.ndarray)
+        journal.append((array, index, array.take(index, axis=0) if whole else array[index].copy()))
 
 
 class Undo:

@@ -217,10 +217,16 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         held: Any = self._cache.get(self._held)
         return undo, held.mark() if hasattr(held, "mark") else None
 
-    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None) -> None:
-        """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it."""
+    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None, at_door: bool = False) -> None:
+        """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it.
+
+        Unless the rows were refused ``at_door``: then nothing has changed, and a factor made anew may differ from the
+        old one in its last bits.
+        """
         if undo.take_back():
             self._undo = undo
+            if at_door:
+                return
             self._cache = {} if put_back is None else {self._held: put_back()}
             self._remake(self._state)
 
@@ -232,17 +238,21 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         """
         before = dict(self.__dict__)
         undo, put_back = (None, None) if fresh else self._begin_call()
+        self._at_door = True
         try:
             yield
             if undo is not None:
                 undo.end()
         except BaseException:
+            at_door = self._at_door
             for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
                 del self.__dict__[name]
             self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
             if undo is not None:
-                self._take_back(undo, put_back)
+                self._take_back(undo, put_back, at_door)
             raise
+        finally:
+            self.__dict__.pop("_at_door", None)
 
     # ---------------------------------------------------------------- checks of what comes in
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
@@ -255,6 +265,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             self._check_engine()
             self._check_parameters()
         X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
+        if "_at_door" in self.__dict__:
+            self._at_door = False
         check_consistent_length(X, y)
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
         if weight is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
@@ -194,6 +195,10 @@ class DoublyEstimator(StreamEstimator):
     def _set_kernel(self, state: State, kernel: Kernel) -> None:
         """Enter the numbers that the kernel took from rows."""
         state |= {KERNEL + name: value for name, value in self._given.entries_of(kernel).items()}
+
+    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        step = clone(self._the_step()).set_params(eta=float(state["eta"]))
+        return {"kernel": self._kernel(state), "gamma": None, "step": step}, None
 
     # ---------------------------------------------------------------- a stream of batches
     def _reset(self, state: State) -> None:

@@ -13,6 +13,7 @@ from ...core import threads
 from ...kernels import Gaussian, Kernel
 from ...random import generator
 from ...rows import Rows
+from .python import times
 
 ROWS = 2048  # rows for which a block is made once
 GROUP = 8  # blocks whose scores are summed before they join the others: the same sums on any number of threads
@@ -129,7 +130,11 @@ class FeatureBlocks:
         if self.kernel.is_fourier:
             F += self.ops.fourier(X, made) @ A
             return
-        for rows in threads.cuts(X.shape[0], ROWS if together else self.ops.BLOCK):
+        if self.ops.BLOCK == 1 and not together:
+            for i in range(X.shape[0]):
+                F[i : i + 1] += times(self.kernel.features(X[i : i + 1], made), A)
+            return
+        for rows in threads.cuts(X.shape[0], ROWS):
             F[rows] += self.kernel.features(X[rows], made) @ A
 
     def _narrow(self, X: Rows) -> tuple[Rows, np.ndarray | None]:

@@ -16,4 +16,13 @@ def fourier_scores(X: Rows, W: np.ndarray, A: np.ndarray, F: np.ndarray) -> None
     """
     for i in range(X.shape[0]):
         P = np.asarray(X[i : i + 1] @ W)
-        F[i] += (np.concatenate([np.cos(P), np.sin(P)], axis=1) @ A)[0] / math.sqrt(W.shape[1])
+        F[i] += times(np.concatenate([np.cos(P), np.sin(P)], axis=1), A)[0] / math.sqrt(W.shape[1])
+
+
+def times(Z: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """``Z A``, (m, P) (P, C) -> (m, C), number by number: none depends on how many rows and outputs there are.
+
+    A product of matrices would add up in another order with one output than with two.
+    """
+    columns = np.ascontiguousarray(A.T)
+    return np.array([[z @ a for a in columns] for z in np.ascontiguousarray(Z)])

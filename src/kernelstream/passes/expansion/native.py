@@ -49,6 +49,17 @@ class SparseRows:
         return self.X[self.rows]
 
 
+class WideRows(SparseRows):
+    """The same for rows of so many columns that nothing may be done for each of them."""
+
+    __slots__ = ()
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values of row i."""
+        at = slice(self.X.indptr[self.rows.start + i], self.X.indptr[self.rows.start + i + 1])
+        return self.X.indices[at], self.X.data[at]
+
+
 class Expansion:
     """Kernel values between blocks of rows and the support set of a state.
 
@@ -64,13 +75,14 @@ class Expansion:
         self.norms = np.zeros(0)
         self.tiles: np.ndarray | None = None
         self.inverse: np.ndarray | None = None
+        self.filled: dict[int, np.ndarray] = {}  # columns of support vectors that are not zero, where rows are wide
 
     def cut(self, X: Rows, rows: slice) -> Any:
         """The rows of a block."""
-        if not (self.gaussian and sp.issparse(X) and X.shape[1] <= WIDE):
+        if not (self.gaussian and sp.issparse(X)):
             return X[rows]
         norms = np.empty(rows.stop - rows.start, X.dtype)
-        block = SparseRows(X, rows, norms)
+        block = (SparseRows if X.shape[1] <= WIDE else WideRows)(X, rows, norms)
         _core.csr_norms(block.csr, X.shape[1], norms)
         return block
 
@@ -82,6 +94,8 @@ class Expansion:
             return K
         if not self._fits(X):
             K[:, :n] = self.kernel.pairwise(X, support[:n])
+        elif isinstance(X, WideRows):
+            K[:, :n] = self._wide(X, state, slice(0, n))
         elif isinstance(X, SparseRows):
             _core.gaussian_csr(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
         else:
@@ -93,6 +107,9 @@ class Expansion:
         m = X.shape[0]
         if not self._fits(X):
             return np.ascontiguousarray(self.kernel.pairwise(X, X))
+        if isinstance(X, WideRows):
+            rows = X.plain()
+            return np.ascontiguousarray(self.kernel.pairwise(rows, rows))
         G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
         if isinstance(X, SparseRows):
             width = tile_width(G.dtype)
@@ -110,12 +127,14 @@ class Expansion:
         F = np.zeros((X.shape[0], len(alpha)))
         if n == 0:
             return F
-        if isinstance(X, SparseRows):
+        if isinstance(X, SparseRows) and not isinstance(X, WideRows):
             _core.gaussian_csr_scores(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
             return F
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
-            if self._fits(X):
+            if isinstance(X, WideRows):
+                K = self._wide(X, state, part)
+            elif self._fits(X):
                 K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
                 self._dense(X, support[part], self._norms(state)[part], K)
             else:
@@ -131,6 +150,9 @@ class Expansion:
 
     def replace(self, X: Any, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
         """Rows ``rows`` of the block become the support vectors ``slots``."""
+        if isinstance(X, WideRows):
+            self._replace_wide(X, rows, state, slots)
+            return
         _undo.rows(state["support"], slots)
         if isinstance(X, SparseRows):
             _core.csr_to_slots(X.csr, rows, slots, state["support"], self._tiles(state))
@@ -143,6 +165,7 @@ class Expansion:
         """The support vectors ``slots`` of the state are new."""
         if not self.gaussian:
             return
+        self.filled.clear()
         vectors = state["support"][slots]
         self._norms(state)[slots] = squared_norms(vectors)
         if self.tiles is not None:
@@ -178,6 +201,33 @@ class Expansion:
     def _dense(self, X: np.ndarray, S: np.ndarray, norms: np.ndarray, K: np.ndarray) -> None:
         np.matmul(X, S.T, out=K)
         _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
+
+    def _wide(self, X: WideRows, state: State, part: slice) -> np.ndarray:
+        """Kernel values of wide rows with some support vectors, by the columns that are not zero."""
+        columns = [self._filled(state, slot) for slot in range(part.start, part.stop)]
+        indptr = np.concatenate([[0], np.cumsum([len(some) for some in columns])])
+        indices = np.concatenate(columns)
+        values = state["support"][np.repeat(np.arange(part.start, part.stop), np.diff(indptr)), indices]
+        shape = (len(columns), X.shape[1])
+        return self.kernel.pairwise(X.plain(), sp.csr_array((values, indices, indptr), shape=shape))
+
+    def _filled(self, state: State, slot: int) -> np.ndarray:
+        """Columns in which a support vector is not zero."""
+        found = self.filled.get(slot)
+        if found is None:
+            found = self.filled[slot] = np.flatnonzero(state["support"][slot])
+        return found
+
+    def _replace_wide(self, X: WideRows, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
+        """:meth:`replace` for wide rows: of a support vector only what was not zero, or will not be, is written to."""
+        support, norms = state["support"], self._norms(state)
+        for slot, i in zip(slots.tolist(), rows.tolist(), strict=True):
+            old, (columns, values) = self._filled(state, slot), X.row(i)
+            _undo.rows(support, (slot, np.concatenate([old, columns])))
+            support[slot, old] = 0
+            support[slot, columns] = values
+            self.filled[slot] = columns.astype(old.dtype)
+            norms[slot] = X.norms[i]
 
     def _norms(self, state: State) -> np.ndarray:
         """||s||^2 of the support vectors, padded to whole tiles."""

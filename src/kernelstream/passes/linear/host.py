@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...core import threads
 from ...features import Mapping
@@ -49,7 +50,7 @@ class FeaturePass:
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, self.outputs))
         # On one thread, projections become features row by row, in the nearest cache; a second thread makes them ahead.
-        alone = threads.get_num_threads() < 2 or n <= (threads.FEW - 1) * ops.BLOCK
+        alone = threads.get_num_threads() < 2 or n <= (threads.FEW - 1) * ops.BLOCK or not worth_sharing(mapping, X)
         trig = self.W is not None and alone
         blocks = projected_blocks(self.W, X, ops) if trig else feature_blocks(mapping, X, ops)
         for rows, Z in blocks:
@@ -59,18 +60,25 @@ class FeaturePass:
 
     def score(self, X: Rows) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
-        ops, mapping, state, average = self.ops, self.mapping, self.state, "w_mean" in self.state
+        ops, mapping, weights = self.ops, self.mapping, self._weights()
         X = host(X)
-        weights = state["w_mean"] if average else state["w"]
         if X.shape[0] == 1:
-            scores = (mapping(X, ops) @ weights.T).astype(np.float64)
-        else:
-            scores = np.empty((X.shape[0], len(weights)))
-            for rows, Z in feature_blocks(mapping, X, ops):
-                scores[rows] = Z @ weights.T
-        if not average:
-            scores *= state["scale"]
-        return scores + state["center"][1] if "center" in state else scores
+            return self._scaled((mapping(X, ops) @ weights.T).astype(np.float64))
+        scores = np.empty((X.shape[0], len(weights)))
+        for rows, Z in feature_blocks(mapping, X, ops):
+            scores[rows] = Z @ weights.T
+        return self._scaled(scores)
+
+    def _weights(self) -> np.ndarray:
+        """The weights that answer, (C, P)."""
+        return self.state["w_mean" if "w_mean" in self.state else "w"]
+
+    def _scaled(self, scores: np.ndarray) -> np.ndarray:
+        """Products with these weights (n, C) as scores, in float64."""
+        scores = scores.astype(np.float64, copy=False)
+        if "w_mean" not in self.state:
+            scores *= self.state["scale"]
+        return scores + self.state["center"][1] if "center" in self.state else scores
 
     def sync(self) -> None:
         """Bring the state up to date: here it always is."""
@@ -87,12 +95,18 @@ def feature_blocks(
         shape = (rows.stop - rows.start, mapping.n_out)
         return mapping(X[rows], ops, ops.workspace(buffer[rows.start], shape, mapping.dtype))
 
-    return threads.prefetch(make, cuts, ops.THREADED)
+    return threads.prefetch(make, cuts, ops.THREADED and worth_sharing(mapping, X))
+
+
+def worth_sharing(mapping: Mapping, X: Rows) -> bool:
+    """Whether a call has work enough for two threads."""
+    entries = X.nnz if sp.issparse(X) else X.size
+    return X.shape[0] * mapping.work(entries / max(1, X.shape[0])) >= threads.WORTH
 
 
 def projected_blocks(W: Any, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """``(rows, X[rows] W)`` block by block, in buffers that are used again."""
-    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), ops.THREADED)
+    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), False)
 
 
 def exact_rows(

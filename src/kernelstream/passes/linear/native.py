@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ... import _core
+from ...features.raw import RawMapping
 from ...losses import Loss
 from ...registry.twins import twins
 from ...updates import Update, unwrap
@@ -36,13 +38,29 @@ def linear_pass(
     return scores
 
 
+WIDE = 256  # columns from which sparse rows that are the features themselves are learned as they are
+
+
 class FeaturePass(host.FeaturePass):
-    """See :class:`.host.FeaturePass`; a single row on Fourier features takes one call."""
+    """See :class:`.host.FeaturePass`; a single row on Fourier features takes one call, sparse rows stay sparse."""
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
+        if self._as_they_are(X) and core is not None:
+            scores = np.empty((X.shape[0], self.outputs))
+            parts = np.asarray(X.data, self.mapping.dtype), X.indices, X.indptr
+            _core.linear_pass_csr(self.state, parts, X.shape[1], y, weight, core, scores)
+            return scores
         if self.W is None or core is None or type(X) is not np.ndarray or len(X) != 1:
             return super().learn(X, y, weight)
         scores = np.empty((1, self.outputs))
         _core.fourier_learn(self.state, X, self.W, y, weight, core, scores)
         return scores
+
+    def score(self, X: Any) -> np.ndarray:
+        """Scores of rows, (n, C) float64."""
+        return super().score(X) if not self._as_they_are(X) else self._scaled(X @ self._weights().T)
+
+    def _as_they_are(self, X: Any) -> bool:
+        """Whether rows are sparse, and the features themselves."""
+        return sp.issparse(X) and X.shape[1] >= WIDE and isinstance(self.mapping, RawMapping)
