@@ -64,8 +64,8 @@ LEARNERS: dict[str, Any] = {
     ),  # finds all of it by itself
     "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
     "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
-    "FalkonClassifier, logistic": ks.FalkonClassifier(loss="logistic", gamma=0.5, n_centers=50, random_state=0),
-    "FalkonRegressor": ks.FalkonRegressor(n_centers=50, random_state=0),
+    "FalkonClassifier, logistic": ks.FalkonClassifier("gaussian", 0.5, 50, 1e-4, loss="logistic", random_state=0),
+    "FalkonRegressor": ks.FalkonRegressor(gamma=0.1, n_centers=50, random_state=0),
     "FeatureClassifier": ks.FeatureClassifier(FOURIER),
     "FeatureClassifier, standardized": ks.FeatureClassifier(FOURIER, loss="logistic", standardize=True),
     "FeatureRegressor": ks.FeatureRegressor(FOURIER),
@@ -75,7 +75,7 @@ LEARNERS: dict[str, Any] = {
     "KernelAWVClassifier": baselines.KernelAWVClassifier(gamma=0.02),
     "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
     "KernelRegressor": ks.KernelRegressor(size="small", random_state=0),
-    "KernelSDCAClassifier": baselines.KernelSDCAClassifier(random_state=0),
+    "KernelSDCAClassifier": baselines.KernelSDCAClassifier(lam=0.01, random_state=0),
     "KernelSDCARegressor": baselines.KernelSDCARegressor(gamma=0.1, lam=0.01, tol=1e-30, max_iter=400, random_state=0),
     "MultiKernelClassifier": ks.MultiKernelClassifier(random_state=0),
     "MultiKernelClassifier, shared": ks.MultiKernelClassifier(

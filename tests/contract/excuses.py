@@ -17,6 +17,7 @@ NEIGHBOURS = "an average of neighbours: it does not pass through its own rows"
 EXACT = {
     "BinningClassifier, given parameters",
     "BinningRegressor",
+    "FalkonClassifier, logistic",
     "FixedFeatureRegressor",
     "KernelAWV",
     "KernelSDCARegressor",
@@ -31,7 +32,6 @@ AS_THEY_COME = {"Columns", "StreamPipeline"}
 WHY = {
     "BinningClassifier": HELD_OUT,
     "FalkonClassifier": DRAWN,
-    "FalkonClassifier, logistic": DRAWN,
     "FalkonRegressor": DRAWN,
     "FixedFeatureClassifier": GAP,
     "KernelAWVClassifier": LINK,

@@ -20,7 +20,7 @@ from kernelstream import (
 )
 from kernelstream import rows as doors
 from kernelstream.baselines import KernelSDCAClassifier
-from kernelstream.estimators import DoublySchedule
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian
 
@@ -38,7 +38,9 @@ FAMILIES = [
     RRFClassifier(10, gamma=0.5, random_state=0),
     MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
     OnlineBinningClassifier(gamma=0.5, n_components=4, random_state=0),
-    DoublyStochasticClassifier(gamma=0.5, lam=0.01, schedule=DoublySchedule(16, 8), random_state=0),
+    DoublyStochasticClassifier(
+        gamma=0.5, lam=0.01, step=DoublyStep(eta=1.0), schedule=DoublySchedule(16, 8), random_state=0
+    ),
 ]
 NAMES = [f"{type(est).__name__}-{i}" for i, est in enumerate(FAMILIES)]
 

@@ -216,12 +216,15 @@ def turns(name, task, cases):
 
 @pytest.mark.parametrize("name, task", PAIRS, ids=lambda value: value)
 def test_recipes(name, task):
-    """All cases on dense float64 rows; of float32 and of CSR rows those that concern the rows."""
+    """All cases on dense float64 rows; those that concern the rows on float32 and on CSR rows, in turn."""
     for case in turns(name, task, CASES):
         try_out(name, task, case, np.float64, sparse=False)
+    first = zoo.names().index(name)
     for case in turns(name, task, ROWS):
-        try_out(name, task, case, np.float32, sparse=False)
-        try_out(name, task, case, np.float64, sparse=True)
+        if (first + list(ROWS).index(case)) % 2:
+            try_out(name, task, case, np.float32, sparse=False)
+        else:
+            try_out(name, task, case, np.float64, sparse=True)
 
 
 @pytest.mark.slow

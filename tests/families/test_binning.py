@@ -218,16 +218,16 @@ def test_batch_models_do_not_stream():
 @pytest.mark.skipif(not engine.has_native(), reason="no compiled core")
 @pytest.mark.parametrize("solver", ["cg", "newton-cg", "cd"])
 def test_engines_agree(solver):
-    common = {"n_components": 15, "gamma": 1.0, "lam": 0.5, "random_state": 0}
+    common = {"n_components": 8, "gamma": 1.0, "lam": 0.5, "random_state": 0}
     solver = solvers.get(solver).set_params(tol=1e-6)
     models = [
-        BinningClassifier(**common, solver=solver, engine=name).fit(X4[:100], y4[:100]) for name in ("python", "native")
+        BinningClassifier(**common, solver=solver, engine=name).fit(X4[:60], y4[:60]) for name in ("python", "native")
     ]
     assert models[0].history_[-1] == pytest.approx(models[1].history_[-1], rel=1e-5, abs=1e-5)
-    np.testing.assert_allclose(*[model.decision_function(X4[:100]) for model in models], atol=1e-3)
+    np.testing.assert_allclose(*[model.decision_function(X4[:60]) for model in models], atol=1e-3)
     for threads in (1, 3):
         with settings.using(threads=threads):
-            again = BinningClassifier(**common, solver=solver).fit(X4[:100], y4[:100])
+            again = BinningClassifier(**common, solver=solver).fit(X4[:60], y4[:60])
         np.testing.assert_allclose(again.decision_function(X4), models[1].decision_function(X4), atol=1e-9)
 
 

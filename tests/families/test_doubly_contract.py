@@ -88,7 +88,7 @@ def test_sparse_rows():
 def test_automatic_choices(model, X, y, engines):
     """Within the first 1536 rows, where the choices are renewed at 1, 2, 4, … rows."""
     engines = engines if has_native() else None
-    check_streaming(model, X[:34], y[:34], bounded=False, exact_split=False, chunks=(7,), engines=engines)
+    check_streaming(model, X[:20], y[:20], bounded=False, exact_split=False, chunks=(7,), engines=engines)
 
 
 def test_memory_is_bounded_by_max_blocks():

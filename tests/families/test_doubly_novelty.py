@@ -155,7 +155,7 @@ def test_known_ratios():
     """Gaussians, twice as many rows of one as of the other; the mean of the ratio over p is 1."""
     gen = np.random.default_rng(1)
     rows = np.concatenate([gen.normal(size=(2000, 2)), 0.8 * gen.normal(size=(1000, 2)) + [0.5, 0]])
-    model = DensityRatioEstimator(random_state=0, schedule=DoublySchedule(block_size=128)).fit(
+    model = DensityRatioEstimator(random_state=0, schedule=DoublySchedule(block_size=64)).fit(
         rows, np.repeat(["p", "q"], [2000, 1000])
     )
     test = gen.normal(size=(1000, 2))

@@ -1,5 +1,7 @@
 """Calls of few rows: all members in one call of the compiled core; and the compiled loops against the written ones."""
 
+import copy
+import functools
 import itertools
 import sys
 
@@ -20,6 +22,17 @@ TASKS = {
     "three": (KernelClassifier, np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])),
     "numbers": (KernelRegressor, 50 * np.sin(2 * X[:, 0]) + X[:, 1]),
 }
+
+
+@functools.cache
+def _taught(task, n, seed):
+    cls, y = TASKS[task]
+    return cls(random_state=seed).partial_fit(X[:n], y[:n])
+
+
+def taught(task, n, seed):
+    """A model of the first n rows, to change at will."""
+    return copy.deepcopy(_taught(task, n, seed))
 
 
 def one_by_one(model, X, y, sizes=(1,)):
@@ -102,9 +115,9 @@ def test_single_answers_are_those_of_the_long_way(monkeypatch, long_way):
 @pytest.mark.parametrize("task", ["two", "numbers"])
 def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypatch, long_way):
     """Members before it have learned the row already; then the long way is gone, where that member begins anew."""
-    cls, y = TASKS[task]
+    y = TASKS[task][1]
     n = 191 + 64  # the windows will be full after this row
-    models = [cls(random_state=1).partial_fit(X[:n], y[:n]) for _ in range(2)]
+    models = [taught(task, n, 1) for _ in range(2)]
     for way, model in enumerate(models):
         if way:
             long_way()
@@ -181,12 +194,12 @@ def test_python_around_a_row(size):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_row_alone_has_the_bits_of_the_long_way(task, long_way):
     """A model that was loaded goes the short path later or earlier than the one that was saved."""
-    cls, y = TASKS[task]
-    quick, slow = (cls(random_state=0).partial_fit(X[:300], y[:300]) for _ in range(2))
-    one_by_one(quick, X[300:600], y[300:600])
+    y = TASKS[task][1]
+    quick, slow = (taught(task, 300, 0) for _ in range(2))
+    one_by_one(quick, X[300:500], y[300:500])
     assert uses_the_short_path(quick)
     long_way()
-    one_by_one(slow, X[300:600], y[300:600])
+    one_by_one(slow, X[300:500], y[300:500])
     a, b = numbers_of(quick), numbers_of(slow)
     assert [name for name in a if not np.array_equal(a[name], b[name])] == []
 

@@ -284,7 +284,7 @@ def test_paper_figures():
     ids=["hinge", "mixture", "low rank", "batches", "squared", "absolute", "sparse"],
 )
 def test_streaming(estimator, X, y):
-    check_streaming(estimator, X, y)
+    check_streaming(estimator, X, y, chunks=(7,))
 
 
 @pytest.mark.parametrize("batch_size", [1, 6])

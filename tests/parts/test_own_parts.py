@@ -118,7 +118,7 @@ def learned(family, name, rows):
     model = kind(**params, engine=name)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    return model, model.learn(rows, LABELS if is_classifier(model) else Y)
+    return model, model.learn(rows, (LABELS if is_classifier(model) else Y)[: rows.shape[0]])
 
 
 @native
@@ -126,7 +126,9 @@ def learned(family, name, rows):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_engines_agree(family):
     """Native and auto give what the specification gives, on dense and CSR rows, and one row at a time."""
-    for rows, rtol in ((X, 1e-8), (sp.csr_array(np.where(np.abs(X) > 0.7, X, 0)), 1e-8), (X.astype(np.float32), 2e-3)):
+    some = X[:60]
+    sparse = sp.csr_array(np.where(np.abs(some) > 0.7, some, 0))
+    for rows, rtol in ((X, 1e-8), (sparse, 1e-8), (some.astype(np.float32), 2e-3)):
         truth, scores = learned(family, "python", rows)
         for name in ("native", "auto") if rows is X else ("native",):
             model, found = learned(family, name, rows)

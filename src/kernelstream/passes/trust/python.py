@@ -43,6 +43,7 @@ MEMORY = 1e4  # rows over which the size of scores is averaged
 LARGEST = 1e300  # square of a score that is counted
 RAW = 2.0  # log-odds of a score of usual size, where scores are not log-odds
 FLAT = 0.01  # least slope of an answer: a larger score is never less probable
+LOWER = {n: np.tril_indices(n) for n in (2, 4)}  # places of a curvature's entries, for n coefficients
 EVERY = 2  # a link learns one row in EVERY, which counts for all of them
 
 TRACK_STEP = 0.005  # of the factor that corrects the coverage
@@ -131,16 +132,15 @@ def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, the
     several = theta.ndim == 3
     start = np.array([1.0, 0.0] if several else [1.0, 1.0, 0.0, 0.0])
     wrong = wrong if several else wrong[:, 1:]  # of class 1, whose log-odds they are
-    lower = np.tril_indices(inputs.shape[1])
+    n = inputs.shape[1]
+    lower, identity, H = LOWER[n], np.eye(n), np.empty((n, n))
     for e in range(len(theta)):
         pull = (1 - keep[e]) * PRIOR
         for c, z in enumerate(inputs):
             t, h = (theta[e, c], curvature[e, c]) if several else (theta[e], curvature[e])
-            outer = wrong[e, c] ** 2 * np.outer(z, z) * importance + pull * np.eye(len(z))
+            outer = wrong[e, c] ** 2 * np.outer(z, z) * importance + pull * identity
             h[:] = keep[e] * h + outer[lower]
-            H = np.zeros((len(z), len(z)))
-            H[lower] = h
-            H = H + np.tril(H, -1).T
+            H[lower] = H.T[lower] = h
             gradient = importance * wrong[e, c] * z + pull * (t - start)
             t -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient)
             _rise(t)
