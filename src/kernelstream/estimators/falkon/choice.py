@@ -66,7 +66,7 @@ class Size:
         return self.each * m, m
 
 
-FEW = Size(1 / 5, 150, 400, 1000, 8)  # the first trials
+FEW = Size(1 / 5, 400, 400, 1000, 10)  # the first trials; gradients from fewer mislead the widths
 MORE = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
 
 

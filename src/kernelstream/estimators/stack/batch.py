@@ -3,10 +3,10 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
 
 s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
-(Falkon) with two kernels, one of the rows and one of their ranks (:mod:`.ranks`), learned on n rows; a and b >= 0 make the loss on held-out rows small. Rows that come after ``fit`` teach the
-members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old. (Learned on
-many machines, n may be more than the members have learned; then t counts from there.) For several classes s are
-log-probabilities, and so is f once it is normalised.
+(Falkon) with two kernels, one of the rows and one of their ranks (:mod:`.ranks`), learned on n rows; a and b >= 0 make
+the loss on held-out rows small. Rows that come after ``fit`` teach the members alone, so with t > n rows in all the
+share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more than the members
+have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once it is normalised.
 """
 
 from __future__ import annotations
