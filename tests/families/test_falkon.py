@@ -303,7 +303,7 @@ def test_search_costs_a_part_of_the_solution(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         FalkonRegressor(n_centers=1000, random_state=0).fit(rows, np.sin(3 * rows[:, 0]))
     m = 1000
-    assert len(work) > 8 and sum(work) < 5 * m * m**2 + 3 * m**3
+    assert len(work) > 8 and sum(work) < 1.5 * (5 * m * m**2 + 3 * m**3)
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -1,6 +1,7 @@
 """Sparse rows of very many columns: the models of the python engine, and nothing done for columns that are zero."""
 
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def learned(make, X, y):
     """Scores before each row, in calls of several lengths, and a model that has learned them."""
     model = make()
     cuts = [0, 1, 70, 250, X.shape[0]]
-    parts = [model.learn(X[a:b], y[a:b], classes=[0, 1]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [model.learn(X[a:b], y[a:b], classes=[0, 1]) for a, b in pairwise(cuts)]
     return np.concatenate(parts), model
 
 

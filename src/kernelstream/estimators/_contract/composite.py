@@ -52,10 +52,10 @@ class CompositeEstimator(StreamEstimator):
     def _owners(self) -> list[tuple[Any, State]]:
         return [(self, self._state), *((member, member._state) for member in self._learners)]
 
-    def _take_back(self, undo: Any, put_back: Any) -> None:
+    def _take_back(self, undo: Any, put_back: Any, at_door: bool = False) -> None:
         members = self._cache.get("learners")
-        super()._take_back(undo, put_back)
-        if members is not None:  # others may hold a reference to them
+        super()._take_back(undo, put_back, at_door)
+        if members is not None and not at_door:  # others may hold a reference to them
             for i, member in enumerate(members):
                 self._size(i, member)
                 member._cache = {}

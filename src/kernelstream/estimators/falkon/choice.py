@@ -8,7 +8,7 @@ is the diagonal of the average gradient outer product. f is learned, the widths 
 long as the error on held-out rows falls.
 
 Trials have a part of the rows and centres of the solution that they are made for, so that all of them together cost
-less than it does.
+about as much as it does, or less.
 
 References
 ----------
@@ -43,7 +43,6 @@ FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out on
 HELD = 2_000  # rows that the others are tested on, at most
 STREAM = 5  # of the random order of the rows
 ROUNDS = 4  # of widths from gradients, at most
-GAIN = 0.99  # of the error, less than which is not worth another round
 SLOPE_ROWS = 500  # rows that gradients are taken at; for kernels that are no function of the distance
 SLOPES = 20_000  # differences along single columns, at most
 FLATTEST = 1e-3  # a column that does not matter is so much wider than the one that matters most
@@ -66,7 +65,7 @@ class Size:
         return self.each * m, m
 
 
-FEW = Size(1 / 5, 150, 400, 1000, 8)  # the first trials
+FEW = Size(0.3, 150, 400, 1000, 8)  # the first trials
 MORE = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
 
 
@@ -172,10 +171,7 @@ class Search:
             best = min(tried, key=lambda f: tried[f].error)
             if not tried[best].error < last.error:
                 break
-            gain = tried[best].error / last.error
             width, fraction, last = new, best, tried[best]
-            if gain > GAIN:
-                break
         return width, fraction
 
     def _sloped(self, start: np.ndarray, width: np.ndarray, last: Tried) -> np.ndarray | None:

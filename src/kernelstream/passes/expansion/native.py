@@ -50,9 +50,20 @@ class SparseRows:
 
 
 class WideRows(SparseRows):
-    """The same for rows of so many columns that nothing may be done for each of them."""
+    """The same for rows of so many columns that nothing may be done for each of them.
 
-    __slots__ = ()
+    ``used`` are the columns that the rows of the block have, ``compact`` (m, len(used)) is the block in these alone.
+    """
+
+    __slots__ = ("compact", "used")
+
+    def __init__(self, X: Any, rows: slice, norms: np.ndarray):
+        super().__init__(X, rows, norms)
+        start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+        self.used, places = np.unique(X.indices[start:stop], return_inverse=True)
+        indptr = X.indptr[rows.start : rows.stop + 1] - start
+        shape = (len(norms), len(self.used))
+        self.compact = sp.csr_array((X.data[start:stop], places.astype(indptr.dtype), indptr), shape=shape)
 
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Columns and values of row i."""
@@ -108,8 +119,7 @@ class Expansion:
         if not self._fits(X):
             return np.ascontiguousarray(self.kernel.pairwise(X, X))
         if isinstance(X, WideRows):
-            rows = X.plain()
-            return np.ascontiguousarray(self.kernel.pairwise(rows, rows))
+            return np.ascontiguousarray(self.kernel.pairwise(X.compact, X.compact))
         G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
         if isinstance(X, SparseRows):
             width = tile_width(G.dtype)
@@ -203,13 +213,24 @@ class Expansion:
         _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
 
     def _wide(self, X: WideRows, state: State, part: slice) -> np.ndarray:
-        """Kernel values of wide rows with some support vectors, by the columns that are not zero."""
+        """Kernel values of wide rows with some support vectors, from the columns that both have.
+
+        The other columns of a support vector add the same to its distances from all rows.
+        """
         columns = [self._filled(state, slot) for slot in range(part.start, part.stop)]
-        indptr = np.concatenate([[0], np.cumsum([len(some) for some in columns])])
-        indices = np.concatenate(columns)
-        values = state["support"][np.repeat(np.arange(part.start, part.stop), np.diff(indptr)), indices]
-        shape = (len(columns), X.shape[1])
-        return self.kernel.pairwise(X.plain(), sp.csr_array((values, indices, indptr), shape=shape))
+        slots = np.repeat(np.arange(len(columns)), [len(some) for some in columns])
+        found = np.concatenate(columns)
+        places = np.minimum(np.searchsorted(X.used, found), max(len(X.used) - 1, 0))
+        common = X.used[places] == found if len(X.used) else np.zeros(len(found), bool)
+        slots, places, found = slots[common], places[common], found[common]
+        values = state["support"][part.start + slots, found]
+        indptr = np.searchsorted(slots, np.arange(len(columns) + 1))
+        S = sp.csr_array((values, places, indptr), shape=(len(columns), len(X.used)))
+        inside = np.bincount(slots, values.astype(np.float64) ** 2, len(columns))
+        rest = np.maximum(self._norms(state)[part].astype(np.float64) - inside, 0.0)
+        K = self.kernel.pairwise(X.compact, S)
+        K *= np.exp(-self._gamma * rest).astype(K.dtype)
+        return K
 
     def _filled(self, state: State, slot: int) -> np.ndarray:
         """Columns in which a support vector is not zero."""
