@@ -197,7 +197,7 @@ class DoublyEstimator(StreamEstimator):
         state |= {KERNEL + name: value for name, value in self._given.entries_of(kernel).items()}
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        step = clone(self._the_step()).set_params(eta=float(state["eta"]))
+        step = clone(self._step_part()).set_params(eta=float(state["eta"]))
         return {"kernel": self._kernel(state), "gamma": None, "step": step}, None
 
     # ---------------------------------------------------------------- a stream of batches
