@@ -160,7 +160,11 @@ def bounds(X: Rows) -> tuple[np.ndarray, np.ndarray]:
 
 def column_ranges(X: Rows) -> np.ndarray:
     """Largest less least value of every column, (d,); 1 for a column that does not vary."""
-    low, high = bounds(X)
+    return width_between(*bounds(X))
+
+
+def width_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """``high - low`` of columns, (d,); 1 where they are equal, since columns are divided by it."""
     return np.where(high > low, high - low, 1.0)
 
 

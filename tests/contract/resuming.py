@@ -29,7 +29,8 @@ SMALL = {
     "kernels": [Gaussian(0.1), Gaussian(0.5), Gaussian(2.0), Polynomial(2, c=1.0, gamma=0.3)],
 }
 AUTOMATIC = {"gamma": 0.3, "lam": 1e-3, "eta": 0.5, "noise": 0.1}
-SIZES = {"batch_size": 16, "block_size": 8, "n_columns": 4096}
+SIZES = {"batch_size": 16, "block_size": 8}
+LASSO = 0.05  # with less of it a pass over the cells in Python takes seconds
 
 
 def rows(rng, n, d=20, density=0.25):
@@ -49,10 +50,12 @@ def estimator(name, task, engine, **params):
     """A small model of a recipe."""
     known = inspect.signature(zoo.get(name).build).parameters
     automatic = {key: value for key, value in AUTOMATIC.items() if key in known and known[key].default == "auto"}
-    params = {key: value for key, value in (SMALL | params).items() if key in known and value is not None}
+    params = {key: value for key, value in (SMALL | SIZES | params).items() if key in known and value is not None}
+    if name == "random_binning_lasso":
+        params = {"lam": LASSO} | params
     est = zoo.make(name, task=task, random_state=1, **(automatic | params))
     return est.set_params(
-        **{key: value for key, value in (SIZES | {"engine": engine}).items() if key in est.get_params()}
+        **{key: value for key, value in {"n_columns": 4096, "engine": engine}.items() if key in est.get_params()}
     )
 
 

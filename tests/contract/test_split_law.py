@@ -77,9 +77,9 @@ def test_random_cuts(name):
     tasks, sizes = zoo.get(name).tasks, {}
     engine, sparse = ENGINES[rng.integers(len(ENGINES))], rng.random() < 0.5
     if name.startswith("doubly"):  # batches that are full now and then, and nothing to choose
-        sizes = {"batch_size": 8, "block_size": 8, "gamma": 0.5} | (
-            {"noise": 0.1} if name == "doubly_gp" else {"eta": 0.5}
-        )
+        sizes = {"batch_size": 8, "block_size": 8, "gamma": 0.5}
+        sizes |= {"noise": 0.1} if name == "doubly_gp" else {"eta": 0.5}
+        sizes |= {"lam": 1e-3} if "lam" in zoo.get(name).parameters else {}
     if name.startswith("omkl"):  # many learners: python would take long
         engine = ENGINES[-1]
     check(name, tasks[rng.integers(len(tasks))], engine, sparse, True, 48, rng, **sizes)

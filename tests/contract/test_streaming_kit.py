@@ -9,7 +9,7 @@ from kernelstream.testing import check_streaming, streaming
 STREAMS = [name for name, case in CASES.items() if hasattr(case, "learn") and "engine" in case.get_params(deep=False)]
 # Most look at 100 rows first. Doubly stochastic ones wait for 16, and one of them makes up its mind at 1, 2, 4, … rows.
 FEW = {
-    **{name: 36 for name in STREAMS if name.startswith(("Doubly", "Density"))},
+    **{name: 20 for name in STREAMS if name.startswith(("Doubly", "Density"))},
     "DoublyStochasticOneClass": 12,
     "MultiKernelClassifier, shared": 40,
 }

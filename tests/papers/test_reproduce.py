@@ -78,7 +78,7 @@ def test_every_file_can_be_read_and_names_what_exists(name):
 @pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")
 @pytest.mark.parametrize("name", reproduce.names())
 def test_every_experiment_runs(name, tmp_path):
-    experiment = replace(reproduce.load(name).quick(rows=5 if "awv-figure-2" in name else 80, repeats=1), isolate=False)
+    experiment = replace(reproduce.load(name).quick(rows=5 if "awv-figure-2" in name else 50, repeats=1), isolate=False)
     records = reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=[experiment.data[0].name])
     failed = {(c.algorithm, c.error) for c in reproduce.table(experiment, records) if not c.values}
     assert all("pip install" in error for _, error in failed), failed  # a peer that is not there

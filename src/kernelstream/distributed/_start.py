@@ -10,11 +10,10 @@ from sklearn.base import clone, is_classifier
 from ..estimators.feature import MAP
 from ..features import Nystroem
 from ..rows import concat
+from ..streams._base import Block
 from ._client import compute, need
 from ._data import Data, Piece, tree
 from .landmarks import chosen
-
-Block = tuple[Any, Any]
 
 
 def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bool = False) -> Any:

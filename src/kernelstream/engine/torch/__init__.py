@@ -188,9 +188,9 @@ class Ops:
 
     def kernel_blocks(self, kernel: Any, X: Any, S: Any, keep: bool = False) -> Any:
         """Products with the kernel matrix of rows and centres."""
-        from .kernel_blocks import DeviceBlocks
+        from .kernel_blocks import DeviceKernelBlocks
 
-        return DeviceBlocks(self, kernel, X, S, keep)
+        return DeviceKernelBlocks(self, kernel, X, S, keep)
 
     def kernel_factor(self, K: Any, more: float) -> Any:
         """Triangular factors of a Gram matrix on the device, with so much added to its diagonal."""
@@ -254,9 +254,9 @@ class Ops:
 
     def doubly_blocks(self, blocks: Any) -> Any:
         """Random features made on the device."""
-        from .doubly import DeviceBlocks
+        from .doubly import BlockFeatures
 
-        return DeviceBlocks(self, blocks)
+        return BlockFeatures(self, blocks)
 
     def doubly_weights(self, state: dict[str, Any], blocks: int, average: bool) -> Any:
         """Weights of a doubly stochastic model on the device."""

@@ -13,7 +13,7 @@ from .recursion import BOOK, Program, recursion
 HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-class Blocks:
+class BlockBuffers:
     """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
 
     m is the engine's; rows that are missing have weight 0.

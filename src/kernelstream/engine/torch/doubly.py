@@ -16,7 +16,7 @@ from .maps import ANGLES, far_middle, padded, put_angles
 ENTRIES = 1 << 26  # frequencies × rows whose features exist at the same time
 
 
-class DeviceBlocks:
+class BlockFeatures:
     """Fourier features of block i = 0, 1, 2, … on the device.
 
     Parameters

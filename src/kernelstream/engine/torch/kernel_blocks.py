@@ -114,7 +114,7 @@ class RowMatrix:
         return (found.double() * size).cpu().numpy()
 
 
-class DeviceBlocks:
+class DeviceKernelBlocks:
     """Products with ``K = k(X, S)``; see :class:`~kernelstream.solvers.kernel_blocks.KernelBlocks`."""
 
     def __init__(self, ops: Any, kernel: Kernel, X: Rows, S: Rows, keep: bool):

@@ -16,7 +16,7 @@ from ...losses import Loss
 from ...rows import dense, is_tensor
 from ...updates import Update
 from . import SMALL, from_array
-from .blocks import Blocks, new_book
+from .blocks import BlockBuffers, new_book
 from .maps import Fourier, round_
 from .passes import FeaturePass, State
 from .recursion import Program
@@ -41,7 +41,7 @@ class CudaPass(FeaturePass):
         if self.ready:
             return
         ops, kind, device, m, C = self.ops, self.w.dtype, self.ops.device, self.ops.block, len(self.w)
-        self.blocks = Blocks(ops, self.map, self.program, self.w, self.memory, self.book, "center" in self.state)
+        self.blocks = BlockBuffers(ops, self.map, self.program, self.w, self.memory, self.book, "center" in self.state)
         self.rows_in = torch.zeros((CHUNK * m, self.width), dtype=kind, device=device)
         self.y_in = torch.zeros(CHUNK * m, dtype=kind, device=device)
         self.weight_in = torch.zeros(CHUNK * m, dtype=kind, device=device)

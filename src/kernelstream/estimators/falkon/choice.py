@@ -29,7 +29,7 @@ from ...kernels import Kernel
 from ...kernels.bandwidth import median_rows
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows, divided
+from ...rows import Rows, bounds, divided, width_between
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.ridge_trials import RidgeTrials
 from ..binning.fit import best_constant
@@ -71,15 +71,13 @@ MORE = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
 
 def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
     """Ways to divide columns, (d,) each: by their range, by the deviation of some rows, or all by one number."""
-    part = X[some]
+    part, (low, high) = X[some], bounds(X)
     if sp.issparse(X):
-        low, high = (np.asarray(bound.todense(), np.float64).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
         mean = np.asarray(part.mean(axis=0, dtype=np.float64)).ravel()
         variance = np.asarray(part.multiply(part).mean(axis=0, dtype=np.float64)).ravel() - mean**2
     else:
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         variance = part.var(axis=0, dtype=np.float64)
-    spread = np.where(high <= low, 1.0, high - low)
+    spread = width_between(low, high)
     deviation = np.where(high <= low, 0.0, np.sqrt(np.maximum(variance, 0.0)))
     common = float(np.sqrt(np.mean(deviation**2))) or 1.0
     return {
