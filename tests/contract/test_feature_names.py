@@ -29,3 +29,16 @@ def test_names(name):
             est.partial_fit(turned, y)
         np.testing.assert_array_equal(answers(est, FRAME), before)
         assert list(instance(name).partial_fit(FRAME[:60], y[:60]).feature_names_in_) == ["a", "b", "c"]
+
+
+def test_a_call_refused_at_the_door_keeps_what_was_derived():
+    """A factor made anew may differ in its last bits, and answers with it; nothing was learned, so nothing is."""
+    est = instance("ProsNKons")
+    y = targets(est)
+    est.fit(FRAME[:60], y[:60])
+    answers(est, FRAME)
+    held = est._cache["recursion"]
+    with pytest.raises(ValueError, match="feature names"):
+        est.partial_fit(FRAME[["b", "a", "c"]], y)
+    assert est._cache["recursion"] is held
+    assert "_at_door" not in vars(est)

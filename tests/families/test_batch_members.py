@@ -13,6 +13,7 @@ from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
 from kernelstream.estimators.stack import batch
 from kernelstream.estimators.stack.fit import StackFit
+from kernelstream.estimators.stack.ranks import Ranks, knots_of
 
 NUMBERS = make_friedman1(500, noise=0.1, random_state=0)
 LABELS = make_moons(500, noise=0.1, random_state=0)
@@ -29,6 +30,7 @@ def regressor():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "FEWEST", 100)
         patch.setattr(batch, "GAIN", 1.1)
+        patch.setattr(batch, "TRACE", -1.0)  # all of them
         return KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
 
 
@@ -54,7 +56,7 @@ def without(model):
 def parts(model, X):
     """Scores of the batch learners for rows, made by themselves."""
     rows = squashed(scaled_rows(X, model._state))
-    return [batch._scores(learner, rows, 1) for learner in batch._attached(model, model._state)]
+    return [batch._scores(learner, view(rows), 1) for learner, view in batch._attached(model, model._state)]
 
 
 def test_the_forecast_is_the_formula(regressor):
@@ -145,3 +147,34 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     monkeypatch.setattr(StackFit, "_weigh", spied)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
+
+
+def test_ranks_are_the_share_of_rows_below():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_cauchy(20_000), rng.integers(0, 4, 20_000), np.full(20_000, 3.0)])
+    ranks = Ranks(knots_of(X))
+    at = np.array([[-40.0, 0.0, 3.0], [0.0, 1.0, 3.0], [1.0, 3.0, 3.0], [1e9, 9.0, 3.0]])
+    true = np.column_stack([0.5 + np.arctan(at[:, 0]) / np.pi, [1 / 8, 3 / 8, 7 / 8, 7 / 8], np.full(4, 0.5)])
+    np.testing.assert_allclose(ranks(at), true, atol=0.01)  # a frequent value is in the middle of its jump
+    rising = ranks(np.column_stack([np.linspace(-50, 50, 99)] * 3))
+    assert (np.diff(rising, axis=0) >= 0).all() and (rising >= 0).all() and (rising <= 1).all()
+
+
+def test_ranks_do_not_know_units():
+    """They are the same for columns that were stretched by a rising function."""
+    X = NUMBERS[0]
+    bent = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] ** 3, *X[:, 2:].T])
+    plain, other = (Ranks(knots_of(rows))(rows) for rows in (X, bent))
+    np.testing.assert_allclose(plain, other, atol=2e-3)
+
+
+def test_knots_that_do_not_fit_are_refused(regressor):
+    assert "ranked" in regressor.state_["batch_kinds"].split(",")
+    knots = regressor.state_["batch_knots"]
+    for wrong in (knots[:-1], knots[:, :9], np.full_like(knots, np.nan), 3, None):
+        model = copied(regressor)
+        model.state_ = {
+            name: value for name, value in (model.state_ | {"batch_knots": wrong}).items() if value is not None
+        }
+        with pytest.raises(ValueError, match="batch_knots"):
+            copied(model)

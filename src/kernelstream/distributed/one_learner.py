@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from .. import second_order
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack.base import StackEstimator
-from ..estimators.stack.batch import FEWEST
+from ..estimators.stack.batch import FEWEST, LearnAll, View
 from ..estimators.stack.fit import Part
 from ..random import generator, seed_from
 from ..rows import concat
@@ -192,14 +191,19 @@ def _enter(est: StackEstimator, i: int, learned: RidgeEstimator) -> None:
     est._learners[i]._forget()
 
 
-def _solver(est: Any, data: Data, client: Any) -> Callable[[Any], None]:
+def _solver(est: Any, data: Data, client: Any) -> LearnAll:
     """What teaches a batch learner the rows of all partitions."""
+    look = need("dask").delayed(_viewed, pure=False)
 
-    def learn_all(learner: Any) -> None:
+    def learn_all(learner: Any, view: View) -> None:
         given = _factors(est)
         if given is not None:
             learner.set_params(class_weight=given)
         solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
-        learner.state_ = solve(learner, data, client)
+        learner.state_ = solve(learner, Data(data.names, [look(piece, view) for piece in data.pieces]), client)
 
     return learn_all
+
+
+def _viewed(piece: Rows, view: View) -> Rows:
+    return Rows(piece.name, view(piece.X), piece.y)

@@ -108,7 +108,7 @@ class FeaturePass:
         return scores
 
     def _check(self, scores: np.ndarray) -> None:
-        """ValueError where finite rows have led beyond the range of floats; whoever called takes the rows back."""
+        """ValueError where finite rows have led beyond the range of floats; the caller undoes the rows."""
         if not (np.isfinite(scores).all() and bool(self.w.isfinite().all())):
             raise ValueError(LEARNING)
 

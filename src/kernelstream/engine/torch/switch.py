@@ -14,7 +14,7 @@ State = dict[str, Any]
 
 
 class SwitchedPass:
-    """See :class:`~kernelstream.passes.linear.host.FeaturePass`; whoever learns finds the weights up to date."""
+    """A :class:`~kernelstream.passes.linear.host.FeaturePass` on the processor or the device, with current weights."""
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         self.ops, self.mapping, self.loss, self.update, self.state = ops, mapping, loss, update, state

@@ -1,1 +1,1 @@
-"""The one learner."""
+"""The one learner: KernelClassifier and KernelRegressor."""

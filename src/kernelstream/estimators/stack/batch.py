@@ -3,10 +3,10 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
 
 s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
-(Falkon), learned on n rows; a and b >= 0 make the loss on held-out rows small. Rows that come after ``fit`` teach the
-members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old. (Learned on
-many machines, n may be more than the members have learned; then t counts from there.) For several classes s are
-log-probabilities, and so is f once it is normalised.
+(Falkon) with two kernels, one of the rows and one of their ranks (:mod:`.ranks`), learned on n rows; a and b >= 0 make
+the loss on held-out rows small. Rows that come after ``fit`` teach the members alone, so with t > n rows in all the
+share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more than the members
+have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once it is normalised.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from ...random import generator
-from ...state.schema import Array, Count, Schema, anything
+from ...state.schema import Array, Count, Schema, anything, length
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
 from ..falkon.models import FalkonClassifier, FalkonRegressor
+from .ranks import KNOTS, Ranks, knots_of
 
 PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
@@ -31,13 +32,29 @@ MOST = 200_000  # rows that they learn from
 ORDER = 7  # stream of the seed that chooses those rows
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
-MAKERS: dict[str, Any] = {
-    "binning": (BinningClassifier, BinningRegressor, {"n_components": 128}),
-    "falkon": (FalkonClassifier, FalkonRegressor, {"kernel": "matern", "n_centers": 1000}),
+MOST_RANKED = 100  # columns up to which ranks are tried: of the pixels of a picture they say little, and cost much
+
+
+class Kind(NamedTuple):
+    """A learner of all rows at once, for labels and for numbers."""
+
+    labels: Any
+    numbers: Any
+    params: dict[str, Any]
+    ranked: bool = False  # whether it sees ranks
+
+
+KINDS = {
+    "binning": Kind(BinningClassifier, BinningRegressor, {"n_components": 128}),
+    "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern", "n_centers": 1000}),
+    "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian", "n_centers": 1000}, ranked=True),
 }
 
+View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a learner does
+LearnAll = Callable[[Any, View], None]  # teaches a learner the rows, in its view of them
 
-def local(est: Any, prepare: Any, train: np.ndarray) -> Callable[[Any], Any] | None:
+
+def local(est: Any, prepare: Any, train: np.ndarray) -> LearnAll | None:
     """What teaches a batch learner rows ``train``; None where they are too few.
 
     ``prepare`` makes of row numbers rows (n, d) as members see them, encoded targets, weights.
@@ -51,21 +68,21 @@ def local(est: Any, prepare: Any, train: np.ndarray) -> Callable[[Any], Any] | N
     def rows() -> Any:
         return prepare(train)
 
-    def learn_all(learner: Any) -> None:
+    def learn_all(learner: Any, view: View) -> None:
         X, y, weight = rows()
-        learner.fit(X, y, sample_weight=weight)
+        learner.fit(view(X), y, sample_weight=weight)
 
     return learn_all
 
 
-def learn(est: Any, learn_all: Callable[[Any], Any], held: Any, S: np.ndarray, rows: int = 0) -> None:
+def learn(est: Any, learn_all: LearnAll, held: Any, S: np.ndarray, rows: int = 0) -> None:
     """Where held-out rows gain by it, enter learners of all rows and their weights into the state.
 
     Parameters
     ----------
     est : StackEstimator
     learn_all : callable
-        Teaches a learner.
+        Teaches a learner the rows, in its view of them.
     held : rows, encoded targets, weights
     S : (len(held), C)
         Scores of the members' combination for the held-out rows, which no member had learned.
@@ -75,14 +92,17 @@ def learn(est: Any, learn_all: Callable[[Any], Any], held: Any, S: np.ndarray, r
     state = est._state
     XH, yH, wH = held
     found, G = {}, []
-    for kind in MAKERS:
-        learner = _make(kind, est)
+    knots = knots_of(XH)
+    for kind, parts in KINDS.items():
+        if parts.ranked and XH.shape[1] > MOST_RANKED:
+            continue
+        learner, view = _make(kind, est), _view(kind, knots)
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            learn_all(learner)
+            learn_all(learner, view)
         found[kind] = learner
-        G.append(_scores(learner, XH, S.shape[1]))
+        G.append(_scores(learner, view(XH), S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
         return
@@ -96,6 +116,8 @@ def learn(est: Any, learn_all: Callable[[Any], Any], held: Any, S: np.ndarray, r
         state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
         state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind].state_.items()}
+    if any(KINDS[kind].ranked for kind in kinds):
+        state[f"{PREFIX}knots"] = knots
     est._cache.pop("batch", None)
 
 
@@ -117,8 +139,8 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     blend, n = state[f"{PREFIX}blend"], state[f"{PREFIX}rows"]
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
-    for b, learner in zip(blend[1:], learners, strict=True):
-        F += b * _scores(learner, X[:, : learner.n_features_in_], S.shape[1])
+    for b, (learner, view) in zip(blend[1:], learners, strict=True):
+        F += b * _scores(learner, view(X[:, : learner.n_features_in_]), S.shape[1])
     share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
@@ -139,6 +161,8 @@ def schema(state: State) -> Schema:
     own: Schema = {f"{PREFIX}blend": Array((1 + len(kinds),), low=0.0), f"{PREFIX}rows": Count(1, t)}
     if f"{PREFIX}since" in state:
         own |= {f"{PREFIX}rows": Count(1), f"{PREFIX}since": Count(0, t)}
+    if any(KINDS[kind].ranked for kind in kinds):
+        own[f"{PREFIX}knots"] = Array((length(state, f"{PREFIX}knots"), KNOTS))
     return anything(name for name in names if name not in own) | own
 
 
@@ -147,12 +171,16 @@ def verify(est: Any, state: State) -> None:
     if not any(name.startswith(PREFIX) for name in state):
         return
     known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows", "since")}
+    if any(KINDS[kind].ranked for kind in _kinds(state)):
+        known.add(f"{PREFIX}knots")
     C = state["n_outputs"]
-    for kind, learner in zip(_kinds(state), _attached(est, state), strict=True):
+    for kind, (learner, _) in zip(_kinds(state), _attached(est, state), strict=True):
         known |= {f"{PREFIX}{kind}_{name}" for name in learner._state}
         learner._check_state(True)
         if learner.n_features_in_ > state["n_features"]:
             raise ValueError(f"the batch learner {kind!r} has {learner.n_features_in_} columns, more than the model")
+        if KINDS[kind].ranked and len(state[f"{PREFIX}knots"]) != learner.n_features_in_:
+            raise ValueError(f"state_[{PREFIX + 'knots'!r}] must have a row for each column of {kind!r}")
         if est._regression:
             ok = learner._state["n_outputs"] == 1
         else:
@@ -168,24 +196,28 @@ def verify(est: Any, state: State) -> None:
 def _kinds(state: State) -> list[str]:
     kinds = state.get(f"{PREFIX}kinds")
     found = kinds.split(",") if isinstance(kinds, str) and kinds else []
-    if not found or len(set(found)) != len(found) or any(kind not in MAKERS for kind in found):
-        raise ValueError(f"state_[{PREFIX + 'kinds'!r}] must name some of {', '.join(MAKERS)}, got {kinds!r}")
+    if not found or len(set(found)) != len(found) or any(kind not in KINDS for kind in found):
+        raise ValueError(f"state_[{PREFIX + 'kinds'!r}] must name some of {', '.join(KINDS)}, got {kinds!r}")
     return found
 
 
 def _make(kind: str, est: Any) -> Any:
-    labels, numbers, params = MAKERS[kind]
+    labels, numbers, params, _ = KINDS[kind]
     return (numbers if est._regression else labels)(**params, engine=est.engine, random_state=int(est._state["seed"]))
 
 
-def _attached(est: Any, state: State) -> list[Any]:
-    """The learners of a state."""
+def _view(kind: str, knots: Any) -> View:
+    return Ranks(knots) if KINDS[kind].ranked else np.asarray
+
+
+def _attached(est: Any, state: State) -> list[tuple[Any, View]]:
+    """The learners of a state, and how they see rows."""
     learners = []
     for kind in _kinds(state):
         learner, start = _make(kind, est), f"{PREFIX}{kind}_"
         learner._turns = est._turns
         learner.state_ = {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
-        learners.append(learner)
+        learners.append((learner, _view(kind, state.get(f"{PREFIX}knots"))))
     return learners
 
 

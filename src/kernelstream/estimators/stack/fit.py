@@ -156,7 +156,7 @@ class StackFit:
                 self._states[i].update(kept)
                 self._learners[i]._forget()
 
-    def _conclude(self: Any, held_rows: Part, learn_all: Callable[[Any], Any] | None, rows: int = 0) -> None:
+    def _conclude(self: Any, held_rows: Part, learn_all: batch.LearnAll | None, rows: int = 0) -> None:
         """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
 
         ``learn_all`` teaches one of these (None where there are too few rows for them), ``rows`` in all if these are

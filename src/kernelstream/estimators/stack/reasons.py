@@ -2,9 +2,9 @@ r"""Which columns matter to the one learner, and which moved an answer.
 
 .. math:: r_j = E\left[\left(\frac{f(x + h e_j) - f(x - h e_j)}{2h}\right)^2\right]
 
-over rows of late, columns in deviations: the diagonal of the average gradient outer product, by differences with a step
-h = 1/4, because some members are made of steps. Learning costs nothing but keeping a row now and then; the differences
-are taken when somebody asks.
+over recent rows, columns in deviations: the diagonal of the average gradient outer product, by differences with a step
+h = 1/4, because some members are made of steps. Learning only keeps a row now and then; the differences are
+taken when they are asked for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Reasons:
     @property
     @in_turn
     def relevance_(self: Any) -> np.ndarray:
-        """How much each column matters now: shares of the mean squared gradient at rows of late; the sum is one.
+        """How much each column matters now: shares of the mean squared gradient at recent rows; the sum is one.
 
         One number for each column of the rows as they come, (d,); of mixed rows, in the order of ``columns_.kinds_``.
         """

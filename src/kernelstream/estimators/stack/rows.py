@@ -42,7 +42,7 @@ class RowByRow:
         return super()._scores(X)  # type: ignore[misc]
 
     def _by_rows(self: Any, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
-        """What the compiled whole answers; None where there is none, or where it needs the long way."""
+        """The answer of the compiled learner of single rows; None where it needs the long path."""
         rows = self._row_stack()
         scores = None if rows is None else work(rows)
         if scores is None and rows is not None and not rows.usable:  # the arrays are others by now

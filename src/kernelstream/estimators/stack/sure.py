@@ -36,7 +36,7 @@ class Sure:
             ends = tracker.learn(forecast, y, weight)
         else:
             wrong = np.empty(len(y))
-            if scores.shape[1] > 1:  # a row of weight 0 may have a label that nobody knows
+            if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
                 y = np.minimum(y, scores.shape[1] - 1.0)
             self._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
             ends = tracker.learn(np.zeros(len(y)), wrong, weight)
