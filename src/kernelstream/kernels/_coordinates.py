@@ -20,6 +20,8 @@ class CoordinateKernel(Kernel):
     """
 
     combine: ClassVar[np.ufunc] = np.add
+    #: Whether terms do not depend on the parameters: `totals` then serve every bandwidth.
+    common_terms: ClassVar[bool] = False
     takes_csr = True
 
     def _term(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -29,6 +31,18 @@ class CoordinateKernel(Kernel):
     def _finish(self, S: np.ndarray) -> np.ndarray:
         """Kernel from the combined terms; may overwrite ``S``."""
         return S
+
+    def totals(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Combined terms (n, m) of dense rows, which `of_totals` turns into kernel values."""
+        return self._combine_dense(X, Z)
+
+    def of_totals(self, S: np.ndarray) -> np.ndarray:
+        """The kernel at combined terms ``S`` of any shape, whose memory it may use."""
+        return self._finish(S)
+
+    def moved(self, S: np.ndarray, x: np.ndarray, z: np.ndarray, to: np.ndarray) -> np.ndarray:
+        """Totals ``S`` (n, m) of a sum when a coordinate of the one rows goes from ``x`` (n,) ``to`` others; ``z`` (m,)."""
+        return S + self._term(to[:, None], z) - self._term(x[:, None], z)
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         if sparse.issparse(X) and sparse.issparse(Z):

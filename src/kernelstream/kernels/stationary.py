@@ -97,6 +97,7 @@ class Laplacian(FourierKernel, CoordinateKernel):
 
     name = "laplacian"
     independent = True
+    common_terms = True
     bandwidth = "gamma"
 
     def __init__(self, gamma: float | str = "scale"):

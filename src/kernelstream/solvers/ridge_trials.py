@@ -3,7 +3,8 @@ r"""Kernel ridge regression through few centres, for several penalties at once, 
 .. math:: (K' A K + \lambda K_{SS})\, \alpha_\lambda = K' A (y - b)
 
 With ``K_SS = T'T``, ``Z = K T^-1`` and ``w = T alpha`` the matrix is ``Z'A Z + lam I``, whose part without lam serves
-every penalty. The squared distances of rows and centres serve every bandwidth of a kernel that is a function of them.
+every penalty. The squared distances of rows and centres, or the sums over their coordinates, serve every bandwidth of a
+kernel that is a function of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_solve
 
 from ..kernels import Kernel
+from ..kernels._coordinates import CoordinateKernel
 from ..kernels._rows import squared_distances
 from ..rows import Rows, divided
 from .kernel_blocks import Factor, least_addition, upper_factor
@@ -58,16 +60,20 @@ class Trial:
     def __init__(self, rows: RidgeTrials, X: Rows, XH: Rows):
         self.rows, self.X, self.XH = rows, X, XH
         self.S = X[: rows.m]
-        self.squares: tuple[np.ndarray, np.ndarray] | None = None
+        self.shared: tuple[np.ndarray, np.ndarray] | None = None  # squared distances, or totals of coordinates
 
     def _values(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
         """``k(X, S)`` (n, m) and ``k(XH, S)`` (h, m), in float64."""
-        if not getattr(kernel, "radial", False):
-            both = (kernel.pairwise(rows, self.S) for rows in (self.X, self.XH))
+        if getattr(kernel, "radial", False):
+            if self.shared is None:
+                self.shared = self._squared_distances()
+            both = (kernel.of_squares(D2.copy()) for D2 in self.shared)
+        elif isinstance(kernel, CoordinateKernel) and kernel.common_terms and not sp.issparse(self.X):
+            if self.shared is None:
+                self.shared = kernel.totals(self.X, self.S), kernel.totals(self.XH, self.S)
+            both = (kernel.of_totals(S.copy()) for S in self.shared)
         else:
-            if self.squares is None:
-                self.squares = self._squared_distances()
-            both = (kernel.of_squares(D2.copy()) for D2 in self.squares)
+            both = (kernel.pairwise(rows, self.S) for rows in (self.X, self.XH))
         K, KH = (values.astype(np.float64, copy=False) for values in both)
         return K, KH
 
@@ -120,10 +126,17 @@ class Trial:
                 P = phi * alpha[:, c]
                 squares += np.square(2 * (at * P.sum(axis=1)[:, None] - P @ S)).sum(axis=0)
             return np.sqrt(squares / len(at))
+        sums = isinstance(kernel, CoordinateKernel) and kernel.combine is np.add  # one term of them changes
+        totals = kernel.totals(at, S) if sums else None
         for j in range(d):
-            sides = np.concatenate([at, at])
-            sides[: len(at), j] += STEP
-            sides[len(at) :, j] -= STEP
-            f = kernel.pairwise(sides, S) @ alpha
-            squares[j] = np.square(f[: len(at)] - f[len(at) :]).sum() / (2 * STEP) ** 2
+            f = []
+            for step in (STEP, -STEP):
+                if totals is not None:
+                    values = kernel.of_totals(kernel.moved(totals, at[:, j], S[:, j], at[:, j] + step))
+                else:
+                    side = at.copy()
+                    side[:, j] += step
+                    values = kernel.pairwise(side, S)
+                f.append(values @ alpha)
+            squares[j] = np.square(f[0] - f[1]).sum() / (2 * STEP) ** 2
         return np.sqrt(squares / len(at))
