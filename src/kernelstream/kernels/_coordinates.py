@@ -41,7 +41,7 @@ class CoordinateKernel(Kernel):
         return self._finish(S)
 
     def moved(self, S: np.ndarray, x: np.ndarray, z: np.ndarray, to: np.ndarray) -> np.ndarray:
-        """Totals ``S`` (n, m) of a sum whose rows (n, d) go from ``x`` (n,) ``to`` others in a coordinate; ``z`` (m,)."""
+        """Totals ``S`` (n, m) of a sum when a coordinate of n rows goes from ``x`` ``to`` others; ``z`` (m,) stays."""
         return S + self._term(to[:, None], z) - self._term(x[:, None], z)
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
