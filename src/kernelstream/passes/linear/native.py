@@ -46,15 +46,19 @@ class FeaturePass(host.FeaturePass):
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
-        if self._as_they_are(X) and core is not None:
-            scores = np.empty((X.shape[0], self.outputs))
-            parts = np.asarray(X.data, self.mapping.dtype), X.indices, X.indptr
-            _core.linear_pass_csr(self.state, parts, X.shape[1], y, weight, core, scores)
-            return scores
-        if self.W is None or core is None or type(X) is not np.ndarray or len(X) != 1:
+        if core is None:
             return super().learn(X, y, weight)
-        scores = np.empty((1, self.outputs))
-        _core.fourier_learn(self.state, X, self.W, y, weight, core, scores)
+        if type(X) is np.ndarray:
+            if self.W is None or len(X) != 1:
+                return super().learn(X, y, weight)
+            scores = np.empty((1, self.outputs))
+            _core.fourier_learn(self.state, X, self.W, y, weight, core, scores)
+            return scores
+        if not self._as_they_are(X):
+            return super().learn(X, y, weight)
+        scores = np.empty((X.shape[0], self.outputs))
+        parts = np.asarray(X.data, self.mapping.dtype), X.indices, X.indptr
+        _core.linear_pass_csr(self.state, parts, X.shape[1], y, weight, core, scores)
         return scores
 
     def score(self, X: Any) -> np.ndarray:
