@@ -1,6 +1,7 @@
 // Binding of the combination of learners.
 #include "base/arrays.hpp"
-#include "passes/stack.hpp"
+#include "passes/stack_labels.hpp"
+#include "passes/stack_numbers.hpp"
 #include "base/states.hpp"
 
 using namespace ks;

@@ -8,7 +8,8 @@
 
 #include "base/ranges.hpp"
 #include "passes/row_learners.hpp"
-#include "passes/stack.hpp"
+#include "passes/stack_labels.hpp"
+#include "passes/stack_numbers.hpp"
 #include "passes/trust.hpp"
 
 namespace ks::rows {

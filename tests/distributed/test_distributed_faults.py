@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.base import clone
 pytest.importorskip("distributed")
 import dask.array as da
 from distributed import wait
-from two_workers import DX, DY, N, X, Y, close
+from two_workers import DX, DY, N, X, Y, close, killing, slowly
 
 from kernelstream import BinningRegressor, DoublyStochasticRegressor, FeatureRegressor, OnlineRidge, distributed
 from kernelstream.distributed import binning, coordinate_descent, doubly, mixing
@@ -23,17 +22,6 @@ from kernelstream.features import RandomBinning, RandomFourier
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent
 
 # -------------------------------------------------------------------- killed workers
-
-
-def slowly(folder, seconds):
-    """Targets as they are, after a while; says in which process."""
-
-    def labels(y):
-        (folder / f"pid-{os.getpid()}").touch()
-        time.sleep(seconds)
-        return y
-
-    return labels
 
 
 def both_are_back(client):
@@ -55,18 +43,7 @@ def both_are_back(client):
 @pytest.mark.usefixtures("clean")
 def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
     est = OnlineRidge(RandomFourier(n_components=40, gamma=0.3), random_state=1)
-
-    def kill():
-        for _ in range(600):
-            found = sorted(tmp_path.glob("pid-*"), key=os.path.getmtime)
-            if len(found) > 1:  # both have been at work, and the last one still is
-                os.kill(int(found[-1].name.removeprefix("pid-")), signal.SIGKILL)
-                (tmp_path / "killed").touch()
-                return
-            time.sleep(0.05)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
+    killer = killing(tmp_path)
     with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
         model = distributed.fit(
             est, str(files / "part-*.csv"), target="y", client=client, block=100, labels=slowly(tmp_path, 0.1)

@@ -1,9 +1,5 @@
 """The one learner and Falkon's method over partitions: what one machine learns from the same rows."""
 
-import os
-import signal
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -12,7 +8,7 @@ from sklearn.base import clone
 
 pytest.importorskip("distributed")
 import dask.array as da
-from two_workers import DLABELS, DX, DY, LABELS, N, X, Y, close
+from two_workers import DLABELS, DX, DY, LABELS, N, X, Y, close, killing, slowly
 
 import kernelstream
 from kernelstream import (
@@ -165,25 +161,9 @@ def scaled(model, rows):
 @pytest.mark.usefixtures("clean", "quick")
 def test_a_killed_worker_changes_nothing(client, files, tmp_path):
     est = KernelRegressor(size="small", random_state=5)
-
-    def labels(y):
-        (tmp_path / f"pid-{os.getpid()}").touch()
-        time.sleep(0.02)
-        return y
-
-    def kill():
-        for _ in range(600):
-            found = sorted(tmp_path.glob("pid-*"), key=os.path.getmtime)
-            if len(found) > 1:
-                os.kill(int(found[-1].name.removeprefix("pid-")), signal.SIGKILL)
-                (tmp_path / "killed").touch()
-                return
-            time.sleep(0.02)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
+    killer = killing(tmp_path)
     given = {"target": "y", "client": client, "block": 200}
-    model = distributed.fit(clone(est), str(files / "part-*.csv"), labels=labels, **given)
+    model = distributed.fit(clone(est), str(files / "part-*.csv"), labels=slowly(tmp_path, 0.02), **given)
     killer.join()
     assert (tmp_path / "killed").exists()
     client.wait_for_workers(2, timeout=30)

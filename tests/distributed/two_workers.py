@@ -1,5 +1,10 @@
 """Rows for the tests of many machines, as arrays and as dask arrays; the cluster is in conftest.py."""
 
+import os
+import signal
+import threading
+import time
+
 import dask.array as da
 import numpy as np
 
@@ -13,3 +18,31 @@ DX, DY, DLABELS = da.from_array(X, chunks=(700, 4)), da.from_array(Y, chunks=900
 
 def close(a, b, tolerance=1e-8):
     assert np.abs(np.asarray(a) - np.asarray(b)).max() <= tolerance * np.abs(b).max()
+
+
+def slowly(folder, seconds):
+    """Targets as they are, after a while; says in which process."""
+
+    def labels(y):
+        (folder / f"pid-{os.getpid()}").touch()
+        time.sleep(seconds)
+        return y
+
+    return labels
+
+
+def killing(folder):
+    """A thread that kills a worker at work on :func:`slowly`'s targets, once both have been, and says so in a file."""
+
+    def kill():
+        for _ in range(1500):
+            found = sorted(folder.glob("pid-*"), key=os.path.getmtime)
+            if len(found) > 1:  # both have been at work, and the last one still is
+                os.kill(int(found[-1].name.removeprefix("pid-")), signal.SIGKILL)
+                (folder / "killed").touch()
+                return
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    return killer

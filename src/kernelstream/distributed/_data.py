@@ -18,9 +18,10 @@ import numpy as np
 
 from .. import streams
 from ..streams import BadRowError, Stream
-from ._client import compute, need
+from ._client import compute, need, release, slots, spread
 
 BLOCK = 1024
+CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 
 
 class BadPartitionError(ValueError):
@@ -356,6 +357,25 @@ def tree(values: list[Any], join: Callable[[Any, Any], Any], arity: int = 2) -> 
 
 def _fold(join: Callable[[Any, Any], Any], values: list[Any]) -> Any:
     return functools.reduce(join, values)
+
+
+def accumulated(client: Any, data: Data, start: Any, absorb: Callable[..., Any], join: Any, *given: Any) -> Any:
+    """What ``absorb(learned, piece, *given)`` makes of ``start`` over all partitions: chains joined by a tree.
+
+    ``given`` may be delayed objects, which travel once.
+    """
+    work = need("dask").delayed(absorb, pure=False)
+    chains = []
+    for run in runs(len(data), CHAINS * slots(client)):
+        learned = start
+        for i in run:
+            learned = work(learned, data.pieces[i], *given)
+        chains.append(learned)
+    futures = spread(client, chains)
+    try:
+        return compute(client, tree(futures, join))
+    finally:
+        release(client, *futures)
 
 
 def runs(count: int, groups: int) -> list[range]:

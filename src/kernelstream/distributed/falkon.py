@@ -13,19 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.falkon.models import FEW_ROWS, USUAL_CENTERS, FalkonEstimator
+from ..estimators.falkon.models import FalkonEstimator, usual_centers
 from ..kernels import Kernel
 from ..random import generator
 from ..rows import Rows, divided, pack
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
 from ._cells import Targets, joined, rows_of, summary, targets
-from ._client import check_memory, compute, need, release, slots, spread
-from ._data import Data, Piece, runs, tree
+from ._client import check_memory, compute, need
+from ._data import Data, Piece, accumulated, tree
 from ._start import begin
 from .landmarks import AllRows
 
-CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 SAMPLE = 50_000  # rows among which widths, bandwidth and penalty are found
 STREAM = 7  # of the choice of these rows
 
@@ -52,7 +51,7 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
         raise ValueError("there are no rows")
     data, counts = data.with_rows(counts), [count for count in counts if count]
     state, n = start._state, found.n
-    count = _center_count(est, n)
+    count = usual_centers(n) if est.n_centers == "auto" else int(est.n_centers)
     m = min(n, count)
     check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
     wanted, offset = targets(start, found)
@@ -64,16 +63,10 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
     centers = np.arange(n) if n == m else np.sort(generator(seed).choice(n, m, replace=False))
     S = _wide(rows[centers], state)
     kernel = start._kernel(state)
-    sums = _everywhere(client, data, start, (kernel, S, wanted, offset))
+    given = delayed((kernel, S, wanted, offset), pure=False)
+    sums = accumulated(client, data, None, absorb, added, start, given)
     state |= pack("centers", S.astype(state["dtype"])) | {"alpha": _solved(kernel, S, sums, lam), "offset": offset}
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
-
-
-def _center_count(est: FalkonEstimator, n: int) -> int:
-    """How many centres one machine would take of n rows."""
-    if est.n_centers != "auto":
-        return int(est.n_centers)
-    return n if n <= FEW_ROWS else USUAL_CENTERS
 
 
 def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
@@ -86,23 +79,6 @@ def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets, count
     est._forget()
     est._link_from(X, y, weight)
     return {name: value for name, value in state.items() if name not in before or name == "link"}
-
-
-def _everywhere(client: Any, data: Data, est: FalkonEstimator, given: tuple[Kernel, Rows, Targets, np.ndarray]) -> Sums:
-    """The sums over all rows."""
-    work = need("dask").delayed(absorb, pure=False)
-    sent = need("dask").delayed(given, pure=False)
-    chains = []
-    for run in runs(len(data), CHAINS * slots(client)):
-        sums: Any = None
-        for i in run:
-            sums = work(sums, data.pieces[i], est, sent)
-        chains.append(sums)
-    futures = spread(client, chains)
-    try:
-        return compute(client, tree(futures, added))
-    finally:
-        release(client, *futures)
 
 
 def absorb(

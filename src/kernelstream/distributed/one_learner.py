@@ -24,13 +24,13 @@ from ..estimators.stack.batch import FEWEST, LearnAll, View
 from ..estimators.stack.fit import Part
 from ..random import generator, seed_from
 from ..rows import concat
-from ._client import compute, need, release, slots, spread
-from ._data import Data, Piece, Rows, runs, tree
+from ._client import compute, need
+from ._data import Data, Piece, Rows, accumulated
 from ._start import known_labels
 from .binning import fit_binning
 from .falkon import fit_falkon
 from .landmarks import AllRows
-from .ridge import CHAINS, merged
+from .ridge import add_rows, copied, merged
 
 SAMPLE = 100_000  # rows that members learn who follow them one by one
 STREAM = 8  # of the choice of these rows
@@ -149,36 +149,20 @@ def _everywhere(
     start = copy.copy(member)
     start.state_ = dict(member.state_) | {"t": 0}
     start._reset(start.state_)
-    work = need("dask").delayed(_absorbed, pure=False)
-    chains = []
-    for run in runs(len(data), CHAINS * slots(client)):
-        learned: Any = start
-        for i in run:
-            learned = work(learned, data.pieces[i], factor, passes)
-        chains.append(learned)
-    futures = spread(client, chains)
-    try:
-        return compute(client, tree(futures, merged))
-    finally:
-        release(client, *futures)
+    return accumulated(client, data, start, _absorbed, merged, factor, passes)
 
 
 def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeEstimator:
     """A copy of a member that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
-    member = copy.copy(member)
-    member.state_ = {key: np.copy(v) if isinstance(v, np.ndarray) else v for key, v in member.state_.items()}
-    state = member._state
+    member = copied(member)
 
     def use(X: Any, y: Any) -> None:
         c = np.ones(len(y)) if factor is None else np.array([factor[code] for code in y.tolist()])
-        targets = member._targets(state, y)
-        for rows, Z in member._rows(state, X):
-            second_order.append(state, Z, passes * c[rows], targets[rows])
-        state["t"] += passes * int(np.count_nonzero(c))
+        add_rows(member, X, y, c, passes)
 
     for _ in piece.blocks(use):
         pass
-    second_order.flush(state, 1.0)
+    second_order.flush(member._state, 1.0)
     return member
 
 

@@ -14,11 +14,9 @@ import numpy as np
 
 from .. import second_order
 from ..estimators.second_order.ridge import RidgeEstimator
-from ._client import check_memory, compute, need, release, slots, spread
-from ._data import Data, Piece, runs, tree
+from ._client import check_memory
+from ._data import Data, Piece, accumulated
 from ._start import begin, refuse
-
-CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 
 
 def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
@@ -34,24 +32,12 @@ def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None)
     start = begin(est, data, client, classes)
     r = start._width(start._state)
     check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
-    work = need("dask").delayed(absorb, pure=False)
-    chains = []
-    for run in runs(len(data), CHAINS * slots(client)):
-        learned: Any = start
-        for i in run:
-            learned = work(learned, data.pieces[i])
-        chains.append(learned)
-    futures = spread(client, chains)
-    try:
-        return compute(client, tree(futures, merged)).state_
-    finally:
-        release(client, *futures)
+    return accumulated(client, data, start, absorb, merged).state_
 
 
 def absorb(est: RidgeEstimator, piece: Piece) -> RidgeEstimator:
     """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
-    est = copy.copy(est)
-    est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
+    est = copied(est)
     if "gram" not in est.state_:
         est._reset(est.state_)
     for _ in piece.blocks(lambda X, y: _add(est, X, y)):
@@ -67,11 +53,23 @@ def _add(est: RidgeEstimator, X: Any, y: Any) -> None:
         for label in np.setdiff1d(y, state["classes"]):
             est._add_class(state, label, trained=True)
     weight = est._row_weights(state, y, weight)
-    targets = est._targets(state, est._encode(state, y))
-    c = np.ones(X.shape[0]) if weight is None else weight
+    add_rows(est, X, est._encode(state, y), np.ones(X.shape[0]) if weight is None else weight)
+
+
+def copied(est: RidgeEstimator) -> RidgeEstimator:
+    """The model with arrays of its own: a task may not change what it was given."""
+    est = copy.copy(est)
+    est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
+    return est
+
+
+def add_rows(est: RidgeEstimator, X: Any, y: np.ndarray, weight: np.ndarray, times: int = 1) -> None:
+    """Enter rows X with encoded targets y (n,) and weights (n,) into the sums, so many times."""
+    state = est._state
+    targets = est._targets(state, y)
     for rows, Z in est._rows(state, X):
-        second_order.append(state, Z, c[rows], targets[rows])
-    state["t"] += int(np.count_nonzero(c))
+        second_order.append(state, Z, times * weight[rows], targets[rows])
+    state["t"] += times * int(np.count_nonzero(weight))
 
 
 def merged(a: RidgeEstimator, b: RidgeEstimator) -> RidgeEstimator:

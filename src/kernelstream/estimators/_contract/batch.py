@@ -59,7 +59,21 @@ class BatchEstimator(StreamEstimator):
         raise NotImplementedError
 
 
-class SolvedEstimator(BatchEstimator):
+class IterativeEstimator(BatchEstimator):
+    """A learner of all rows at once that says how its solver went."""
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver: passes over the rows, or Newton steps."""
+        return self.state_["n_iter"]
+
+    @property
+    def history_(self) -> np.ndarray:
+        """Course of the solver, one number per iteration: residuals or objectives."""
+        return self.state_["history"]
+
+
+class SolvedEstimator(IterativeEstimator):
     """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
 
     solver: Any
@@ -82,13 +96,3 @@ class SolvedEstimator(BatchEstimator):
             raise ValueError(f"{type(self).__name__} is solved by {known}; got {solver.name!r}")
         solver.check()
         solver.serves(self._solver_loss())
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations of the solver."""
-        return self.state_["n_iter"]
-
-    @property
-    def history_(self) -> np.ndarray:
-        """Course of the solver, one number per iteration."""
-        return self.state_["history"]

@@ -20,7 +20,7 @@ from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State
-from .._contract.batch import CALLER, BatchEstimator
+from .._contract.batch import CALLER, IterativeEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.kernel import KernelEstimator
 from .._contract.regressor import StreamRegressor
@@ -36,7 +36,7 @@ DEVICE_CENTERS = 1 << 14  # of more rows this many
 DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
 
 
-class FalkonEstimator(BatchEstimator, KernelEstimator):
+class FalkonEstimator(IterativeEstimator, KernelEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     on_device = True
@@ -131,7 +131,7 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         if self._solver_loss().name != "squared":
             return USUAL_CENTERS
         if not getattr(ops, "cuda", False):
-            return n if n <= FEW_ROWS else USUAL_CENTERS
+            return usual_centers(n)
         room = ops.room_for_rows(X.dtype.itemsize)
         return n if n <= min(MANY_ROWS, room) else max(USUAL_CENTERS, min(DEVICE_CENTERS, room // 4))
 
@@ -194,15 +194,10 @@ class FalkonEstimator(BatchEstimator, KernelEstimator):
         """The constant score, (outputs,)."""
         return self.state_["offset"]
 
-    @property
-    def n_iter_(self) -> int:
-        """Passes over the rows, or Newton steps."""
-        return self.state_["n_iter"]
 
-    @property
-    def history_(self) -> np.ndarray:
-        """Relative residuals (squared loss) or objectives (the others), one per iteration."""
-        return self.state_["history"]
+def usual_centers(n: int) -> int:
+    """How many centres a processor takes of n rows: all of few."""
+    return n if n <= FEW_ROWS else USUAL_CENTERS
 
 
 def _for_trials(ops: Any, X: Rows, m: int) -> Any:

@@ -17,7 +17,7 @@ inputs p with weights 1/(running squared error)^2, leaves residuals of size s; w
 .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
           \hat y = base + s\, z'(A + \Lambda)^{-1} b
 
-where h is the row's weight, less for residuals beyond three s (Huber). The compiled twin is cpp/passes/stack.hpp.
+where h is the row's weight, less for residuals beyond three s (Huber). The compiled twins are cpp/passes/stack_*.hpp.
 """
 
 from __future__ import annotations
