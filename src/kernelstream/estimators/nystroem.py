@@ -265,6 +265,9 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
     refresh : int or None, default=None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -312,6 +315,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         update: Update | str = "auto",
         *,
         refresh: int | None = None,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -323,6 +327,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self.loss = loss
         self.update = update
         self.refresh = refresh
+        self.standardize = standardize
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -359,6 +364,9 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     center : bool, default=True
         Learn the difference from the running mean of the targets.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
@@ -404,6 +412,7 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         *,
         refresh: int | None = None,
         center: bool = True,
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -415,6 +424,7 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         self.update = update
         self.refresh = refresh
         self.center = center
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

@@ -2,7 +2,7 @@
 
 The first ``warm_rows`` rows are kept in the state. The estimate is renewed, and the kept rows are learned again from
 the start, after 1, 2, 4, ... rows and at the end of the warm-up, so that the model does not depend on how the rows were
-cut into calls.
+cut into calls. Whether columns are scaled is decided there too, before the estimate: see :mod:`.scaling`.
 """
 
 from __future__ import annotations
@@ -10,32 +10,43 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ...core import threads
 from ...core.ranges import COLUMNS
-from ...rows import Rows, concat, drop, host, pack, unpack
+from ...rows import Rows, concat, dense, drop, host, pack, unpack
 from .first_rows import odd_cells
 from .hooks import Hooks, State
+from .scaling import WIDE, no_moments, scales_columns, units_differ
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
+DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are scaled
 
 
 class WarmUp(Hooks):
     """Learns rows, and estimates from the first of them."""
 
     _state: State
-    standardize: bool
+
+    def _scaling(self) -> bool | None:
+        """Whether columns are scaled; None where the first rows decide."""
+        return self._auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
+
+    def _first_rows(self) -> int:
+        """Rows of the warm-up."""
+        return max(self._warm_up_rows(), WARM_UP if self._scaling() is None else 0)
 
     def _learn_with_warm_up(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
         state = self._state
         if not state["warm_rows"]:
-            return self._learn_scaled(X, y, self._set_aside(y, weight))
+            return self._learn_in_cuts(X, y, self._set_aside(y, weight))
         parts = []
         start, n = 0, X.shape[0]
         while start < n:
             if not state["warm_rows"]:
                 ws = self._set_aside(y[start:], None if weight is None else weight[start:])
-                parts.append(self._learn_scaled(X[start:], y[start:], ws))
+                parts.append(self._learn_in_cuts(X[start:], y[start:], ws))
                 break
             before = state["warm_count"]
             stop = rows_until(weight, start, n, _next_point(state) - before)
@@ -54,6 +65,15 @@ class WarmUp(Hooks):
             start = stop
         return np.concatenate(parts)
 
+    def _learn_in_cuts(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Rows after the warm-up; sparse ones that are made dense, some at a time."""
+        if not (scales_columns(self._state) and sp.issparse(X)):
+            return self._learn_scaled(X, y, weight)
+        cuts = threads.cuts(X.shape[0], DENSE_ROWS)
+        return np.concatenate(
+            [self._learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
+        )
+
     def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""
         state = self._state
@@ -65,11 +85,21 @@ class WarmUp(Hooks):
 
     def _standardized(self: Any, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
         """Rows scaled by the running moments, which they update."""
-        if not self.standardize:
+        if not scales_columns(state):
             return X
-        X = np.array(host(X), order="C")
+        X = np.array(dense(host(X)), order="C")
         self._ops.standardize(state, X, weight)
         return X
+
+    def _begin_scaling(self, state: State, X: Rows) -> None:
+        """Decide on scaling by rows X (n, d), where that is open, and forget the moments so far."""
+        on = self._scaling()
+        if on is None:
+            on = (X.shape[1] <= WIDE or not sp.issparse(X)) and units_differ(X)
+        for name in ("x_count", *COLUMNS):
+            state.pop(name, None)
+        if on:
+            state |= no_moments(X.shape[1])
 
     def _keep(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
         """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
@@ -95,13 +125,10 @@ class WarmUp(Hooks):
         X, y = unpack("warm_X", state), state["warm_y"]
         weight: Any = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
-        if self.standardize:
-            state["x_count"] = 0.0
-            for name in COLUMNS:
-                state[name][:] = 0.0
         self._forget_rows(state)
         weight = self._row_weights(state, y, weight)
         trusted = weight > 0
+        self._begin_scaling(state, X if trusted.all() else X[trusted])
         X = self._standardized(state, X, weight)
         self._estimate(state, X if trusted.all() else X[trusted])
         self._forget()
