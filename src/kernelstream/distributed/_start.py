@@ -50,7 +50,7 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
 
 
 def units_told(est: Any, X: Any) -> str:
-    """What to say about columns that one machine would scale, by some rows X (n, d); nothing where they share a unit."""
+    """What to say about columns that one machine would scale, by some rows X (n, d); "" where they share a unit."""
     if est._scaling() is not None or not units_differ(X):
         return ""
     names = getattr(est, "feature_names_in_", None)

@@ -2,7 +2,6 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawMapping
 from ..features.sampling import Draws
+from ..registry.caller import caller
 from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state.change import Change
@@ -79,7 +79,7 @@ class FeatureEstimator(StreamEstimator):
         self.__dict__.pop("_state", None)  # the update of the previous model must not decide that of this one
         said = self._ops.default_warning
         if said is not None and getattr(self, "update", None) == "auto":
-            warnings.warn(said, UserWarning, stacklevel=_caller())
+            warnings.warn(said, UserWarning, stacklevel=caller())
         super()._start(X, declared)
 
     def _mapping(self, state: State) -> Mapping:
@@ -223,14 +223,6 @@ class FeatureEstimator(StreamEstimator):
             | {"w_mean": Array(shape, dtype, optional=not average)}
             | centres(self)
         )
-
-
-def _caller() -> int:
-    """The ``stacklevel`` of a warning in the calling function that points to the user's line."""
-    frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def mix_outputs(state: State, change: Change, update: Update) -> None:

@@ -19,6 +19,7 @@ from ... import engine as engines
 from ..._checks import is_whole
 from ...core import threads
 from ...core.overflow import SCORING
+from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
@@ -184,6 +185,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
+            if self._at_once:
+                self._tell_units(rows[median_rows(rows.shape[0])])
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
             context = None

@@ -7,6 +7,7 @@ cut into calls. Whether columns are scaled is decided there too, before the esti
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import scipy.sparse as sp
 
 from ...core import threads
 from ...core.ranges import COLUMNS
+from ...registry.caller import caller
 from ...rows import Rows, concat, dense, drop, host, pack, unpack
 from .first_rows import odd_cells
 from .hooks import Hooks, State
-from .scaling import WIDE, no_moments, scales_columns, units_differ
+from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are scaled
@@ -59,6 +61,7 @@ class WarmUp(Hooks):
             kept = self._keep(Xs, ys, ws)
             if kept == state["warm_rows"]:
                 self._renew()
+                self._tell_units(unpack("warm_X", state))
                 self._drop_kept()
             elif kept > before and kept & (kept - 1) == 0:
                 self._renew()
@@ -135,6 +138,19 @@ class WarmUp(Hooks):
         self._reset(state)
         self._learn(state, X, self._encode(state, y), weight)
 
+    def _tell_units(self: Any, X: Any) -> None:
+        """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
+        asked = "standardize" in self._get_param_names() and not (self.standardize == AUTO and sp.issparse(X))
+        if asked or scales_columns(self._state) or not self._one_width() or not units_differ(X):
+            return
+        warnings.warn(
+            f"{type(self).__name__} compares all columns with one width, but they have different units: "
+            f"{extremes(X, getattr(self, 'feature_names_in_', None))}. Scale them beforehand, for example with "
+            f"StandardScaler (MaxAbsScaler for sparse rows), or give gamma a number",
+            UserWarning,
+            stacklevel=caller(),
+        )
+
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
         return np.where(odd_cells(X), 0.0, weight)
@@ -153,6 +169,7 @@ class WarmUp(Hooks):
         state = self._state
         if state["warm_rows"] and state["warm_count"]:
             self._renew()
+            self._tell_units(unpack("warm_X", state))
             self._drop_kept()
 
 

@@ -157,8 +157,8 @@ class RidgeEstimator(SecondOrderEstimator):
         mine, theirs = self.state_, other.state_
         if scales_columns(mine) or scales_columns(theirs):
             raise ValueError(
-                "models with standardize=True, or 'auto' on columns of different units, scale their rows differently and "
-                "cannot be merged: scale the columns beforehand"
+                "models that scale columns (standardize=True, or 'auto' where units differ) do so by their own rows "
+                "and cannot be merged: scale the columns beforehand"
             )
         if mine["warm_rows"] or theirs["warm_rows"]:
             raise ValueError("a model that is still estimating its bandwidth cannot be merged: give gamma a number")
