@@ -26,8 +26,8 @@ from default_update import Data, score
 from older_sets import STREAMS
 
 import kernelstream as ks
-from kernelstream import datasets
-from kernelstream.estimators._contract.scaling import APART, apart, column_units, units_differ
+from kernelstream import datasets, engine
+from kernelstream.estimators._contract.scaling import APART, apart, column_units, no_moments, units_differ
 from kernelstream.features import RandomFourier
 
 RESULT = Path(__file__).parents[1] / "results" / "column_units.md"
@@ -58,8 +58,13 @@ def load(name: str, rows: int) -> Data:
 
 
 def error(kind: Callable[..., Any], data: Data, standardize: Any) -> float:
-    X = data.X.toarray() if standardize is True and sp.issparse(data.X) else data.X
-    return score(kind(standardize=standardize, random_state=0), Data(X, data.y, data.task))
+    est, X = kind(random_state=0), data.X
+    if standardize is True:
+        X = np.array(X.toarray() if sp.issparse(X) else X, float)
+        engine.get("auto").standardize(no_moments(X.shape[1]), X, None)
+    if standardize != "auto":
+        est.set_params(**({"standardize": False} if "standardize" in est.get_params() else {"gamma": "median"}))
+    return score(est, Data(X, data.y, data.task))
 
 
 def sureness(data: Data) -> float:
@@ -168,9 +173,9 @@ def report(found: list[dict[str, Any]], rows: int) -> str:
 
     always, auto = mean(True), mean("auto")
     text = f"""One pass over at most {rows:,} raw rows, streams in their own order, the others in one random order;
-        mistakes, or the mean squared error over the variance of the target. *ratio*: root mean square over geometric mean of the
-        units of the columns among the first {FIRST} rows, which `standardize="auto"` compares with {APART}; *scaled*:
-        share of {ORDERS} runs of {FIRST} rows, from all over the set, that would decide to scale."""
+        mistakes, or the mean squared error over the variance of the target. *ratio*: root mean square over geometric
+        mean of the units of the columns among the first {FIRST} rows, which `standardize="auto"` compares with
+        {APART}; *scaled*: share of {ORDERS} runs of {FIRST} rows, from all over the set, that would decide to scale."""
     summary = f"""Over all sets and families the error is {always:.3f} of that of raw columns where columns are always
         scaled, and {auto:.3f} with "auto" (geometric means)."""
     cost = f'"auto" is more than 1 % above the better of the two, on or off, on: {worse(found)}.'

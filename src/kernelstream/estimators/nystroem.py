@@ -26,6 +26,7 @@ from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.kernel import KernelEstimator
 from ._contract.regressor import FirstOrderRegressor
+from ._contract.scaling import AUTO
 from ._contract.state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
@@ -46,6 +47,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     rank: int | None
     refresh: int | None
     on_device = True  # the expansion runs on the processor, the features on the device
+    standardize = AUTO  # no parameter: see `_one_width`
 
     _by_row = frozenset({"support", "pool"})
 
@@ -61,6 +63,10 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _rank(self) -> int:
         return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
+
+    def _one_width(self) -> bool:
+        # whoever leaves the width to the model leaves the units to it too
+        return isinstance(self.kernel, str) and self.gamma is None and super()._one_width()
 
     def _seed_source(self) -> Any:
         return self.random_state
@@ -252,7 +258,8 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
     kernel : Kernel or str, default="gaussian"
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
+        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
+        if the first 100 rows show different units; with "median" rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None
@@ -265,9 +272,6 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
     refresh : int or None, default=None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -315,7 +319,6 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         update: Update | str = "auto",
         *,
         refresh: int | None = None,
-        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -327,7 +330,6 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self.loss = loss
         self.update = update
         self.refresh = refresh
-        self.standardize = standardize
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -350,7 +352,8 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     kernel : Kernel or str, default="gaussian"
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
+        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
+        if the first 100 rows show different units; with "median" rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None
@@ -364,9 +367,6 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     center : bool, default=True
         Learn the difference from the running mean of the targets.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
@@ -412,7 +412,6 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         *,
         refresh: int | None = None,
         center: bool = True,
-        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -424,7 +423,6 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         self.update = update
         self.refresh = refresh
         self.center = center
-        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

@@ -63,13 +63,18 @@ def recipe(
 
 
 def _on_rows_as_they_come(build: Callable[..., Any]) -> Callable[..., Any]:
-    """The same recipe with ``standardize=False`` where nothing is said about it."""
+    """The same recipe without ``standardize="auto"``, where nothing is said about it."""
 
     @functools.wraps(build)
     def plain(*args: Any, **given: Any) -> Any:
         made = build(*args, **given)
-        if "standardize" not in given and getattr(made, "standardize", None) == "auto":
-            made.set_params(standardize=False)
+        if "standardize" in given or getattr(made, "standardize", None) != "auto":
+            return made
+        if "standardize" in made.get_params(deep=False):
+            return made.set_params(standardize=False)
+        if made._one_width():  # it scales where the width is left to it: the same rule, by its name
+            kernel = made._given.kernel_object
+            made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
         return made
 
     return plain

@@ -59,5 +59,8 @@ class KernelEstimator(StreamEstimator):
         return prefixed(self._kernel_prefix, schema)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._given.restricted):
+        if self._choosy():
             self._given.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._given.restricted)

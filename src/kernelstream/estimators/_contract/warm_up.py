@@ -56,6 +56,8 @@ class WarmUp(Hooks):
             ws = self._set_aside(ys, None if weight is None else weight[start:stop])
             if before == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
+                if not self._warm_up_rows():  # nothing is estimated: as without a warm-up
+                    self._follow(parts[0], self._encode(state, ys), self._row_weights(state, ys, ws))
             else:
                 parts.append(self._learn_scaled(Xs, ys, ws))
             kept = self._keep(Xs, ys, ws)

@@ -149,9 +149,11 @@ class DoublyEstimator(StreamEstimator):
         return host(super()._check_X(X, reset, least))  # rows wait and are shuffled: they stay on the processor
 
     def _check_rows(self, X: Rows) -> None:
-        X = host(X)
-        if self._cached("restricted", lambda: self._given.restricted):
-            self._given.check(X)
+        if self._choosy():
+            self._given.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("restricted", lambda: self._given.restricted)
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
@@ -203,8 +205,8 @@ class DoublyEstimator(StreamEstimator):
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         step = clone(self._step_part()).set_params(eta=float(state["eta"]))
-        scaling = {"standardize": scales_columns(state)}
-        return {"kernel": self._kernel(state), "gamma": None, "step": step} | scaling, None
+        found = {"kernel": self._kernel(state), "gamma": None, "step": step, "standardize": scales_columns(state)}
+        return {name: value for name, value in found.items() if name in self._get_param_names()}, None
 
     # ---------------------------------------------------------------- a stream of batches
     def _reset(self, state: State) -> None:
@@ -351,6 +353,7 @@ class DoublyEstimator(StreamEstimator):
     def _scaled_by_all(self, state: State, X: Rows, some: np.ndarray) -> Rows:
         """Rows of ``fit``, all scaled by the same moments, if at all: decided by ``some`` of them."""
         self._begin_scaling(state, X[some])
+        self._tell_units(X[some])
         if not scales_columns(state):
             return X
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)

@@ -18,8 +18,6 @@ from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.regressor import StreamRegressor
-from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
 from .step import DoublySchedule, DoublyStep
@@ -45,8 +43,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     kernel : str or Kernel, default="gaussian"
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
-        first rows and keeps what does best on held-out ones.
+        Bandwidth of a kernel given by name; columns of different units should be scaled beforehand. "auto" tries 1,
+        0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
@@ -62,10 +60,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         whole. 0 leaves the variance out.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units and there are no ``points``.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -125,7 +119,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         normalize_y: bool = False,
         variance_features: int = 256,
         schedule: DoublySchedule | str = "auto",
-        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -137,7 +130,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         self.normalize_y = normalize_y
         self.variance_features = variance_features
         self.schedule = schedule
-        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 
@@ -177,7 +169,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             return mean
         state = self.state_
         X = self._check_X(X, reset=False)
-        X = scaled_rows(X, state) if scales_columns(state) else X
         return mean, np.sqrt(state["amplitude"] * self._variance(state, X))
 
     def _variance(self, state: State, X: Rows) -> np.ndarray:
@@ -242,8 +233,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             whole("variance_features", self.variance_features)
         if self.points is not None:
             check_array(self.points)
-            if self._scaling():
-                raise ValueError("standardize=True and points do not go together: scale rows and points beforehand")
 
     def _one_width(self) -> bool:
         return self.points is None and super()._one_width()
