@@ -142,8 +142,10 @@ class WarmUp(Hooks):
 
     def _tell_units(self: Any, X: Any) -> None:
         """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
-        asked = "standardize" in self._get_param_names() and not (self.standardize == AUTO and sp.issparse(X))
-        if asked or scales_columns(self._state) or not self._one_width() or not units_differ(X):
+        X = X[~odd_cells(X)]
+        # decided by the rows, unless these are sparse and wide; or by the user
+        done = not sp.issparse(X) if self.standardize == AUTO else "standardize" in self._get_param_names()
+        if done or scales_columns(self._state) or not self._one_width() or not units_differ(X):
             return
         warnings.warn(
             f"{type(self).__name__} compares all columns with one width, but they have different units: "
