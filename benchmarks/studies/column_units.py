@@ -46,6 +46,7 @@ FAMILIES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 FIRST = 100  # rows that decide
 ORDERS = 20  # places in a set from which the decision is made, to see how sure it is
+MUCH = 0.05
 NUMBERS = (0.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 2.0, 3.0, 5.0, 10.0, np.inf)
 
 
@@ -156,12 +157,12 @@ def statistic_table(found: list[dict[str, Any]]) -> str:
 
 
 def worse(found: list[dict[str, Any]]) -> str:
-    """Sets on which "auto" costs more than one percent of an error, with the family."""
+    """Sets on which "auto" costs more than ``MUCH`` of an error, with the families."""
     told = []
     for one in sorted(found, key=lambda one: one["set"]):
         for f in FAMILIES:
             best = min(one[f][False], one[f][True])
-            if one[f]["auto"] > 1.01 * best:
+            if one[f]["auto"] > (1 + MUCH) * best:
                 told.append((one["set"], f, one[f]["auto"] / best - 1))
     sets = sorted({name for name, _, _ in told})
     return "; ".join(f"{name} ({', '.join(f'{f} {x:+.0%}' for n, f, x in told if n == name)})" for name in sets)
@@ -178,7 +179,7 @@ def report(found: list[dict[str, Any]], rows: int) -> str:
         {APART}; *scaled*: share of {ORDERS} runs of {FIRST} rows, from all over the set, that would decide to scale."""
     summary = f"""Over all sets and families the error is {always:.3f} of that of raw columns where columns are always
         scaled, and {auto:.3f} with "auto" (geometric means)."""
-    cost = f'"auto" is more than 1 % above the better of the two, on or off, on: {worse(found)}.'
+    cost = f'"auto" is more than {MUCH:.0%} above the better of the two, on or off, on: {worse(found)}.'
     wrap = lambda t: textwrap.fill(" ".join(t.split()), 120)  # noqa: E731
     return f"""# Columns of different units
 
