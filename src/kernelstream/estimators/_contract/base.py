@@ -156,7 +156,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
 
     def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
         weight = self._set_aside(y, None) if self._sets_aside else None
-        if scales_columns(self._state):
+        if "x_count" in self._state:  # scales_columns, without a call
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
