@@ -127,7 +127,8 @@ class WarmUp(Hooks):
     def _renew(self: Any) -> None:
         """Estimate from the kept rows, then learn them again from the start."""
         state = self._state
-        X, y = unpack("warm_X", state), state["warm_y"]
+        X: Any = unpack("warm_X", state)
+        y = state["warm_y"]
         weight: Any = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
         self._forget_rows(state)

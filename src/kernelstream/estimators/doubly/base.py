@@ -285,7 +285,8 @@ class DoublyEstimator(StreamEstimator):
 
     def _renew(self) -> None:
         state = self._state
-        X, y = unpack("warm_X", state), state["warm_y"]
+        X: Any = unpack("warm_X", state)
+        y = state["warm_y"]
         self._forget_rows(state)
         weight: Any = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
