@@ -148,10 +148,11 @@ class WarmUp(Hooks):
         done = not sp.issparse(X) if self.standardize == AUTO else "standardize" in self._get_param_names()
         if done or scales_columns(self._state) or not self._one_width() or not units_differ(X):
             return
+        other = "leave gamma to the model" if hasattr(self, "_free") else "give gamma a number"
         warnings.warn(
             f"{type(self).__name__} compares all columns with one width, but they have different units: "
             f"{extremes(X, getattr(self, 'feature_names_in_', None))}. Scale them beforehand, for example with "
-            f"StandardScaler (MaxAbsScaler for sparse rows), or give gamma a number",
+            f"StandardScaler (MaxAbsScaler for sparse rows), or {other}",
             UserWarning,
             stacklevel=caller(),
         )
