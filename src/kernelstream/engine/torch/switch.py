@@ -35,13 +35,11 @@ class SwitchedPass:
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""
-        self.ops.check_update(self.update)
         return self._for(X.shape[0]).learn(X, y, weight)
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
-        elsewhere = "w_mean" in self.state or "G" in self.state  # learned by an update that the device has not
-        return (self.here if elsewhere else self._for(X.shape[0])).score(X)
+        return self._for(X.shape[0]).score(X)
 
     def sync(self) -> None:
         """Bring the state up to date with the device."""
