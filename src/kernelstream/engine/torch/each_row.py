@@ -98,5 +98,5 @@ class EachRowPass(FeaturePass):
         """AdaGrad of every weight; the squares of outputs whose derivative is 0 do not fade."""
         G: Any = self.G
         step = g * z
-        G.mul_(torch.where(g != 0, self.inner.fade, 1.0)).addcmul_(step, step)
+        G.mul_(torch.ones_like(g).masked_fill_(g != 0, self.inner.fade)).addcmul_(step, step)
         self.w.addcdiv_(step, (G + TINY).sqrt_(), value=-eta)

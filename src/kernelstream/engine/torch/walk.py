@@ -34,6 +34,7 @@ ALONE = 4096  # weights up to which one program is faster than several that wait
 TILE = 2048  # weights of a program among several, where so many programs can run
 RESIDENT = 1 << 15  # numbers of 32 bits that fit in the registers of a program, beside what it works with
 CHUNK = 4096  # weights that are worked on at once where they do not
+THREADS = tl.constexpr(2048)  # at least those of a program, four times
 WAITS = 1 << 23  # looks at the words of a row before it is given up, each at least half a microsecond
 
 
@@ -171,8 +172,11 @@ def _walk(
     if RESIDENT:
         w_own, G_own, mean_own = fetch(w, G, mean, feature, stop, col, real, width, UPDATE, AVERAGE, ONE)
     late = 0
-    # What a row needs is fetched while the row before is worked on.
+    # What a row needs is fetched while the row before is worked on; features, which are far away, two rows ahead.
     z = tl.load(Z + feature, mask=feature < stop, other=0.0).to(ACC)
+    if RESIDENT:
+        Z += tl.where(m > 1, stride, 0)
+        z_next = tl.load(Z + feature, mask=feature < stop, other=0.0).to(ACC)
     y_i = tl.load(y).to(ACC)
     importance = tl.load(weight).to(ACC)
     k = square_of(K, UNIT, ACC)
@@ -198,8 +202,8 @@ def _walk(
             publish(part, words + side, tag, own, col, real, CP, ONE, ACC)
         ahead = tl.where(i + 1 < m, 1, 0)
         if RESIDENT:
-            Z += ahead * stride
-            z_next = tl.load(Z + feature, mask=feature < stop, other=0.0).to(ACC)
+            Z += tl.where(i + 2 < m, stride, 0)
+            z_later = tl.load(Z + feature, mask=feature < stop, other=0.0).to(ACC)
         y += ahead
         weight += ahead
         K += ahead
@@ -234,6 +238,7 @@ def _walk(
         if RESIDENT:
             w_own, G_own, mean_own = moved(w_own, G_own, mean_own, z, decay, tau, share, q1, UPDATE, DECAYS, AVERAGE, ONE)
             z = z_next
+            z_next = z_later
         else:
             for start in range(first, stop, BLOCK):
                 feature = start + tl.arange(0, BLOCK)
@@ -252,7 +257,9 @@ def _walk(
         side = PROGRAMS * CP * WIDE - side
     if RESIDENT:
         put(w, G, mean, w_own, G_own, mean_own, feature, stop, col, real, width, UPDATE, AVERAGE, ONE)
-    tl.store(failed, 1, mask=late > 0)
+    # Warps wait each for itself, and one alone may have given up: every thread tells what it knows.
+    thread = tl.arange(0, THREADS)
+    tl.store(failed + thread * 0, 1, mask=thread * 0 + late > 0)
     if own == 0:
         tl.store(book, t)
         tl.store(book + 1, count)
