@@ -1,14 +1,17 @@
-"""The Triton program that learns row after row, in Triton's interpreter; started by triton_interpreted.py.
+"""The Triton program that learns row after row, in Triton's interpreter, against the python engine.
 
-The interpreter runs the programs of a grid one after the other, so those that wait for each other run in one process each,
+A program of its own, started by test_torch_each_row.py: the interpreter is chosen before Triton is imported. The interpreter runs the programs of a grid one after the other, so those that wait for each other run in one process each,
 on tensors that the processes share.
 """
 
 import os
 
+os.environ["TRITON_INTERPRET"] = "1"
+
 import numpy as np
 import torch
 from triton.runtime import interpreter
+from triton_interpreted import attempt
 
 from kernelstream import engine, losses
 from kernelstream.engine.torch import recursion, walk
@@ -32,7 +35,7 @@ TOGETHER = [("squared", AdaGrad(), np.float64), ("softmax", AdaGrad(), np.float6
 class Case:
     """Rows, and a state as it is after some rows; the same as tensors."""
 
-    def __init__(self, name, update, m=21, P=37, dtype=np.float64):
+    def __init__(self, name, update, m=13, P=37, dtype=np.float64):
         self.loss, self.update = losses.get(name), update
         self.inner, self.average = unwrap(update)
         C = 3 if self.loss.kind == "multiclass" else 1
@@ -144,3 +147,13 @@ def as_program(walked, number):
     interpreter.GridExecutor._restore_args_dev = lambda *_: None  # it would write what others have changed meanwhile
     walked.words.zero_ = lambda: None  # they are 0 already, and the others may have begun
     return walked
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    reasons = {attempt(check_walk, *case) for case in ALONE} - {""}
+    if not reasons:
+        for case in TOGETHER:
+            check_walk_together(*case)
+        check_walk_that_waits_in_vain()
+    print("; ".join(sorted(reasons)) or "equal")

@@ -45,6 +45,7 @@ class Ops:
             raise ValueError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from None
         self.precision, self.block = precision, block
         self.cuda = self.device.type == "cuda"
+        self.stands_in = device is None and not self.cuda  # the processor, because there is no GPU
         self.triton = has_triton()
         self.maps: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # feature maps on the device
 
@@ -107,10 +108,15 @@ class Ops:
 
         return SwitchedPass(self, mapping, loss, update, state)
 
+    @staticmethod
+    def each_row(update: Update, state: dict[str, Any]) -> bool:
+        """Whether rows are learned one after the other, since Gram matrices do not tell what an update does."""
+        inner, average = unwrap(update)
+        return inner.diagonal or average or "w_mean" in state
+
     def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
         """The same with weights that live on the device: by Gram matrices where the update is (decay, tau)."""
-        inner, average = unwrap(update)
-        each = inner.diagonal or average or "w_mean" in state
+        inner, each = unwrap(update)[0], self.each_row(update, state)
         if self.cuda and self.triton:
             from .maps import is_known
             from .recursion import program

@@ -21,10 +21,12 @@ class SwitchedPass:
         self.outputs = len(state["w"])
         self.here = ops.host.feature_pass(mapping, loss, update, state)
         self.there: Any = None  # made with the first call that is worth it
+        # row after row the compiled loops are faster than torch, so without a GPU they do it, unless "cpu" is asked for
+        self.never = ops.stands_in and ops.each_row(update, state)
 
     def _for(self, n: int) -> Any:
         """Who takes a call of n rows."""
-        if self.ops.is_small(n, self.mapping.n_out, self.state["n_features"]):
+        if self.never or self.ops.is_small(n, self.mapping.n_out, self.state["n_features"]):
             if self.there is not None:
                 self.there.leave()
             return self.here

@@ -17,23 +17,25 @@ from .walk import Walk
 class WalkPass(CudaPass, EachRowPass):
     """An :class:`.EachRowPass` whose rows are learned by one program for each block."""
 
-    walk: Walk | None = None
+    walk: Walk | None = None  # made with the buffers
+    walked = False
+    programs: int | None = None  # that share the features; None chooses
 
     def _few(self, n: int) -> bool:
         """Few rows are left to torch as long as no program has been compiled for these outputs."""
-        return n <= SMALL and self.walk is None
+        return n <= SMALL and not self.walked
 
     def _buffers(self) -> Any:
         device = self.ops.device
-        if self.walk is None:
-            most = torch.cuda.get_device_properties(device).multi_processor_count
-            self.walk = Walk(self.w, 1 + len(self._others()), most)
+        most = torch.cuda.get_device_properties(device).multi_processor_count
+        self.walk = Walk(self.w, 1 + len(self._others()), most, self.programs)
         self.numbers = torch.tensor(self.program.numbers, dtype=torch.float64, device=device)
         return FeatureBuffers(self.ops, self.map, self.w, 1)
 
     def _chunk(self, size: int) -> None:
         m, Z, kind = self.ops.block, self.blocks.Z[0], self.w.dtype
         walk: Any = self.walk
+        self.walked = True
         for start in range(0, size, m):
             rows = slice(start, min(start + m, size))
             some = Z[: rows.stop - start]
