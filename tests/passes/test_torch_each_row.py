@@ -190,7 +190,10 @@ def test_rows_that_lead_beyond_the_range_of_floats(update):
     X, y, _ = rows(120)
     est = FeatureRegressor(RawFeatures(), update=update, engine=CPU, random_state=0).partial_fit(X[:40], y[:40])
     before, state = est.predict(X), pickle.loads(pickle.dumps(est.state_))
-    with pytest.warns(RuntimeWarning, match="far outside"), pytest.raises(ValueError, match="beyond the range of floats"):
+    with (
+        pytest.warns(RuntimeWarning, match="far outside"),
+        pytest.raises(ValueError, match="beyond the range of floats"),
+    ):
         est.partial_fit(1e149 * X[40:], 1e149 * y[40:], sample_weight=np.full(80, 1e149))
     np.testing.assert_array_equal(est.predict(X), before)
     for name in HELD:

@@ -1,7 +1,7 @@
 """Losses and updates inside a Triton program: the formulas of :mod:`kernelstream.losses`, ``updates``.
 
-An output's numbers are a vector (CP,) over the outputs. With one output they are a number, or a vector of equal numbers,
-one for each lane of a warp: then nothing has to travel between lanes.
+An output's numbers are a vector (CP,) over the outputs. With one output they are a number, or a vector of equal
+numbers, one for each lane of a warp: then nothing has to travel between lanes.
 """
 
 from __future__ import annotations
@@ -147,7 +147,19 @@ def stable_rate(eta, k, LOSS: tl.constexpr):
 
 @triton.jit
 def automatic(
-    eta, g, target, k, act, a0, a1, a2, a3, LOSS: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr
+    eta,
+    g,
+    target,
+    k,
+    act,
+    a0,
+    a1,
+    a2,
+    a3,
+    LOSS: tl.constexpr,
+    KIND: tl.constexpr,
+    UNIT: tl.constexpr,
+    ACC: tl.constexpr,
 ):
     """The automatic step of a factor ``eta``, the derivative within its limit, and the memory if the row counts."""
     # quotients in ACC: those of float64 would take longer than all the rest

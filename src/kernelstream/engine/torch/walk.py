@@ -1,22 +1,22 @@
 r"""Learning row after row as one Triton program, for updates that Gram matrices cannot tell (:mod:`.each_row`).
 
-Every program of the grid owns some features: their weights for all outputs, squares of gradients and mean of the iterates,
-which stay in its registers where there is room. A row is walked like this::
+Every program of the grid owns some features: their weights for all outputs, squares of gradients and mean of the
+iterates, which stay in its registers where there is room. A row is walked like this::
 
     part = w'z over the own features          published, one word for each output
     f    = sum of the parts of all programs   waited for
     (eta, g) or (decay, tau) from f           the same numbers in every program
     the own weights move
 
-**Words.** A part travels with the number of its row in one word of 64 bits: 32 of the number, 32 of the row. A word is
-written and read whole, so whoever finds the row has the number too; nothing else has to be ordered, no counter is needed,
-and sums are taken in the order of the programs: the same bits every time. A number of float64 takes two words. Words of odd
-and even rows have places of their own: a program publishes row i + 2 after it has seen every part of row i + 1, which the
-others published after they had read all of row i.
+**Words.** A part travels with the number of its row in one word of 64 bits: 32 of the number, 32 of the row. A word
+is written and read whole, so whoever finds the row has the number too; nothing else has to be ordered, no counter is
+needed, and sums are taken in the order of the programs: the same bits every time. A number of float64 takes two
+words. Words of odd and even rows have places of their own: a program publishes row i + 2 after it has seen every part
+of row i + 1, which the others published after they had read all of row i.
 
-**Waiting.** All programs have to run at the same time: at most one for a multiprocessor, by a cooperative launch, which
-fails where there is no room for them. A program that has waited too long sets a flag and waits no more; the caller raises
-an error. One program alone neither publishes nor waits.
+**Waiting.** All programs have to run at the same time: at most one for a multiprocessor, by a cooperative launch,
+which fails where there is no room for them. A program that has waited too long sets a flag and waits no more; the
+caller raises an error. One program alone neither publishes nor waits.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class Walk:
             Z, K, y, weight, F, w, w if G is None else G, w if mean is None else mean, parts, self.words, self.failed,
             numbers, memory, book, m, width, Z.stride(0), self.waits,
             C=self.outputs, CP=self.columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed,
-            UPDATE=program.update, FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center, UNIT=unit,
-            AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share, BLOCK=shape.block,
+            UPDATE=program.update, FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center,
+            UNIT=unit, AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share, BLOCK=shape.block,
             PROGRAMS=shape.programs, PP=triton.next_power_of_2(shape.programs),
             num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1,
         )  # fmt: skip
@@ -236,7 +236,9 @@ def _walk(
         share = tl.where(act, 1.0 / tl.maximum(t, 1.0).to(ACC), 0.0)
         offset, count = mean_after(offset, count, y_i, importance, act, CENTER, ACC)
         if RESIDENT:
-            w_own, G_own, mean_own = moved(w_own, G_own, mean_own, z, decay, tau, share, q1, UPDATE, DECAYS, AVERAGE, ONE)
+            w_own, G_own, mean_own = moved(
+                w_own, G_own, mean_own, z, decay, tau, share, q1, UPDATE, DECAYS, AVERAGE, ONE
+            )
             z = z_next
             z_next = z_later
         else:
