@@ -120,8 +120,8 @@ class Walk:
             numbers, memory, book, m, width, Z.stride(0), self.waits,
             C=self.outputs, CP=self.columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed,
             UPDATE=program.update, FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center,
-            UNIT=unit, AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share, BLOCK=shape.block,
-            PROGRAMS=shape.programs, PP=triton.next_power_of_2(shape.programs),
+            UNIT=unit, AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share,
+            BLOCK=shape.block, PROGRAMS=shape.programs, PP=triton.next_power_of_2(shape.programs),
             num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1,
         )  # fmt: skip
         if average:
@@ -199,6 +199,8 @@ def _walk(
                 if AVERAGE:
                     answer += along(mean_own, z, ONE)
         if PROGRAMS > 1:
+            # no warp may still look for the row before: whoever sees this row may write over its words
+            tl.debug_barrier()
             publish(part, words + side, tag, own, col, real, CP, ONE, ACC)
         ahead = tl.where(i + 1 < m, 1, 0)
         if RESIDENT:
