@@ -37,7 +37,7 @@ TOGETHER = [("squared", AdaGrad(), np.float64), ("softmax", AdaGrad(), np.float6
 class Case:
     """Rows, and a state as it is after some rows; the same as tensors."""
 
-    def __init__(self, name, update, m=13, P=37, dtype=np.float64):
+    def __init__(self, name, update, m=9, P=37, dtype=np.float64):
         self.loss, self.update = losses.get(name), update
         self.inner, self.average = unwrap(update)
         C = 3 if self.loss.kind == "multiclass" else 1
