@@ -147,21 +147,12 @@ def stable_rate(eta, k, LOSS: tl.constexpr):
 
 @triton.jit
 def automatic(
-    eta,
-    g,
-    target,
-    k,
-    act,
-    a0,
-    a1,
-    a2,
-    a3,
-    LOSS: tl.constexpr,
-    KIND: tl.constexpr,
-    UNIT: tl.constexpr,
-    ACC: tl.constexpr,
-):
-    """The automatic step of a factor ``eta``, the derivative within its limit, and the memory if the row counts."""
+    eta, target, k, act, a0, a1, a2, a3, LOSS: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr
+):  # fmt: skip
+    """The automatic step of a factor ``eta``, the limit of the derivative, and the memory if the row counts.
+
+    None of it depends on the score.
+    """
     # quotients in ACC: those of float64 would take longer than all the rest
     n = a0 + 1.0
     share = 1.0 / n.to(ACC)
@@ -170,6 +161,7 @@ def automatic(
     else:
         k_mean = a3 + ((k - a3.to(ACC)) * share).to(tl.float64)
         eta = tl.where(k_mean > 0.0, eta / tl.sqrt(tl.maximum(k_mean.to(ACC), TINY * TINY)), 0.0)
+    most = eta * 0.0 + float("inf")
     if KIND == "regression":
         delta = target.to(tl.float64) - a1
         y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
@@ -177,13 +169,35 @@ def automatic(
         deviation = tl.sqrt(squares.to(ACC) * share)
         eta = eta * 0.3 * deviation
         if LOSS == "squared":
-            most = tl.where(n > SETTLED, REACH * deviation, float("inf"))
-            g = tl.minimum(tl.maximum(g, -most), most)
+            most = tl.where(n > SETTLED, REACH * deviation, most)
         a1 = tl.where(act, y_mean, a1)
         a2 = tl.where(act, squares, a2)
     a0 = tl.where(act, n, a0)
     a3 = tl.where(act, k_mean, a3)
-    return eta, g, a0, a1, a2, a3
+    return eta, most, a0, a1, a2, a3
+
+
+@triton.jit
+def limited(g, most, LOSS: tl.constexpr, KIND: tl.constexpr):
+    """The derivative within the limit of :func:`automatic`, where it has no bound of its own."""
+    if KIND == "regression" and LOSS == "squared":
+        return tl.minimum(tl.maximum(g, -most), most)
+    else:
+        return g
+
+
+@triton.jit
+def rate_of_each(
+    target, k, act, col, q0, a0, a1, a2, a3, v0,
+    LOSS: tl.constexpr, FLAG: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """AdaGrad's step scale, the limit of the derivative and the memory; v0 is the number of weights."""
+    eta = (col * 0).to(ACC) + q0
+    most = (col * 0).to(ACC) + float("inf")
+    if FLAG == 1:
+        eta = AUTO_EACH / tl.sqrt(tl.maximum(v0.to(ACC), 1.0))
+        eta, most, a0, a1, a2, a3 = automatic(eta, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
+    return eta, most, a0, a1, a2, a3
 
 
 @triton.jit
@@ -192,10 +206,7 @@ def step_of(
     C: tl.constexpr, LOSS: tl.constexpr, REST: tl.constexpr, CLOSED: tl.constexpr, UPDATE: tl.constexpr,
     FLAG: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
-    """(decay, tau) of one row with scores f and k = z'z (1 with UNIT), and the memory after it if the row counts.
-
-    Of AdaGrad (eta, g).
-    """
+    """(decay, tau) of one row with scores f and k = z'z (1 with UNIT), and the memory after it if the row counts."""
     ONE: tl.constexpr = C == 1
     value, g = loss_of(target, f, col, real, p, C, LOSS, REST, CLOSED, KIND, ACC)
     now = tl.maximum(t.to(ACC), 1.0)
@@ -259,7 +270,8 @@ def step_of(
         eta = (col * 0).to(ACC) + q0
         if FLAG == 1:
             eta = (col * 0).to(ACC) + AUTO
-            eta, g, a0, a1, a2, a3 = automatic(eta, g, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
+            eta, most, a0, a1, a2, a3 = automatic(eta, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
+            g = limited(g, most, LOSS, KIND)
         added = g * g
         if not UNIT:
             added = added * k
@@ -269,12 +281,6 @@ def step_of(
         else:
             tau = -eta * g * tl.rsqrt(v0.to(ACC) + added + TINY)
         v0 = tl.where(act, v0 + added.to(tl.float64), v0)
-    if UPDATE == "adagrad":  # (eta, g): the caller has a step for every weight
-        decay = (col * 0).to(ACC) + q0
-        if FLAG == 1:
-            decay = AUTO_EACH / tl.sqrt(tl.maximum(v0.to(ACC), 1.0))
-            decay, g, a0, a1, a2, a3 = automatic(decay, g, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
-        tau = g
     if UPDATE == "coin_betting":
         bet = tl.abs(g) * tl.sqrt(k)
         L = tl.maximum(v0, bet.to(tl.float64))

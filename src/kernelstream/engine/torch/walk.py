@@ -27,7 +27,18 @@ import torch
 import triton
 import triton.language as tl
 
-from .formulas import TINY, centred, mean_after, read_memory, step_of, store, write_memory
+from .formulas import (
+    TINY,
+    centred,
+    limited,
+    loss_of,
+    mean_after,
+    rate_of_each,
+    read_memory,
+    step_of,
+    store,
+    write_memory,
+)
 from .recursion import Program
 
 ALONE = 4096  # weights up to which one program is faster than several that wait for each other
@@ -212,31 +223,39 @@ def _walk(
         y_next = tl.load(y).to(ACC)
         importance_next = tl.load(weight).to(ACC)
         k_next = square_of(K, UNIT, ACC)
+        # So is all that does not depend on the score.
+        target, shown = centred(y_i, nothing, offset, CENTER, ACC)
+        act = importance > 0.0
+        t += tl.where(act, 1.0, 0.0)
+        share = tl.where(act, 1.0 / tl.maximum(t, 1.0).to(ACC), 0.0)
+        offset, count = mean_after(offset, count, y_i, importance, act, CENTER, ACC)
+        if UPDATE == "adagrad":
+            decay, most, a0, a1, a2, a3 = rate_of_each(
+                target, k, act, col, q0, a0, a1, a2, a3, v0, LOSS, FLAG, KIND, UNIT, ACC
+            )
         if PROGRAMS > 1:
             f, waits = gathered(words + side, tag, waits, CP, PROGRAMS, PP, C, ONE, ACC)
             late = tl.where(waits == 0, 1, late)
         else:
             f = part
+        if UPDATE == "adagrad":
+            _, g = loss_of(target, f, col, real, p, C, LOSS, REST, CLOSED, KIND, ACC)
+            tau = limited(g, most, LOSS, KIND)
+        else:
+            decay, tau, a0, a1, a2, a3, v0, v1, v2, v3 = step_of(
+                target, f, k, act, t, col, real, p, q0, q1, q2, a0, a1, a2, a3, v0, v1, v2, v3,
+                C, LOSS, REST, CLOSED, UPDATE, FLAG, KIND, UNIT, ACC,
+            )  # fmt: skip
+            decay = tl.where(act, decay, 1.0)
+        tau = tl.where(act, tau * importance, 0.0)
         if AVERAGE:  # the caller adds the answers of the programs up
             store(parts, answer, col, real, ONE)
             parts += C
-            target, shown = centred(y_i, f * 0.0, offset, CENTER, ACC)
         else:
-            target, shown = centred(y_i, f, offset, CENTER, ACC)
+            shown += f
         if own == 0:
             store(F, shown, col, real, ONE)
         F += C
-        act = importance > 0.0
-        t += tl.where(act, 1.0, 0.0)
-        decay, tau, a0, a1, a2, a3, v0, v1, v2, v3 = step_of(
-            target, f, k, act, t, col, real, p, q0, q1, q2, a0, a1, a2, a3, v0, v1, v2, v3,
-            C, LOSS, REST, CLOSED, UPDATE, FLAG, KIND, UNIT, ACC,
-        )  # fmt: skip
-        tau = tl.where(act, tau * importance, 0.0)
-        if UPDATE != "adagrad":
-            decay = tl.where(act, decay, 1.0)
-        share = tl.where(act, 1.0 / tl.maximum(t, 1.0).to(ACC), 0.0)
-        offset, count = mean_after(offset, count, y_i, importance, act, CENTER, ACC)
         if RESIDENT:
             w_own, G_own, mean_own = moved(
                 w_own, G_own, mean_own, z, decay, tau, share, q1, UPDATE, DECAYS, AVERAGE, ONE
