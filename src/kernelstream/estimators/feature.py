@@ -2,7 +2,6 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawMapping
 from ..features.sampling import Draws
-from ..registry.caller import caller
 from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state.change import Change
@@ -65,21 +63,18 @@ class FeatureEstimator(StreamEstimator):
         )
 
     def _auto_update(self) -> Update:
-        """The update that needs no step size: a step for every weight, or on a device one for all of them.
+        """The update that needs no step size: a step for every weight.
 
-        A model keeps the update it began with, whatever the engine is now: AdaGrad's sums of squares show which it was.
+        In files of earlier versions a model of the torch engine began with one step for all of them, and goes on so:
+        AdaGrad's sums of squares show which it was.
         """
         state = self.__dict__.get("_state")
-        if state is not None and "w" in state:
-            return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
-        return AdaGrad(forgetting=FORGETTING) if self._ops.per_weight else NormAdaGrad()
+        earlier = state is not None and "w" in state and "G" not in state
+        return NormAdaGrad() if earlier else AdaGrad(forgetting=FORGETTING)
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
         self.__dict__.pop("_state", None)  # the update of the previous model must not decide that of this one
-        said = self._ops.default_warning
-        if said is not None and getattr(self, "update", None) == "auto":
-            warnings.warn(said, UserWarning, stacklevel=caller())
         super()._start(X, declared)
 
     def _mapping(self, state: State) -> Mapping:
@@ -255,8 +250,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         multi-class from the start. "logistic" and "softmax" have probabilities of their own.
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
-        row: it needs no step size and follows changes. With the torch engine
-        :class:`~kernelstream.updates.NormAdaGrad`.
+        row: it needs no step size and follows changes.
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
         the width comes from the rows and the first 100 have columns of different units.
@@ -340,8 +334,7 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
-        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation; with the
-        torch engine :class:`~kernelstream.updates.NormAdaGrad`.
+        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
     center : bool, default=True
         Learn the difference from the running mean ybar of the targets seen so far.
     standardize : bool or "auto", default="auto"
