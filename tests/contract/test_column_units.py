@@ -282,6 +282,24 @@ def test_models_of_earlier_versions_take_rows_as_they_are():
     assert np.array_equal(again.predict(X), learned(old, X * UNITS)[0].predict(X))
 
 
+@pytest.mark.parametrize("first", [3, 60])
+def test_a_call_that_fails_at_the_decision_leaves_the_model_as_it_was(first, monkeypatch):
+    est = ks.FeatureRegressor(FEW, random_state=0)
+    model, _ = learned(est, X * UNITS, first)
+    before = pickle.dumps(model.state_)
+
+    def fail(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ks.FeatureRegressor, "_drop_kept", fail)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn(X[first:] * UNITS, y[first:])
+    assert pickle.dumps(model.state_) == before
+    model.learn(X[first:] * UNITS, y[first:])
+    assert np.array_equal(model.predict(X * UNITS), learned(est, X * UNITS)[0].predict(X * UNITS))
+
+
 def test_models_that_scale_cannot_be_merged():
     def half(rows, target):
         return ks.OnlineRidge(FEW, random_state=0).fit(rows, target)

@@ -52,7 +52,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     Attributes
     ----------
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (n_outputs, n_support) array
         Coefficients of the support vectors.
     n_support_ : int
@@ -156,7 +156,7 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     Attributes
     ----------
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (n_outputs, n_support) array
         Coefficients of the support vectors.
     n_support_ : int

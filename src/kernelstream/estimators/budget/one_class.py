@@ -54,7 +54,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     offset_ : float
         The threshold rho: ``decision_function = score_samples - offset_``.
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (1, n_support) array
         Coefficients of the support vectors.
     n_support_ : int
