@@ -169,6 +169,7 @@ def test_the_user_has_the_last_word():
         ks.RRFRegressor(gamma=1.0),
         ks.MultiKernelRegressor([ks.BudgetRegressor(gamma=1.0)]),
         ks.BudgetRegressor("chi2"),
+        ks.MultiKernelRegressor([ks.BudgetRegressor(), ks.BudgetRegressor("chi2")]),
         ks.CellsRegressor(4),
         ks.NystroemRegressor(Gaussian("median")),
     ],
@@ -221,6 +222,7 @@ def test_fit_scales_all_rows_alike(est):
     got, want = clone(est).fit(X * UNITS, labels), plain(est).fit(scaled, labels)
     assert got._scores(X[:50] * UNITS) == pytest.approx(want._scores(scaled[:50]), rel=1e-6, abs=1e-8)
     if hasattr(est, "predict_proba"):
+        assert got._found(got.state_, 0.5)[0]["standardize"]  # the model that learns the link scales as well
         sparse = clone(est).fit(sp.csr_array(X * UNITS), labels)
         assert sparse.predict_proba(X[:50] * UNITS) == pytest.approx(got.predict_proba(X[:50] * UNITS), rel=1e-9)
 
@@ -314,6 +316,7 @@ def test_members_leave_the_scaling_to_the_whole():
     model, _ = learned(ks.MultiKernelRegressor([member]), X * UNITS)
     assert "x_count" in model.state_
     assert "x_count" not in model.learners_[0].state_
+    assert not model.learners_[0].standardize
     with pytest.raises(ValueError, match="set standardize on the MultiKernelRegressor"):
         learned(ks.MultiKernelRegressor([clone(member).set_params(standardize=True)]), X)
 
