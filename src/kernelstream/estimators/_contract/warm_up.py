@@ -143,10 +143,12 @@ class WarmUp(Hooks):
 
     def _tell_units(self: Any, X: Any) -> None:
         """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
-        X = X[~odd_cells(X)]
         # decided by the rows, unless these are sparse and wide; or by the user
         done = not sp.issparse(X) if self.standardize == AUTO else "standardize" in self._get_param_names()
-        if done or scales_columns(self._state) or not self._one_width() or not units_differ(X):
+        if done or scales_columns(self._state) or not self._one_width():
+            return
+        X = X[~odd_cells(X)]
+        if not units_differ(X):
             return
         other = "leave gamma to the model" if hasattr(self, "_free") else "give gamma a number"
         warnings.warn(
