@@ -1,0 +1,49 @@
+"""A second thread changes nothing: the state is the same to the last bit, whatever share of the work it took."""
+
+import numpy as np
+import pytest
+
+from kernelstream import CellsClassifier, CellsRegressor, engine, settings
+
+pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
+
+LEARNERS = {
+    "cells": lambda: CellsClassifier(random_state=0),
+    "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
+    "cells, numbers": lambda: CellsRegressor(random_state=0),
+}
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(float)
+
+
+def same(a, b):
+    """Whether two states are equal, bit by bit."""
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_state_does_not_depend_on_the_threads(name):
+    X, y = rows(3000)
+    states = []
+    for count in (1, 2):
+        with settings.using(threads=count):
+            model = LEARNERS[name]()
+            for start in range(0, 3000, 1000):
+                model.learn(X[start : start + 1000], y[start : start + 1000])
+        states.append(model.state_)
+    assert same(*states)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_nor_do_the_answers(name):
+    X, y = rows(2500)
+    model = LEARNERS[name]().learn(X, y)
+    found = []
+    for count in (1, 2):
+        with settings.using(threads=count):
+            found.append(model.predict(X))
+    assert np.array_equal(*found)
