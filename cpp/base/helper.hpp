@@ -4,6 +4,7 @@
 // Waking a thread costs some ten microseconds, which a call of a thousand rows can spare and one of a few rows cannot.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -32,9 +33,9 @@ inline void pause_thread() {
 // lent to others. True when it took so long that the core was lent.
 template <class F>
 inline bool wait_until(F&& done) {
-    for (int spins = 0; spins < 2000; ++spins) {
+    for (int spins = 0; spins < 1000; ++spins) {
         if (done()) return false;
-        pause_thread();
+        if (spins > 50) pause_thread();
     }
     while (!done()) std::this_thread::yield();
     return true;
@@ -65,6 +66,11 @@ class Helper {
             if (!wanted) return;
             Helper& helper = Helper::the();
             if (helper.taken_.exchange(true, std::memory_order_acquire)) return;  // it works for someone else
+            if (helper.skip_ > 0) {
+                --helper.skip_;
+                helper.taken_.store(false, std::memory_order_release);
+                return;
+            }
             helper_ = &helper;
             helper.offer(&work_);
         }
@@ -72,6 +78,12 @@ class Helper {
             if (!helper_) return;
             helper_->withdraw();
             helper_->taken_.store(false, std::memory_order_release);
+        }
+        // Whether the caller had to wait for a thread that was not given a core. Then calls do without it for a while: 1, 3, 7, ...
+        void report(bool late) {
+            if (!helper_) return;
+            helper_->often_ = late ? std::min(2 * helper_->often_ + 1, 63) : 0;
+            helper_->skip_ = helper_->often_;
         }
         Job(const Job&) = delete;
         Job& operator=(const Job&) = delete;
@@ -84,6 +96,7 @@ class Helper {
   private:
     enum Status { idle, offered, running };
     std::atomic<bool> taken_{false};
+    int skip_ = 0, often_ = 0;  // calls that will do without, now and the last time; of whoever has taken it
     std::atomic<int> status_{idle};
     std::atomic<bool> asleep_{false};
     std::function<void()>* work_ = nullptr;
@@ -148,7 +161,10 @@ void in_order(bool shared, std::size_t blocks, std::size_t slots, Make&& make, U
         ready[i].store(true, std::memory_order_release);
         return true;
     };
-    const Helper::Job job(true, [&] {
+    using Clock = std::chrono::steady_clock;
+    Clock::duration longest{0};  // that this thread took for a block
+    std::size_t delays = 0;
+    Helper::Job job(true, [&] {
         while (next.load(std::memory_order_relaxed) < blocks)
             if (!work()) wait_until([&] {
                 const std::size_t i = next.load(std::memory_order_relaxed);
@@ -156,11 +172,16 @@ void in_order(bool shared, std::size_t blocks, std::size_t slots, Make&& make, U
             });
     });
     for (std::size_t i = 0; i < blocks; ++i) {
-        while (!ready[i].load(std::memory_order_acquire))
-            if (!work()) wait_until([&] { return ready[i].load(std::memory_order_acquire); });
+        while (!ready[i].load(std::memory_order_acquire)) {
+            const auto start = Clock::now();
+            if (work()) longest = std::max(longest, Clock::now() - start);
+            else if (wait_until([&] { return ready[i].load(std::memory_order_acquire); }))
+                delays += Clock::now() - start > 3 * longest;
+        }
         use(i, i % slots);
         used.store(i + 1, std::memory_order_release);
     }
+    job.report(delays > 1);
 }
 
 // make(i) for i = 0 ... blocks - 1, in any order.

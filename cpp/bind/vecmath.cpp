@@ -67,7 +67,7 @@ void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> i
     constexpr std::size_t tile = ks::csr_tile_width<T>;
     std::unique_ptr<T[]> buffer;
     if (D >= tile && nnz >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-    ks::csr_matmul<T, I>(m, d, D, data.data(), indices.data(), indptr.data(), W.data(), buffer.get(), out.data());
+    ks::csr_matmul<T, I>(m, d, D, data.data(), indices.data(), indptr.data(), W.data(), D, buffer.get(), out.data());
 }
 
 template <class T>

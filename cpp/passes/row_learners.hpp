@@ -184,7 +184,7 @@ struct Linear : Learner<T> {
     Linear(Features<T> map, const LinearModel<T>& m, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
            std::unique_ptr<Update> up)
         : features(std::move(map)), model(m), C(outputs), memory(remembered), unit(u), loss(std::move(l)), update(std::move(up)),
-          scratch(3 * outputs) {}
+          scratch(RowRoom::size * outputs) {}
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t P = features.size();

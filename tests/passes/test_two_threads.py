@@ -3,11 +3,20 @@
 import numpy as np
 import pytest
 
-from kernelstream import CellsClassifier, CellsRegressor, engine, settings
+from kernelstream import CellsClassifier, CellsRegressor, FeatureClassifier, FeatureRegressor, engine, settings, zoo
+from kernelstream.features import RandomFourier
+from kernelstream.updates import OGD, Averaged
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
 LEARNERS = {
+    "fogd": lambda: FeatureClassifier(RandomFourier(n_components=300, gamma=0.1, random_state=0), random_state=0),
+    "fogd, float32": lambda: zoo.make("fogd", n_components=515, gamma=0.1, random_state=0),
+    "ten classes, mean": lambda: FeatureClassifier(
+        RandomFourier(n_components=300, gamma=0.1, random_state=0), update=Averaged(OGD(0.1)), random_state=0
+    ),
+    "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
+    "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
     "cells": lambda: CellsClassifier(random_state=0),
     "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
     "cells, numbers": lambda: CellsRegressor(random_state=0),
@@ -41,7 +50,7 @@ def test_the_state_does_not_depend_on_the_threads(name):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_nor_do_the_answers(name):
     X, y = rows(2500)
-    model = LEARNERS[name]().learn(X, y)
+    model = LEARNERS[name]().fit(X, y)
     found = []
     for count in (1, 2):
         with settings.using(threads=count):

@@ -1,0 +1,75 @@
+// Bindings of the passes that make the features of their rows themselves.
+#include "bind/linear.hpp"
+#include "passes/linear_fourier.hpp"
+#include "passes/linear_nystroem.hpp"
+
+using namespace ks;
+
+namespace {
+
+// On Fourier features, n rows that `project` projects on D frequencies.
+template <class T, class Project>
+void learn_fourier(nb::handle state, std::size_t n, std::size_t D, const Project& project, const Vector<const double>& y,
+                   const Maybe<Vector<const double>>& weight, const Spec& spec, bool shared, const Matrix<double>& F) {
+    const std::size_t memory = entry<Matrix<double>>(state, name::memory).size();
+    learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double*) {
+        return fourier_pass<T>(n, D, C, memory, project, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, shared,
+                               F.data());
+    });
+}
+
+// Rows X (n, d) on the Fourier features of frequencies W (d, D); shared: a second thread may take a half of them.
+template <class T>
+void bound_fourier_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Matrix<const T> W, Vector<const double> y,
+                        Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
+    const std::size_t n = X.shape(0), d = X.shape(1), D = W.shape(1);
+    require(W.shape(0) == d, "fourier_pass: the frequencies do not fit the rows");
+    const DenseProjection<T> project{blas, X.data(), W.data(), d, D};
+    learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
+}
+
+template <class T, class I>
+void bound_fourier_pass_csr(nb::dict state, const Blas&, CsrArrays<T, I> X, Matrix<const T> W, Vector<const double> y,
+                            Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
+    const std::size_t d = W.shape(0), D = W.shape(1), n = csr_rows(X, d);
+    const CsrProjection<T, I> project{std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data(), W.data(), d, D};
+    learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
+}
+
+// Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma.
+template <class T> using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double>;
+
+// Rows X (n, d), |x|^2 (n), on Nyström features of a Gaussian kernel; shared: a second thread makes some of them.
+template <class T>
+void bound_nystroem_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Vector<const T> xx, Landmarks<T> landmarks,
+                         Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
+    const auto& [S2, norms, P, gamma] = landmarks;
+    const std::size_t n = X.shape(0), d = X.shape(1), s = S2.shape(1), k = P.shape(1);
+    require(S2.shape(0) == d && norms.shape(0) == s && P.shape(0) == s && xx.shape(0) == n, "nystroem_pass: the landmarks do not fit the rows");
+    const GaussianLandmarks<T> map{d, s, k, S2.data(), norms.data(), P.data(), T(gamma)};
+    const double* weights = data_or_null(weight);
+    learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+        return nystroem_pass<T>(n, X.data(), xx.data(), map, blas, t, shared, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
+            return linear_pass<T>(m, k, C, {Z, nullptr, T(1)}, y.data() + first, weights ? weights + first : nullptr, model, rows, *spec.loss,
+                                  *spec.update, false, F.data() + first * C, scratch);
+        });
+    });
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    const auto plain = nb::arg().noconvert();
+    const auto maybe = nb::arg().none().noconvert();
+    const auto value = nb::arg();
+    m.def("fourier_pass", &bound_fourier_pass<T>, value, value, plain, plain, plain, maybe, value, value, plain);
+    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int32_t>, value, value, plain, plain, plain, maybe, value, value, plain);
+    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int64_t>, value, value, plain, plain, plain, maybe, value, value, plain);
+    m.def("nystroem_pass", &bound_nystroem_pass<T>, value, value, plain, plain, plain, plain, maybe, value, value, plain);
+}
+
+}  // namespace
+
+void bind_linear_maps(nb::module_& m) {
+    bind<float>(m);
+    bind<double>(m);
+}
