@@ -173,7 +173,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
     }
 }
 
-constexpr std::size_t at_once = 32;  // rows whose cells are found before they are learned
+constexpr std::size_t at_once = 64;  // rows whose cells are found before they are learned
 
 // The same for rows X (n, d), whose cells `grids` finds; when `shared`, a second thread finds those of the next rows meanwhile.
 // False when a cell lies outside the tables of `size` cells: the rows from there on are not learned.

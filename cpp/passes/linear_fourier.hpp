@@ -162,7 +162,7 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
                           bool shared, double* F) {
     const Halves halves(D);
     // Projections of a block stay in the second-level cache.
-    const std::size_t block = std::min<std::size_t>(n, std::max<std::size_t>(32, std::min<std::size_t>(128, 65536 / D)));
+    const std::size_t block = std::min<std::size_t>(n, D <= 512 ? 128 : D <= 1024 ? 64 : 32);
     std::vector<FourierPart<T>> parts;
     for (int h = 0; h < halves.count; ++h) {
         const std::size_t count = halves.size(h);

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from kernelstream import CellsClassifier, CellsRegressor, FeatureClassifier, FeatureRegressor, engine, settings, zoo
+from kernelstream import (
+    CellsClassifier,
+    CellsRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    engine,
+    settings,
+    zoo,
+)
 from kernelstream.features import RandomFourier
 from kernelstream.updates import OGD, Averaged
 
@@ -17,6 +27,8 @@ LEARNERS = {
     ),
     "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
     "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
+    "one learner": lambda: KernelClassifier(size="small", random_state=0),
+    "one learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
     "cells": lambda: CellsClassifier(random_state=0),
     "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
     "cells, numbers": lambda: CellsRegressor(random_state=0),
