@@ -63,7 +63,7 @@ def measured(name: str) -> dict[str, Any] | None:
     numbers = name in NUMBERS
     caught: dict[str, Any] = {}
     learn = batch.learn
-    batch.learn = lambda est, learn_all, held, S, rows=0: caught.update(est=est, learn_all=learn_all, held=held, S=S)
+    batch.learn = lambda est, teacher, held, S, rows=0: caught.update(est=est, teacher=teacher, held=held, S=S)
     try:
         (KernelRegressor if numbers else KernelClassifier)(random_state=0).fit(X, y)
     finally:
@@ -82,7 +82,7 @@ def measured(name: str) -> dict[str, Any] | None:
         learner, view = batch._make(kind, est), batch._view(kind, knots)
         learner._linkless = True
         begin = time.process_time()
-        caught["learn_all"](learner, view)
+        caught["teacher"].teach(learner, view)
         seconds[kind] = time.process_time() - begin
         H[kind], T[kind] = batch._scores(learner, view(XH), C), batch._scores(learner, view(XA), C)
 

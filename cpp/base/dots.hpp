@@ -25,6 +25,52 @@ template <> struct Pack<8> { typedef double Type __attribute__((vector_size(64))
 template <> struct Pack<1> { typedef double Type; };
 #endif
 
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define KS_FOLDS
+// The lanes of x and y stand in groups of G: the halves of every group are added, those of x before those of y.
+template <int G, class V>
+KS_INLINE V fold(V x, V y) {
+    if constexpr (sizeof(V) == 64 && G == 8)
+        return __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11) + __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+    else if constexpr (sizeof(V) == 64 && G == 4)
+        return __builtin_shufflevector(x, y, 0, 1, 4, 5, 8, 9, 12, 13) + __builtin_shufflevector(x, y, 2, 3, 6, 7, 10, 11, 14, 15);
+    else if constexpr (sizeof(V) == 64)
+        return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+    else if constexpr (sizeof(V) == 32 && G == 4)
+        return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+    else if constexpr (sizeof(V) == 32)
+        return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
+    else
+        return __builtin_shufflevector(x, y, 0, 2) + __builtin_shufflevector(x, y, 1, 3);
+}
+
+// Sums of the lanes of four vectors, W lanes each, as `lane_sum` has them.
+template <int W, class V>
+KS_INLINE void four_sums(V a, V b, V c, V d, double* out) {
+    if constexpr (W == 8) {
+        const V pairs = fold<4>(fold<8>(a, b), fold<8>(c, d)), sums = fold<2>(pairs, pairs);
+        std::memcpy(out, &sums, 4 * sizeof(double));
+    } else if constexpr (W == 4) {
+        const V sums = fold<2>(fold<4>(a, b), fold<4>(c, d));
+        std::memcpy(out, &sums, sizeof sums);
+    } else {
+        const V first = fold<2>(a, b), last = fold<2>(c, d);
+        std::memcpy(out, &first, sizeof first);
+        std::memcpy(out + 2, &last, sizeof last);
+    }
+}
+#endif
+
+// The halves are added until there is one number.
+template <int W, class V>
+KS_INLINE double lane_sum(const V& x) {
+    double lane[W];
+    std::memcpy(lane, &x, sizeof(V));
+    for (std::size_t half = W / 2; half > 0; half /= 2)
+        for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return lane[0];
+}
+
 // What is multiplied, and where it goes: p vectors `a`, `lda` apart, and q vectors `b`, `ldb` apart, of n numbers; out[t, i] = a_i'b_t,
 // or that is subtracted there, rows `ldo` apart.
 struct Products {
@@ -62,16 +108,19 @@ KS_INLINE void dot_tile(const Products& x, std::size_t i0, std::size_t t0) {
             for (int t = 0; t < Q; ++t) acc[i][t] += a[i] * b[t];
         }
     }
-    for (int t = 0; t < Q; ++t)
+    for (int t = 0; t < Q; ++t) {
+        double sums[P];
+#if defined(KS_FOLDS)
+        if constexpr (P == 4) four_sums<S::W>(acc[0][t], acc[1][t], acc[2][t], acc[3][t], sums);
+        else
+#endif
+            for (int i = 0; i < P; ++i) sums[i] = lane_sum<S::W>(acc[i][t]);
+        double* out = x.out + (t0 + t) * x.ldo + i0;
         for (int i = 0; i < P; ++i) {
-            double lane[W];
-            std::memcpy(lane, &acc[i][t], sizeof(V));
-            for (std::size_t half = W / 2; half > 0; half /= 2)
-                for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
-            for (std::size_t l = k; l < x.n; ++l) lane[0] += A[i * x.lda + l] * B[t * x.ldb + l];
-            double& out = x.out[(t0 + t) * x.ldo + i0 + i];
-            out = x.subtract ? out - lane[0] : lane[0];
+            for (std::size_t l = k; l < x.n; ++l) sums[i] += A[i * x.lda + l] * B[t * x.ldb + l];
+            out[i] = x.subtract ? out[i] - sums[i] : sums[i];
         }
+    }
 }
 
 // Q vectors b from t on with the vectors a of [first, last).

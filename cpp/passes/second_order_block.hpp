@@ -22,6 +22,11 @@ namespace ks::second {
 
 constexpr std::size_t PANEL = 24;  // coordinates solved at once by an inverted triangle
 constexpr std::size_t STRIP = 16;  // rows of the window whose u is solved at once
+#if defined(__x86_64__)
+constexpr std::size_t LANES = 8;  // rows that pass a strip side by side
+#else
+constexpr std::size_t LANES = 2;
+#endif
 
 struct Head {
     std::size_t r, m, k;  // features, rows of the window, outputs
@@ -195,29 +200,36 @@ struct Strip {
         for (std::size_t l = 0; l < b - a; ++l) column[l][b - a] = h.M[b * h.m + a + l];
         ++b;
     }
-    // Q rows, from t on, pass it. In place of u there are products, from which the part due to earlier strips has been subtracted.
+    // Q rows, from t on, pass it, side by side in the lanes of registers. In place of u there are products, from which the part due to
+    // earlier strips has been subtracted.
     template <std::size_t Q>
     KS_INLINE void pass(const Head& h, const Passing& rows, std::size_t t) const {
         const std::size_t count = b - a, k = h.k;
-        double u[Q][STRIP] = {}, s[Q];
-        for (std::size_t e = 0; e < Q; ++e) std::copy_n(rows.U + (t + e) * rows.width + a, count, u[e]), s[e] = rows.s[t + e];
+        double u[STRIP][Q] = {}, s[Q];
+        for (std::size_t e = 0; e < Q; ++e) {
+            const double* from_row = rows.U + (t + e) * rows.width + a;
+            for (std::size_t l = 0; l < count; ++l) u[l][e] = from_row[l];
+            s[e] = rows.s[t + e];
+        }
         KS_UNROLL
         for (std::size_t l = 0; l + 1 < STRIP; ++l) {  // beyond the strip's end there are zeros
-            const double* KS_RESTRICT own = column[l];
             KS_UNROLL
-            for (std::size_t e = 0; e < Q; ++e) {
-                const double x = u[e][l];
+            for (std::size_t i = l + 1; i < STRIP; ++i) {
+                const double factor = column[l][i];
                 KS_UNROLL
-                for (std::size_t i = (l + 1) / 2 * 2; i < STRIP; ++i) u[e][i] -= own[i] * x;
+                for (std::size_t e = 0; e < Q; ++e) u[i][e] -= factor * u[l][e];
             }
         }
-        for (std::size_t l = from; l < count; ++l)
-            for (std::size_t e = 0; e < Q; ++e) {
-                const double x = u[e][l];
-                for (std::size_t o = 0; o < k; ++o) rows.F[(t + e) * k + o] += h.tau[(a + l) * k + o] * x;
-                s[e] -= h.kappa[a + l] * x * x;
-            }
-        for (std::size_t e = 0; e < Q; ++e) std::copy_n(u[e], count, rows.U + (t + e) * rows.width + a), rows.s[t + e] = s[e];
+        for (std::size_t l = from; l < count; ++l) {
+            for (std::size_t o = 0; o < k; ++o)
+                for (std::size_t e = 0; e < Q; ++e) rows.F[(t + e) * k + o] += h.tau[(a + l) * k + o] * u[l][e];
+            for (std::size_t e = 0; e < Q; ++e) s[e] -= h.kappa[a + l] * u[l][e] * u[l][e];
+        }
+        for (std::size_t e = 0; e < Q; ++e) {
+            double* to_row = rows.U + (t + e) * rows.width + a;
+            for (std::size_t l = 0; l < count; ++l) to_row[l] = u[l][e];
+            rows.s[t + e] = s[e];
+        }
     }
 };
 
@@ -228,7 +240,7 @@ KS_CLONES inline void pass_strip(const Head& h, const Strip& strip, std::size_t 
     if (strip.a)
         dots({strip.b - start, rows.n - first, strip.a, h.M + start * h.m, h.m, U, width, U + start, width, true});
     std::size_t t = first;
-    for (; t + 2 <= rows.n; t += 2) strip.pass<2>(h, rows, t);
+    for (; t + LANES <= rows.n; t += LANES) strip.pass<LANES>(h, rows, t);
     for (; t < rows.n; ++t) strip.pass<1>(h, rows, t);
 }
 

@@ -108,34 +108,40 @@ KS_INLINE double kth_least(std::size_t m, std::size_t k, const double* far, doub
     return few[k - 1];
 }
 
-// Sums of the weights of the rows within 2 h: times their values, times one minus their values (labels 1 and 0), and of all; in SIDE
-// parts.
-struct Sums {
-    double with[SIDE] = {}, without[SIDE] = {}, all[SIDE] = {};
+// Weights v exp(-far/h^2) of the rows of the window within 2 h, else 0, in place of their distances (m). A product does what a choice
+// would do, which would be a branch.
+KS_INLINE void weights_of(std::size_t m, double h2, const double* KS_RESTRICT weight, double* KS_RESTRICT far) {
+    const double limit = 4.0 * h2, c = -1.0 / h2;
+#pragma omp simd
+    for (std::size_t i = 0; i < m; ++i) {
+        const double within = far[i] <= limit ? 1.0 : 0.0;
+        far[i] = within * weight[i] * exp_between(c * lesser(far[i], limit));
+    }
+}
 
-    KS_INLINE void add(std::size_t k, double far, double limit, double c, double weight, double value) {
-        const double w = far <= limit ? weight * exp_between(c * lesser(far, limit)) : 0.0;
-        with[k] += w * value;
-        without[k] += w * (1.0 - value);
-        all[k] += w;
+// Sums of weights w (m): times the values, times one minus the values (labels 1 and 0), and of all; in SIDE parts.
+struct Sums {
+    double with = 0.0, without = 0.0, all = 0.0;
+
+    KS_INLINE Sums(std::size_t m, const double* KS_RESTRICT w, const double* KS_RESTRICT value) {
+        double part[3][SIDE] = {};
+        std::size_t i = 0;
+        for (; i + SIDE <= m; i += SIDE) {
+#pragma omp simd
+            for (std::size_t k = 0; k < SIDE; ++k) {
+                const double own = w[i + k], v = value[i + k];
+                part[0][k] += own * v;
+                part[1][k] += own * (1.0 - v);
+                part[2][k] += own;
+            }
+        }
+        for (; i < m; ++i) part[0][0] += w[i] * value[i], part[1][0] += w[i] * (1.0 - value[i]), part[2][0] += w[i];
+        with = total(part[0]), without = total(part[1]), all = total(part[2]);
     }
     KS_INLINE static double total(const double* part) {
         return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
     }
 };
-
-KS_INLINE Sums sums_of(std::size_t m, const double* KS_RESTRICT far, double h2, const double* KS_RESTRICT weight,
-                       const double* KS_RESTRICT value) {
-    const double limit = 4.0 * h2, c = -1.0 / h2;
-    Sums sums;
-    std::size_t i = 0;
-    for (; i + SIDE <= m; i += SIDE) {
-        KS_UNROLL
-        for (std::size_t k = 0; k < SIDE; ++k) sums.add(k, far[i + k], limit, c, weight[i + k], value[i + k]);
-    }
-    for (; i < m; ++i) sums.add(0, far[i], limit, c, weight[i], value[i]);
-    return sums;
-}
 
 // Room for the work on ROWS rows.
 struct Scratch {
@@ -151,16 +157,15 @@ KS_INLINE void forecast(const Rule& rule, const Model& M, std::size_t m, double*
         return;
     }
     const double h2 = kth_least(m, rule.neighbours, far, work.few.data(), work.lows.data()) + 1e-12;
+    weights_of(m, h2, M.weight, far);
     if (rule.kind < 2) {
-        const Sums sums = sums_of(m, far, h2, M.weight, M.value);
-        const double with = Sums::total(sums.with), without = Sums::total(sums.without), all = Sums::total(sums.all);
-        if (rule.kind == 0) out[0] = all > 0 ? with / all : M.numbers[1];
-        else out[0] = std::log((with + doubt) / (without + doubt));
+        const Sums sums(m, far, M.value);
+        if (rule.kind == 0) out[0] = sums.all > 0 ? sums.with / sums.all : M.numbers[1];
+        else out[0] = std::log((sums.with + doubt) / (sums.without + doubt));
         return;
     }
     std::fill(work.share.begin(), work.share.end(), 0.0);
-    for (std::size_t i = 0; i < m; ++i)
-        if (far[i] <= 4.0 * h2) work.share[std::size_t(M.value[i])] += M.weight[i] * exp_between(-far[i] / h2);
+    for (std::size_t i = 0; i < m; ++i) work.share[std::size_t(M.value[i])] += far[i];
     double mean = 0.0;
     for (std::size_t c = 0; c < C; ++c) mean += out[c] = std::log(work.share[c] + 0.5 / double(C));
     for (std::size_t c = 0; c < C; ++c) out[c] -= mean / double(C);

@@ -20,7 +20,7 @@ from .. import second_order
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack.base import StackEstimator
-from ..estimators.stack.batch import FEWEST, LearnAll, View
+from ..estimators.stack.batch import FEWEST, View
 from ..estimators.stack.fit import Part
 from ..random import generator, seed_from
 from ..rows import concat
@@ -72,7 +72,7 @@ def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any =
         passes = round(est._learners[i]._state["t"] / once)
         _enter(est, i, _everywhere(client, seen, est._learners[i], factor, passes))
     helped = n - len(held) >= FEWEST
-    est._conclude(part, _solver(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
+    est._conclude(part, Everywhere(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
     return est.state_
 
 
@@ -175,18 +175,23 @@ def _enter(est: StackEstimator, i: int, learned: RidgeEstimator) -> None:
     est._learners[i]._forget()
 
 
-def _solver(est: Any, data: Data, client: Any) -> LearnAll:
-    """What teaches a batch learner the rows of all partitions."""
-    look = need("dask").delayed(_viewed, pure=False)
+class Everywhere:
+    """Teaches batch learners the rows of all partitions."""
 
-    def learn_all(learner: Any, view: View) -> None:
-        given = _factors(est)
-        if given is not None:
-            learner.set_params(class_weight=given)
+    def __init__(self, est: Any, data: Data, client: Any):
+        self.factors, self.data, self.client = _factors(est), data, client
+
+    def teach(self, learner: Any, view: View) -> None:
+        """Search and solve."""
+        if self.factors is not None:
+            learner.set_params(class_weight=self.factors)
+        look = need("dask").delayed(_viewed, pure=False)
         solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
-        learner.state_ = solve(learner, Data(data.names, [look(piece, view) for piece in data.pieces]), client)
+        pieces = [look(piece, view) for piece in self.data.pieces]
+        learner.state_ = solve(learner, Data(self.data.names, pieces), self.client)
 
-    return learn_all
+    def teach_again(self, learner: Any, view: View, held: Any) -> None:
+        """Nothing: of many rows few are held out, and a second solution would send all of them once more."""
 
 
 def _viewed(piece: Rows, view: View) -> Rows:

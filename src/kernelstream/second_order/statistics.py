@@ -33,8 +33,8 @@ FLOOR = 1e-13  # of the trace: the ridge fades no further, or A would become sin
 
 
 def window_rows(r: int, forgetting: float) -> int:
-    """Rows that wait together: about r/1.5, where factoring A costs as much as the products with the waiting rows."""
-    rows = min(max(64 * math.ceil(r / 96), 64), 512)
+    """Rows that wait together: about r/2, where factoring A costs as much as the products with the waiting rows."""
+    rows = min(max(32 * math.ceil(r / 64), 64), 512)
     return rows if forgetting == 1 else max(1, min(rows, int(math.log(GROWTH) / -math.log(forgetting))))
 
 

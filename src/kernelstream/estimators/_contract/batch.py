@@ -48,6 +48,13 @@ class BatchEstimator(StreamEstimator):
         self._link_from(X, y, weight)
         return np.empty(0)
 
+    def _solve_again(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Fit the model to rows X (n, d) with encoded targets y, by the choices of the last time: nothing is searched."""
+        X, y, weight = counted(X, y, weight)
+        self._solve(self._state, X, *self._batch_target(self._state, y, weight))
+        self._state["t"] = X.shape[0]
+        self._forget()
+
     @available_if(_never)
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Not there: all rows are needed at once."""

@@ -76,7 +76,12 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
 
     # ---------------------------------------------------------------- hooks
     def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
-        """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty."""
+        """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty.
+
+        What was chosen before stays as it is.
+        """
+        if "lam" in state:
+            return divided(X, state["width"]) if "width" in state else X, state["lam"]
         loss, lam = self._solver_loss(), self.lam
         common = (loss, state["seed"], _for_trials(self._ops, X, m), m)
         if self._free:

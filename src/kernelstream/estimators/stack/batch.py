@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
@@ -51,38 +51,54 @@ KINDS = {
 }
 
 View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a learner does
-LearnAll = Callable[[Any, View], None]  # teaches a learner the rows, in its view of them
 
 
-def local(est: Any, prepare: Any, train: np.ndarray) -> LearnAll | None:
-    """What teaches a batch learner rows ``train``; None where they are too few.
+class Teacher(Protocol):
+    """Knows the rows that a batch learner learns."""
 
-    ``prepare`` makes of row numbers rows (n, d) as members see them, encoded targets, weights.
-    """
+    def teach(self, learner: Any, view: View) -> None:
+        """Teach a learner the rows that are not held out, in its view of them."""
+
+    def teach_again(self, learner: Any, view: View, held: Any) -> None:
+        """The same rows and those that were held out, now that it has been weighed on them."""
+
+
+class Local:
+    """Teaches rows that this machine has. ``prepare`` makes of row numbers rows as members see them, targets, weights."""
+
+    def __init__(self, prepare: Any, train: np.ndarray):
+        self.rows = functools.cache(lambda: prepare(train))
+
+    def teach(self, learner: Any, view: View) -> None:
+        """Search and solve."""
+        X, y, weight = self.rows()
+        learner.fit(view(X), y, sample_weight=weight)
+
+    def teach_again(self, learner: Any, view: View, held: Any) -> None:
+        """Solve."""
+        (X, y, weight), (XH, yH, wH) = self.rows(), held
+        weight = None if weight is None else np.concatenate([weight, wH])
+        learner._solve_again(view(np.concatenate([X, XH])), np.concatenate([y, yH]), weight)
+
+
+def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
+    """What teaches batch learners rows ``train``, some of them if they are very many; None where they are too few."""
     if len(train) < FEWEST:
         return None
     if len(train) > MOST:
         train = np.sort(generator(est._state["seed"], ORDER).permutation(train)[:MOST])
-
-    @functools.cache
-    def rows() -> Any:
-        return prepare(train)
-
-    def learn_all(learner: Any, view: View) -> None:
-        X, y, weight = rows()
-        learner.fit(view(X), y, sample_weight=weight)
-
-    return learn_all
+    return Local(prepare, train)
 
 
-def learn(est: Any, learn_all: LearnAll, held: Any, S: np.ndarray, rows: int = 0) -> None:
+def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -> None:
     """Where held-out rows gain by it, enter learners of all rows and their weights into the state.
+
+    Once weighed they learn the held-out rows as well, with the bandwidths and penalties that they have.
 
     Parameters
     ----------
     est : StackEstimator
-    learn_all : callable
-        Teaches a learner the rows, in its view of them.
+    teacher : Teacher
     held : rows, encoded targets, weights
     S : (len(held), C)
         Scores of the members' combination for the held-out rows, which no member had learned.
@@ -91,7 +107,8 @@ def learn(est: Any, learn_all: LearnAll, held: Any, S: np.ndarray, rows: int = 0
     """
     state = est._state
     XH, yH, wH = held
-    found, G = {}, []
+    found: dict[str, tuple[Any, View]] = {}
+    G = []
     knots = knots_of(XH)
     for kind, parts in KINDS.items():
         if parts.ranked and XH.shape[1] > MOST_RANKED:
@@ -100,8 +117,8 @@ def learn(est: Any, learn_all: LearnAll, held: Any, S: np.ndarray, rows: int = 0
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            learn_all(learner, view)
-        found[kind] = learner
+            teacher.teach(learner, view)
+        found[kind] = learner, view
         G.append(_scores(learner, view(XH), S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
@@ -115,7 +132,11 @@ def learn(est: Any, learn_all: LearnAll, held: Any, S: np.ndarray, rows: int = 0
     if rows:
         state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
-        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind].state_.items()}
+        learner, view = found[kind]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            teacher.teach_again(learner, view, held)
+        state |= {f"{PREFIX}{kind}_{name}": value for name, value in learner.state_.items()}
     if any(KINDS[kind].ranked for kind in kinds):
         state[f"{PREFIX}knots"] = knots
     est._cache.pop("batch", None)

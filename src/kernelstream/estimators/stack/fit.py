@@ -156,19 +156,19 @@ class StackFit:
                 self._states[i].update(kept)
                 self._learners[i]._forget()
 
-    def _conclude(self: Any, held_rows: Part, learn_all: batch.LearnAll | None, rows: int = 0) -> None:
+    def _conclude(self: Any, held_rows: Part, teacher: batch.Teacher | None, rows: int = 0) -> None:
         """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
 
-        ``learn_all`` teaches one of these (None where there are too few rows for them), ``rows`` in all if these are
+        ``teacher`` has their rows (None where there are too few for them), ``rows`` in all if these are
         not the rows that the members have learned.
         """
         state = self._state
         helped = isinstance(self.members, str) and self.size != "small" and self._outputs(state) == 1
-        S = self._honest_scores(state, *held_rows) if helped and learn_all is not None else None
+        S = self._honest_scores(state, *held_rows) if helped and teacher is not None else None
         self._weigh(state, *held_rows)
         self._members_learn(list(range(len(self._learners))), state, *held_rows)
-        if S is not None and learn_all is not None:
-            batch.learn(self, learn_all, held_rows, S, rows)
+        if S is not None and teacher is not None:
+            batch.learn(self, teacher, held_rows, S, rows)
 
     def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
         """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
