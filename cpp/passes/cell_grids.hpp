@@ -165,35 +165,40 @@ class ByHashing {
 
     // Cells (n, R) of rows X (n, d).
     KS_CLONES void find(std::size_t n, const double* X, std::int32_t*, std::int32_t* out) const {
+        // members would be read again after every write
+        const std::size_t d = d_, R = R_, K = K_;
+        const std::int32_t* const columns = columns_;
+        const double *const offset = offset_, *const density = density_;
+        const std::uint64_t* const salt = salt_;
         const std::uint64_t mask = (std::uint64_t(1) << bits_) - 1;
         constexpr std::size_t side = 4;  // grids at once: a hash is one long chain
-        std::vector<double> bins(side * K_);
+        std::vector<double> bins(side * K);
         for (std::size_t t = 0; t < n; ++t) {
-            const double* x = X + t * d_;
-            for (std::size_t r = 0; r < R_; r += side) {
-                const std::size_t count = std::min(side, R_ - r), first = r * K_;
-                for (std::size_t i = 0; i < count * K_; ++i) bins[i] = x[std::max(columns_[first + i], 0)];
+            const double* x = X + t * d;
+            for (std::size_t r = 0; r < R; r += side) {
+                const std::size_t count = std::min(side, R - r), first = r * K;
+                for (std::size_t i = 0; i < count * K; ++i) bins[i] = x[std::max(columns[first + i], 0)];
 #pragma omp simd
-                for (std::size_t i = 0; i < count * K_; ++i) {
-                    const double place = std::floor((bins[i] + offset_[first + i]) * density_[first + i]);
+                for (std::size_t i = 0; i < count * K; ++i) {
+                    const double place = std::floor((bins[i] + offset[first + i]) * density[first + i]);
                     bins[i] = lesser(larger(place, -1e15), 1e15);
                 }
                 std::uint64_t h[side];
-                for (std::size_t e = 0; e < count; ++e) h[e] = salt_[r + e];
+                for (std::size_t e = 0; e < count; ++e) h[e] = salt[r + e];
                 if (count == side) {
-                    for (std::size_t k = 0; k < K_; ++k) {
+                    for (std::size_t k = 0; k < K; ++k) {
                         KS_UNROLL
                         for (std::size_t e = 0; e < side; ++e) {
-                            const std::uint64_t mixed = mix(h[e], bins[e * K_ + k]);
-                            h[e] = columns_[first + e * K_ + k] >= 0 ? mixed : h[e];
+                            const std::uint64_t mixed = mix(h[e], bins[e * K + k]);
+                            h[e] = columns[first + e * K + k] >= 0 ? mixed : h[e];
                         }
                     }
                 } else {
                     for (std::size_t e = 0; e < count; ++e)
-                        for (std::size_t k = 0; k < K_; ++k)
-                            if (columns_[first + e * K_ + k] >= 0) h[e] = mix(h[e], bins[e * K_ + k]);
+                        for (std::size_t k = 0; k < K; ++k)
+                            if (columns[first + e * K + k] >= 0) h[e] = mix(h[e], bins[e * K + k]);
                 }
-                for (std::size_t e = 0; e < count; ++e) out[t * R_ + r + e] = std::int32_t((h[e] >> 7) & mask);
+                for (std::size_t e = 0; e < count; ++e) out[t * R + r + e] = std::int32_t((h[e] >> 7) & mask);
             }
         }
     }
