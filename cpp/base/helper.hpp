@@ -29,14 +29,20 @@ inline void pause_thread() {
 #endif
 }
 
-// Wait until done() is true: the other thread is expected within a microsecond, so the core is kept for some of them and then
-// lent to others. True when it took so long that the core was lent.
+// Wait until done() is true: the other thread is expected within a microsecond, so the core is kept for a while and then lent to others.
+// True when it took so long that the core was lent: the other thread has lost its own.
 template <class F>
 inline bool wait_until(F&& done) {
-    for (int spins = 0; spins < 1000; ++spins) {
+    constexpr auto patience = std::chrono::microseconds(60);
+    for (int spins = 0; spins < 50; ++spins)
         if (done()) return false;
-        if (spins > 50) pause_thread();
-    }
+    const auto end = std::chrono::steady_clock::now() + patience;
+    do
+        for (int spins = 0; spins < 32; ++spins) {
+            if (done()) return false;
+            pause_thread();
+        }
+    while (std::chrono::steady_clock::now() < end);
     while (!done()) std::this_thread::yield();
     return true;
 }

@@ -14,7 +14,7 @@ template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<co
 // The state: w, G, theta, theta0, H, memory, center, t, inverse_length, and for batches sum_w, sum_theta, pending.
 template <class T, class Rows>
 void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, const Vector<const double>& y,
-           const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
+           const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, bool shared, const Matrix<double>& F) {
     const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
     require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
     const bool low_rank = kind == "low_rank", centred = kind == "mixture", batches = batch_size > 1;
@@ -54,10 +54,14 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
                             data_or_null(pending), T(number<double>(state, name::inverse_length)), batch_size};
     const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
     const std::int64_t t = number<std::int64_t>(state, name::t);
+    const bool halves = kind == "diagonal" && !batches && D >= Halves::least;
     const auto pass = [&](const auto& spectrum) {
         nb::gil_scoped_release release;
-        const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss,
-                                             *spec.update, F.data(), scratch);
+        const std::int64_t end =
+            halves ? rrf_pass_halves<T>(m, d, D, int(C), carried.memory.size(), E.data(), rows, y.data(), data_or_null(weight), model, p, t,
+                                        *spec.loss, *spec.update, shared, F.data())
+                   : rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss, *spec.update,
+                                 F.data(), scratch);
         for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
         for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(parameters, numbers);
         require_finite(F.size(), F.data());
@@ -70,18 +74,18 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
 
 template <class T>
 void bound_dense(nb::dict state, Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
-                 Kernel<T> kernel, Matrix<double> F) {
-    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, F);
+                 Kernel<T> kernel, bool shared, Matrix<double> F) {
+    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, shared, F);
 }
 
 template <class T, class I>
 void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vector<const I>, std::size_t> X, Vector<const double> y,
-               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, Matrix<double> F) {
+               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, bool shared, Matrix<double> F) {
     const auto& [data, indices, indptr, d] = X;
     const std::size_t m = csr_rows(CsrArrays<T, I>(data, indices, indptr), d);
     for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
         require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
-    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, F);
+    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, shared, F);
 }
 
 // Both products of every row of X, and nothing else; their sum keeps a compiler from leaving any of it out.
@@ -102,7 +106,7 @@ void bind(nb::module_& m) {
     const auto plain = nb::arg().noconvert();
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
-    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
+    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, value, plain); };
     pass(&bound_dense<T>);
     pass(&bound_csr<T, std::int32_t>);
     pass(&bound_csr<T, std::int64_t>);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/blas.hpp"
-#include "base/helper.hpp"
+#include "base/exchange.hpp"
 #include "passes/linear.hpp"
 
 namespace ks {
@@ -42,45 +42,6 @@ struct PartRow {
     }
 };
 
-// The frequencies in one part or two: half h has those from begin[h] up to begin[h + 1].
-struct Halves {
-    static constexpr std::size_t least = 256;  // frequencies from which there are two
-    int count;
-    std::size_t begin[3];
-    explicit Halves(std::size_t D) : count(D < least ? 1 : 2), begin{0, D / 32 * 16, D} {
-        if (count == 1) begin[1] = D;
-    }
-    std::size_t size(int h) const { return begin[h + 1] - begin[h]; }
-};
-
-// Where two threads put the products of a row for each other: for the present row and the one before, and how many rows that are.
-class Exchange {
-  public:
-    explicit Exchange(std::size_t width) : width_(width) {
-        for (Side& side : sides_)
-            if (2 * width > near) side.far.resize(2 * width);
-    }
-    double* sums(int side, std::size_t row) {
-        Side& s = sides_[side];
-        return (s.far.empty() ? s.close : s.far.data()) + row % 2 * width_;
-    }
-    void publish(int side, std::size_t row) { sides_[side].rows.store(row + 1, std::memory_order_release); }
-    // True when it took long.
-    bool wait(int side, std::size_t row) {
-        return wait_until([&] { return sides_[side].rows.load(std::memory_order_acquire) > row; });
-    }
-
-  private:
-    static constexpr std::size_t near = 7;  // numbers that share a line of the cache with the count
-    struct alignas(64) Side {
-        std::atomic<std::size_t> rows{0};
-        double close[near];
-        std::vector<double> far;
-    };
-    std::size_t width_;
-    Side sides_[2];
-};
-
 // What a thread has in hand: the projections of a block of rows on its frequencies, and the features of two rows.
 template <class T>
 struct FourierPart {
@@ -110,7 +71,7 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
             row_sums(P, C, parts[0].row(i), model, mine);
             exchange->publish(side, row0 + i);
             if (i + 1 < m) parts[0].make(i + 1);  // while the other's products are on their way
-            *late += exchange->wait(1 - side, row0 + i);
+            if (exchange->wait(1 - side, row0 + i)) ++*late;
             const double *first = exchange->sums(0, row0 + i), *second = exchange->sums(1, row0 + i);
             for (int k = 0; k < numbers; ++k) room.sums[k] = first[k] + second[k];
         } else {
@@ -168,67 +129,52 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
         const std::size_t count = halves.size(h);
         parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), std::vector<T>(block * count), std::vector<T>(4 * count)});
     }
-    const auto rows_of = [&](std::size_t first) { return std::min(block, n - first); };
-    const auto projected = [&](FourierPart<T>& part, std::size_t first) {
-        project(first, rows_of(first), part.begin, part.count, part.P.data());
+    const auto projected = [&](FourierPart<T>& part, std::size_t first, std::size_t m) {
+        project(first, m, part.begin, part.count, part.P.data());
     };
     const auto weight_of = [&](std::size_t first) { return weight ? weight + first : nullptr; };
     std::vector<double> scratch(RowRoom::size * C), other(2 * C);
 
-    // The second thread joins when it is awake, at the beginning of a block, with its own copy of the numbers that are not weights.
+    // The second thread has its own copy of the numbers that are not weights.
     Exchange exchange(model.mean ? 2 * C : C);
-    std::atomic<bool> here{false}, over{false};
-    std::atomic<std::size_t> agreed{0}, finished{0};  // rows up to which both work together, and up to which the second is done
-    struct { std::vector<double> scale, memory, center; std::int64_t t; std::size_t first; } joined;
-    const auto help = [&] {
-        here.store(true, std::memory_order_release);
-        wait_until([&] { return agreed.load(std::memory_order_acquire) > 0 || over.load(std::memory_order_acquire); });
-        if (agreed.load(std::memory_order_acquire) == 0) return;
-        LinearModel<T> own = model;
-        own.scale = joined.scale.data(), own.memory = joined.memory.data(), own.center = model.center ? joined.center.data() : nullptr;
-        std::vector<double> room(RowRoom::size * C), scores(C);
-        std::int64_t rows = joined.t;
-        std::size_t late = 0;
-        for (std::size_t first = joined.first; first < n; first += block) {
-            wait_until([&] { return agreed.load(std::memory_order_acquire) > first || over.load(std::memory_order_acquire); });
-            if (agreed.load(std::memory_order_acquire) <= first) return;
-            projected(parts[1], first);
-            rows = fourier_rows<T>(rows_of(first), first, C, &parts[1], 1, 1, &exchange, y + first, weight_of(first), own, rows, loss, update,
-                                   scores.data(), 0, room.data(), nullptr, &late);
-            finished.store(first + rows_of(first), std::memory_order_release);
-        }
-    };
-    bool together = false, alone = !shared || halves.count < 2;
-    std::size_t delays = 0;
-    Helper::Job job(!alone && n > block, help);
-    for (std::size_t first = 0; first < n; first += block) {
-        const std::size_t rows = rows_of(first);
-        if (!alone && !together && here.load(std::memory_order_acquire)) {
-            joined.scale.assign(model.scale, model.scale + C);
-            joined.memory.assign(model.memory, model.memory + memory);
-            if (model.center) joined.center.assign(model.center, model.center + 2);
-            joined.t = t, joined.first = first;
-            together = true;
-        }
-        std::size_t late = 0;
-        if (together) {
-            agreed.store(first + rows, std::memory_order_release);
-            projected(parts[0], first);
-            t = fourier_rows<T>(rows, first, C, &parts[0], 1, 0, &exchange, y + first, weight_of(first), model, t, loss, update,
+    struct { std::vector<double> numbers, scratch, scores; std::int64_t t; std::size_t late; } second;
+    constexpr std::size_t apart = 8;  // numbers of a line of the cache: what two threads write to must not share one
+    LinearModel<T> own = model;
+    Together together(shared && halves.count == 2, n, block);
+    Helper::Job job(together.open(), [&] {
+        together.help(
+            [&] {
+                own.scale = second.numbers.data() + apart, own.memory = own.scale + C;
+                if (model.center) own.center = own.memory + memory;
+                second.scratch.resize(RowRoom::size * C), second.scores.resize(C);
+            },
+            [&](std::size_t first, std::size_t m) {
+                projected(parts[1], first, m);
+                second.t = fourier_rows<T>(m, first, C, &parts[1], 1, 1, &exchange, y + first, weight_of(first), own, second.t, loss, update,
+                                           second.scores.data(), 0, second.scratch.data(), nullptr, &second.late);
+            });
+    });
+    std::size_t late = 0;
+    together.learn(
+        job,
+        [&](std::size_t first, std::size_t m) {
+            for (FourierPart<T>& part : parts) projected(part, first, m);
+            t = fourier_rows<T>(m, first, C, parts.data(), halves.count, 0, nullptr, y + first, weight_of(first), model, t, loss, update,
                                 F + first * C, C, scratch.data(), other.data(), &late);
-            // Where other programs want the cores, two threads that wait for each other at every row are slower than one.
-            if (late > 0 && ++delays > 1) {
-                wait_until([&] { return finished.load(std::memory_order_acquire) == first + rows; });
-                together = false, alone = true, over.store(true, std::memory_order_release);
-            }
-            continue;
-        }
-        for (FourierPart<T>& part : parts) projected(part, first);
-        t = fourier_rows<T>(rows, first, C, parts.data(), halves.count, 0, nullptr, y + first, weight_of(first), model, t, loss, update,
-                            F + first * C, C, scratch.data(), other.data(), &late);
-    }
-    over.store(true, std::memory_order_release);
-    job.report(delays > 1);
+        },
+        [&] {
+            second.numbers.resize(C + memory + 2 + 2 * apart);
+            double* at = std::copy_n(model.memory, memory, std::copy_n(model.scale, C, second.numbers.data() + apart));
+            if (model.center) std::copy_n(model.center, 2, at);
+            second.t = t, second.late = 0;
+        },
+        [&](std::size_t first, std::size_t m) {
+            late = 0;
+            projected(parts[0], first, m);
+            t = fourier_rows<T>(m, first, C, &parts[0], 1, 0, &exchange, y + first, weight_of(first), model, t, loss, update, F + first * C, C,
+                                scratch.data(), other.data(), &late);
+            return late;
+        });
     return t;
 }
 

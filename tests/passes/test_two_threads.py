@@ -27,6 +27,7 @@ LEARNERS = {
     ),
     "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
     "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
+    "rrf": lambda: zoo.make("rrf", n_components=300, random_state=0),
     "one learner": lambda: KernelClassifier(size="small", random_state=0),
     "one learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
     "cells": lambda: CellsClassifier(random_state=0),
