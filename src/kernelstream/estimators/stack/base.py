@@ -252,7 +252,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
     def _learn_block(
         self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool, F: np.ndarray, scores: np.ndarray
     ) -> None:
-        """Scores (n, C) of a block from F (m, n, C) of the members, which are done with it; and all that follows them."""
+        """Scores (n, C) of a block from F (m, n, C) of its members, which are done with it; and what follows."""
         t, n, start = state["t"], len(X), 0
         while start < n:
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
