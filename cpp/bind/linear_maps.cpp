@@ -1,4 +1,6 @@
 // Bindings of the passes that make the features of their rows themselves.
+#include <nanobind/stl/unique_ptr.h>
+
 #include "bind/linear.hpp"
 #include "passes/linear_fourier.hpp"
 #include "passes/linear_nystroem.hpp"
@@ -36,6 +38,58 @@ void bound_fourier_pass_csr(nb::dict state, const Blas&, CsrArrays<T, I> X, Matr
     learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
 }
 
+// One row after the other on the Fourier features of frequencies W (d, D). The arrays of the state are looked up once, and again when
+// the state has others: for a single row that takes longer than its features.
+template <class T>
+class FourierLearner {
+    static constexpr std::size_t count = 6;
+    static const Name& which(std::size_t i) {
+        static const Name* const names[count] = {&name::w, &name::scale, &name::G, &name::w_mean, &name::memory, &name::center};
+        return *names[i];
+    }
+    nb::dict state_;
+    Matrix<const T> W_;
+    nb::object held_;  // keeps the spec
+    const Spec& spec_;
+    nb::object entries_[count];
+    std::optional<LinearArrays<T>> arrays_;
+    std::vector<T> room_;  // projections and features
+    std::vector<double> scratch_;
+
+    void look_up() {
+        bool same = arrays_.has_value();
+        for (std::size_t i = 0; i < count && same; ++i) same = find(state_, which(i)).ptr() == entries_[i].ptr();
+        if (same) return;
+        arrays_.emplace(state_, spec_, entry<Matrix<T>>(state_, name::w));
+        for (std::size_t i = 0; i < count; ++i) entries_[i] = nb::borrow(find(state_, which(i)));
+        require(arrays_->W.shape(1) == 2 * W_.shape(1), "w does not fit the features");
+        scratch_.resize(RowRoom::size * arrays_->W.shape(0));
+    }
+
+  public:
+    FourierLearner(nb::dict state, Matrix<const T> W, nb::object spec)
+        : state_(std::move(state)), W_(std::move(W)), held_(std::move(spec)), spec_(nb::cast<const Spec&>(held_)), room_(3 * W_.shape(1)) {}
+
+    // X (1, d), y (1), weight (1) or null; F (1, C).
+    void learn(Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<double> F) {
+        look_up();
+        const std::size_t d = X.shape(1), D = W_.shape(1), C = arrays_->W.shape(0);
+        require(X.shape(0) == 1 && W_.shape(0) == d, "one row, and frequencies of its width");
+        require(y.shape(0) == 1 && (!weight || weight->shape(0) == 1), "y and weight need one entry per row of Z");
+        require(F.shape(0) == 1 && F.shape(1) == C, "scores must be (rows, outputs)");
+        check_codes(*spec_.loss, 1, C, y.data(), data_or_null(weight));
+        T* z = room_.data() + D;
+        fourier_row<T>(d, D, X.data(), W_.data(), T(1 / std::sqrt(double(D))), room_.data(), z);
+        const LinearModel<T> model = arrays_->model();
+        const std::int64_t t = linear_pass<T>(1, 2 * D, int(C), {z, nullptr, T(1)}, y.data(), data_or_null(weight), model,
+                                              number<std::int64_t>(state_, name::t), *spec_.loss, *spec_.update, true, F.data(), scratch_.data());
+        for (const T* weights : {model.W, model.G, model.mean}) require_finite(2 * C * D, weights);
+        require_finite(C, F.data());
+        require_finite(arrays_->memory.size(), arrays_->memory.data());
+        set_number(state_, name::t, t);
+    }
+};
+
 // Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma.
 template <class T> using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double>;
 
@@ -57,19 +111,24 @@ void bound_nystroem_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Ve
 }
 
 template <class T>
-void bind(nb::module_& m) {
+void bind(nb::module_& m, const char* learner) {
     const auto plain = nb::arg().noconvert();
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
     m.def("fourier_pass", &bound_fourier_pass<T>, value, value, plain, plain, plain, maybe, value, value, plain);
     m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int32_t>, value, value, plain, plain, plain, maybe, value, value, plain);
     m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int64_t>, value, value, plain, plain, plain, maybe, value, value, plain);
+    nb::class_<FourierLearner<T>>(m, learner, "Learns single rows on Fourier features.")
+        .def("learn", &FourierLearner<T>::learn, plain, plain, maybe, plain);
+    m.def("fourier_learner", [](nb::dict state, Matrix<const T> W, nb::object spec) {
+        return std::make_unique<FourierLearner<T>>(std::move(state), std::move(W), std::move(spec));
+    }, value, plain, value);
     m.def("nystroem_pass", &bound_nystroem_pass<T>, value, value, plain, plain, plain, plain, maybe, value, value, plain);
 }
 
 }  // namespace
 
 void bind_linear_maps(nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
+    bind<float>(m, "FourierLearnerSingle");
+    bind<double>(m, "FourierLearner");
 }

@@ -40,18 +40,6 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
     learn<T>(state, Z.shape(0), P, source, y, weight, spec, unit, F);
 }
 
-// One row X (1, d) on the Fourier features of frequencies W (d, D).
-template <class T>
-void bound_fourier_learn(nb::dict state, Matrix<const T> X, Matrix<const T> W, Vector<const double> y, Maybe<Vector<const double>> weight,
-                         const Spec& spec, Matrix<double> F) {
-    const std::size_t d = X.shape(1), D = W.shape(1);
-    require(X.shape(0) == 1 && W.shape(0) == d, "fourier_learn: one row, and frequencies of its width");
-    static thread_local std::vector<T> room;  // projections and features
-    if (room.size() < 3 * D) room.resize(3 * D);
-    fourier_row<T>(d, D, X.data(), W.data(), T(1 / std::sqrt(double(D))), room.data(), room.data() + D);
-    learn<T>(state, 1, 2 * D, {room.data() + D, nullptr, T(1)}, y, weight, spec, true, F);
-}
-
 template <class T>
 void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
     std::vector<Vector<double>> columns;
@@ -84,7 +72,6 @@ void bind(nb::module_& m) {
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, value, plain, maybe, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, value, plain, maybe, value, plain);
-    m.def("fourier_learn", &bound_fourier_learn<T>, value, plain, plain, plain, maybe, value, plain);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }

@@ -16,6 +16,7 @@ from ..core.arrays_native import (
     exp_scaled,
     fourier,
     matmul,
+    plain_rows,
     project,
     set_aside,
     squashed,

@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, project, squashed, workspace
+from ..core.arrays import (
+    all_below,
+    all_finite,
+    exp_scaled,
+    fourier,
+    matmul,
+    plain_rows,
+    project,
+    squashed,
+    workspace,
+)
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning

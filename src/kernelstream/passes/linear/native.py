@@ -50,6 +50,8 @@ WIDE = 256  # columns from which sparse rows that are the features themselves ar
 class FeaturePass(host.FeaturePass):
     """See :class:`.host.FeaturePass`; Fourier features take one call, sparse rows stay sparse."""
 
+    single: Any = None  # learns rows one by one; made for the first of them
+
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
         if core is None:
@@ -57,8 +59,10 @@ class FeaturePass(host.FeaturePass):
         if self.W is not None:
             if type(X) is not np.ndarray or len(X) != 1:
                 return self._learn_fourier(host.host(X), y, weight)
+            if self.single is None:
+                self.single = _core.fourier_learner(self.state, self.W, core)
             scores = np.empty((1, self.outputs))
-            _core.fourier_learn(self.state, X, self.W, y, weight, core, scores)
+            self.single.learn(X, y, weight, scores)
             return scores
         if isinstance(self.mapping, GaussianNystroemMapping) and type(X) is np.ndarray and len(X) > 1:
             return self._learn_nystroem(self.mapping, X, y, weight)
