@@ -90,15 +90,20 @@ void bound_find(Matrix<const double> X, Grids arrays, bool shared, Matrix<std::i
     cells::find_rows(n, X.data(), grids, shared, out.data());
 }
 
-// Rows whose cells are found on the way; shared: by a second thread too.
+// Rows whose cells are found on the way: X (n, d), the grids, and whether a second thread finds some of them.
+template <class Grids> using Rows = std::tuple<Matrix<const double>, Grids, bool>;
+
 template <class Grids>
-void bound_pass_rows(nb::dict state, Matrix<const double> X, Grids arrays, Vector<const double> y, Maybe<Vector<const double>> weight,
-                     nb::tuple spec, bool shared, Matrix<double> scores, Matrix<double> downhill) {
+void bound_pass_rows(nb::dict state, Rows<Grids> rows, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
+                     Matrix<double> scores, Matrix<double> downhill) {
+    const auto& [X, arrays, shared] = rows;
     const std::size_t n = X.shape(0);
     const auto grids = grids_of(arrays, n, X.shape(1));
     std::size_t size;
+    const double* x = X.data();
+    const bool both = shared;
     learn(model_of(state, grids.grids(), true, size), n, y, weight, spec, scores, downhill, [&](cells::Model& m, const cells::Rule& rule) {
-        require(cells::pass_rows(n, X.data(), grids, y.data(), data_or_null(weight), rule, m, size, shared, scores.data(), downhill.data()), outside);
+        require(cells::pass_rows(n, x, grids, y.data(), data_or_null(weight), rule, m, size, both, scores.data(), downhill.data()), outside);
     });
 }
 
@@ -145,8 +150,8 @@ void bind_cells(nb::module_& m) {
     m.def("cells_score", &bound_score, value, plain, value, plain);
     m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);
     m.def("cells_find", &bound_find<Hashes>, plain, plain, value, plain);
-    m.def("cells_pass_rows", &bound_pass_rows<Levels>, value, plain, plain, plain, maybe, value, value, plain, plain);
-    m.def("cells_pass_rows", &bound_pass_rows<Hashes>, value, plain, plain, plain, maybe, value, value, plain, plain);
+    m.def("cells_pass_rows", &bound_pass_rows<Levels>, value, plain, plain, maybe, value, plain, plain);
+    m.def("cells_pass_rows", &bound_pass_rows<Hashes>, value, plain, plain, maybe, value, plain, plain);
     m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);
     m.def("cells_gains", &bound_gains, plain, plain, value, value, plain);
 }

@@ -20,19 +20,24 @@ void learn_fourier(nb::handle state, std::size_t n, std::size_t D, const Project
     });
 }
 
-// Rows X (n, d) on the Fourier features of frequencies W (d, D); shared: a second thread may take a half of them.
+// Frequencies W (d, D), what multiplies with them, and whether a second thread may take a half of them.
+template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, bool>;
+
+// Rows X (n, d) on Fourier features.
 template <class T>
-void bound_fourier_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Matrix<const T> W, Vector<const double> y,
-                        Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
+void bound_fourier_pass(nb::dict state, Matrix<const T> X, Frequencies<T> map, Vector<const double> y, Maybe<Vector<const double>> weight,
+                        const Spec& spec, Matrix<double> F) {
+    const auto& [W, blas, shared] = map;
     const std::size_t n = X.shape(0), d = X.shape(1), D = W.shape(1);
-    require(W.shape(0) == d, "fourier_pass: the frequencies do not fit the rows");
-    const DenseProjection<T> project{blas, X.data(), W.data(), d, D};
+    require(blas && W.shape(0) == d, "fourier_pass: the frequencies do not fit the rows");
+    const DenseProjection<T> project{*blas, X.data(), W.data(), d, D};
     learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
 }
 
 template <class T, class I>
-void bound_fourier_pass_csr(nb::dict state, const Blas&, CsrArrays<T, I> X, Matrix<const T> W, Vector<const double> y,
-                            Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
+void bound_fourier_pass_csr(nb::dict state, CsrArrays<T, I> X, Frequencies<T> map, Vector<const double> y,
+                            Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
+    const auto& [W, blas, shared] = map;
     const std::size_t d = W.shape(0), D = W.shape(1), n = csr_rows(X, d);
     const CsrProjection<T, I> project{std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data(), W.data(), d, D};
     learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
@@ -90,20 +95,25 @@ class FourierLearner {
     }
 };
 
-// Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma.
-template <class T> using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double>;
-
-// Rows X (n, d), |x|^2 (n), on Nyström features of a Gaussian kernel; shared: a second thread makes some of them.
+// Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma; |x|^2 of the rows (n); what multiplies,
+// and whether a second thread makes some of the features.
 template <class T>
-void bound_nystroem_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Vector<const T> xx, Landmarks<T> landmarks,
-                         Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec, bool shared, Matrix<double> F) {
-    const auto& [S2, norms, P, gamma] = landmarks;
-    const std::size_t n = X.shape(0), d = X.shape(1), s = S2.shape(1), k = P.shape(1);
-    require(S2.shape(0) == d && norms.shape(0) == s && P.shape(0) == s && xx.shape(0) == n, "nystroem_pass: the landmarks do not fit the rows");
-    const GaussianLandmarks<T> map{d, s, k, S2.data(), norms.data(), P.data(), T(gamma)};
+using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double, Vector<const T>, const Blas*, bool>;
+
+// n rows on Nyström features of a Gaussian kernel.
+template <class T, class Project>
+void learn_nystroem(nb::handle state, std::size_t n, const Project& project, const Landmarks<T>& landmarks, const Vector<const double>& y,
+                    const Maybe<Vector<const double>>& weight, const Spec& spec, const Matrix<double>& F) {
+    const auto& [S2, norms, P, gamma, sizes, blas, second] = landmarks;
+    const T* xx = sizes.data();
+    const Blas& products = *blas;
+    const bool shared = second;
+    const std::size_t s = S2.shape(1), k = P.shape(1);
+    require(norms.shape(0) == s && P.shape(0) == s && sizes.shape(0) == n, "nystroem_pass: the landmarks do not fit the rows");
+    const GaussianLandmarks<T> map{s, k, norms.data(), P.data(), T(gamma)};
     const double* weights = data_or_null(weight);
     learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-        return nystroem_pass<T>(n, X.data(), xx.data(), map, blas, t, shared, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
+        return nystroem_pass<T>(n, project, xx, map, products, t, shared, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
             return linear_pass<T>(m, k, C, {Z, nullptr, T(1)}, y.data() + first, weights ? weights + first : nullptr, model, rows, *spec.loss,
                                   *spec.update, false, F.data() + first * C, scratch);
         });
@@ -111,19 +121,41 @@ void bound_nystroem_pass(nb::dict state, const Blas& blas, Matrix<const T> X, Ve
 }
 
 template <class T>
+void bound_nystroem_pass(nb::dict state, Matrix<const T> X, Landmarks<T> landmarks, Vector<const double> y,
+                         Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
+    const Matrix<const T>& S2 = std::get<0>(landmarks);
+    const std::size_t d = X.shape(1);
+    require(std::get<5>(landmarks) && S2.shape(0) == d, "nystroem_pass: the landmarks do not fit the rows");
+    const DenseProjection<T> project{*std::get<5>(landmarks), X.data(), S2.data(), d, S2.shape(1)};
+    learn_nystroem<T>(state, X.shape(0), project, landmarks, y, weight, spec, F);
+}
+
+template <class T, class I>
+void bound_nystroem_pass_csr(nb::dict state, CsrArrays<T, I> X, Landmarks<T> landmarks, Vector<const double> y,
+                             Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
+    const Matrix<const T>& S2 = std::get<0>(landmarks);
+    const std::size_t d = S2.shape(0), n = csr_rows(X, d);
+    require(std::get<5>(landmarks), "nystroem_pass: there is nothing that multiplies");
+    const CsrProjection<T, I> project{std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data(), S2.data(), d, S2.shape(1)};
+    learn_nystroem<T>(state, n, project, landmarks, y, weight, spec, F);
+}
+
+template <class T>
 void bind(nb::module_& m, const char* learner) {
     const auto plain = nb::arg().noconvert();
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
-    m.def("fourier_pass", &bound_fourier_pass<T>, value, value, plain, plain, plain, maybe, value, value, plain);
-    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int32_t>, value, value, plain, plain, plain, maybe, value, value, plain);
-    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int64_t>, value, value, plain, plain, plain, maybe, value, value, plain);
+    m.def("fourier_pass", &bound_fourier_pass<T>, value, plain, plain, plain, maybe, value, plain);
+    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int32_t>, value, plain, plain, plain, maybe, value, plain);
+    m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int64_t>, value, plain, plain, plain, maybe, value, plain);
     nb::class_<FourierLearner<T>>(m, learner, "Learns single rows on Fourier features.")
         .def("learn", &FourierLearner<T>::learn, plain, plain, maybe, plain);
     m.def("fourier_learner", [](nb::dict state, Matrix<const T> W, nb::object spec) {
         return std::make_unique<FourierLearner<T>>(std::move(state), std::move(W), std::move(spec));
     }, value, plain, value);
-    m.def("nystroem_pass", &bound_nystroem_pass<T>, value, value, plain, plain, plain, plain, maybe, value, value, plain);
+    m.def("nystroem_pass", &bound_nystroem_pass<T>, value, plain, plain, plain, maybe, value, plain);
+    m.def("nystroem_pass", &bound_nystroem_pass_csr<T, std::int32_t>, value, plain, plain, plain, maybe, value, plain);
+    m.def("nystroem_pass", &bound_nystroem_pass_csr<T, std::int64_t>, value, plain, plain, plain, maybe, value, plain);
 }
 
 }  // namespace

@@ -8,14 +8,16 @@ using namespace ks;
 
 namespace {
 
-// kind of spectrum ("diagonal", "mixture", "low_rank") and its size, E, step size, guard, rows of a batch
-template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<const T>, double, double, std::size_t>;
+// kind of spectrum ("diagonal", "mixture", "low_rank") and its size, E, step size, guard, rows of a batch; whether a second thread may
+// take half of the frequencies
+template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<const T>, double, double, std::size_t, bool>;
 
 // The state: w, G, theta, theta0, H, memory, center, t, inverse_length, and for batches sum_w, sum_theta, pending.
 template <class T, class Rows>
 void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, const Vector<const double>& y,
-           const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, bool shared, const Matrix<double>& F) {
-    const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
+           const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
+    const auto& [kind, size, E, eta_g, guard, batch_size, second] = kernel;
+    const bool shared = second;
     require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
     const bool low_rank = kind == "low_rank", centred = kind == "mixture", batches = batch_size > 1;
     const auto W = entry<Matrix<T>>(state, name::w), G = entry<Matrix<T>>(state, name::G);
@@ -74,18 +76,18 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
 
 template <class T>
 void bound_dense(nb::dict state, Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
-                 Kernel<T> kernel, bool shared, Matrix<double> F) {
-    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, shared, F);
+                 Kernel<T> kernel, Matrix<double> F) {
+    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, F);
 }
 
 template <class T, class I>
 void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vector<const I>, std::size_t> X, Vector<const double> y,
-               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, bool shared, Matrix<double> F) {
+               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, Matrix<double> F) {
     const auto& [data, indices, indptr, d] = X;
     const std::size_t m = csr_rows(CsrArrays<T, I>(data, indices, indptr), d);
     for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
         require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
-    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, shared, F);
+    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, F);
 }
 
 // Both products of every row of X, and nothing else; their sum keeps a compiler from leaving any of it out.
@@ -106,7 +108,7 @@ void bind(nb::module_& m) {
     const auto plain = nb::arg().noconvert();
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
-    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, value, plain); };
+    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
     pass(&bound_dense<T>);
     pass(&bound_csr<T, std::int32_t>);
     pass(&bound_csr<T, std::int64_t>);

@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "base/blas.hpp"
 #include "base/exchange.hpp"
+#include "base/projection.hpp"
 #include "passes/linear.hpp"
 
 namespace ks {
@@ -88,33 +88,6 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
     }
     return t;
 }
-
-// Projections out (m, count) of rows first ... first + m - 1 on frequencies begin ... begin + count - 1, W (d, D).
-template <class T>
-struct DenseProjection {
-    const Blas& blas;
-    const T *X, *W;
-    std::size_t d, D;
-    void operator()(std::size_t first, std::size_t m, std::size_t begin, std::size_t count, T* out) const {
-        blas.gemm(false, false, count, m, d, T(1), W + begin, D, X + first * d, d, T(0), out, count);
-    }
-};
-
-template <class T, class I>
-struct CsrProjection {
-    const T* data;
-    const I *indices, *indptr;
-    const T* W;
-    std::size_t d, D;
-    void operator()(std::size_t first, std::size_t m, std::size_t begin, std::size_t count, T* out) const {
-        // see the binding of csr_matmul for when a copy of tiles pays
-        constexpr std::size_t tile = csr_tile_width<T>;
-        const std::size_t stored = std::size_t(indptr[first + m] - indptr[first]);
-        std::unique_ptr<T[]> buffer;
-        if (count >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-        csr_matmul<T, I>(m, d, count, data, indices, indptr + first, W + begin, D, buffer.get(), out);
-    }
-};
 
 // All n rows; returns t. memory: numbers that the update remembers. shared: a second thread may take a half.
 template <class T, class Project>

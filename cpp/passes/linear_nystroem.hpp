@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "base/blas.hpp"
 #include "base/helper.hpp"
+#include "base/projection.hpp"
 #include "passes/linear.hpp"
 
 namespace ks {
@@ -14,8 +14,7 @@ namespace ks {
 // Landmarks S (s, d) and the projection, in the form in which they are used.
 template <class T>
 struct GaussianLandmarks {
-    std::size_t d, s, k;
-    const T* S2;     // (d, s): -2 S'
+    std::size_t s, k;
     const T* norms;  // (s): |S|^2
     const T* P;      // (s, k)
     T gamma;
@@ -32,12 +31,13 @@ KS_CLONES void add_norms(std::size_t m, std::size_t s, const T* KS_RESTRICT rows
     }
 }
 
-// Rows X (n, d) with |x|^2 in xx; returns t. pass(first, rows, Z, t) learns rows with features Z (rows, k).
-template <class T, class Pass>
-std::int64_t nystroem_pass(std::size_t n, const T* X, const T* xx, const GaussianLandmarks<T>& map, const Blas& blas, std::int64_t t,
-                           bool shared, Pass&& pass) {
+// Rows with |x|^2 in xx, whose products with the columns of -2 S' `project` makes; returns t. pass(first, rows, Z, t) learns rows with
+// features Z (rows, k).
+template <class T, class Project, class Pass>
+std::int64_t nystroem_pass(std::size_t n, const Project& project, const T* xx, const GaussianLandmarks<T>& map, const Blas& blas,
+                           std::int64_t t, bool shared, Pass&& pass) {
     constexpr std::size_t block = 64, slots = 4;
-    const std::size_t d = map.d, s = map.s, k = map.k;
+    const std::size_t s = map.s, k = map.k;
     std::vector<T> Z((shared ? slots : 1) * block * k);
     in_order(
         shared, (n + block - 1) / block, slots,
@@ -45,7 +45,7 @@ std::int64_t nystroem_pass(std::size_t n, const T* X, const T* xx, const Gaussia
             static thread_local std::vector<T> K;
             if (K.size() < block * s) K.resize(block * s);
             const std::size_t first = i * block, rows = std::min(block, n - first);
-            blas.gemm(false, false, s, rows, d, T(1), map.S2, s, X + first * d, d, T(0), K.data(), s);
+            project(first, rows, 0, s, K.data());
             add_norms(rows, s, xx + first, map.norms, K.data());
             exp_scaled(rows * s, K.data(), map.gamma, true);
             blas.gemm(false, false, k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data() + slot * block * k, k);

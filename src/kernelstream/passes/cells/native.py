@@ -41,8 +41,8 @@ def cells_pass_rows(
     """Learn rows in order, whose cells are found on the way; see the python engine."""
     shape = (len(X), state["bias"].shape[1])
     scores, downhill = np.empty(shape), np.empty(shape)
-    shared = _shared(len(X) * len(state["use"]))
-    _core.cells_pass_rows(state, X, grids, y, weight, spec, shared, scores, downhill)
+    rows = X, grids, _shared(len(X) * len(state["use"]))
+    _core.cells_pass_rows(state, rows, y, weight, spec, scores, downhill)
     return scores, downhill
 
 

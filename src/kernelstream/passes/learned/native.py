@@ -34,7 +34,8 @@ def rrf_pass(
         return _rrf_python.rrf_pass(X, y, weight, state, spec.parts, spectrum, E, eta_g, batch_size)
     scores = np.empty((X.shape[0], len(state["w"])))
     rows = (X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else X
-    kernel = (*shape, E, float(eta_g), float(GUARD), batch_size)
     work = E.shape[1] * (2 * (X.nnz if sp.issparse(X) else X.size) + 64 * X.shape[0])
-    _core.rrf_pass(state, rows, y, weight, spec.core, kernel, work >= SHARED and threads.second(), scores)
+    shared = work >= SHARED and threads.second()
+    kernel = (*shape, E, float(eta_g), float(GUARD), batch_size, shared)
+    _core.rrf_pass(state, rows, y, weight, spec.core, kernel, scores)
     return scores

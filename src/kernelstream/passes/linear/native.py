@@ -64,8 +64,8 @@ class FeaturePass(host.FeaturePass):
             scores = np.empty((1, self.outputs))
             self.single.learn(X, y, weight, scores)
             return scores
-        if isinstance(self.mapping, GaussianNystroemMapping) and type(X) is np.ndarray and len(X) > 1:
-            return self._learn_nystroem(self.mapping, X, y, weight)
+        if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
+            return self._learn_nystroem(self.mapping, host.host(X), y, weight)
         if not self._as_they_are(X):
             return super().learn(X, y, weight)
         scores = np.empty((X.shape[0], self.outputs))
@@ -75,26 +75,30 @@ class FeaturePass(host.FeaturePass):
 
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A second thread takes half of the frequencies."""
-        W, sparse = self.W, sp.issparse(X)
-        rows = (np.asarray(X.data, W.dtype), X.indices, X.indptr) if sparse else np.ascontiguousarray(X, W.dtype)
         scores = np.empty((X.shape[0], self.outputs))
         with self._products(X) as shared:
-            _core.fourier_pass(self.state, BLAS, rows, W, y, weight, self.spec.core, shared, scores)
+            _core.fourier_pass(self.state, self._rows(X), (self.W, BLAS, shared), y, weight, self.spec.core, scores)
         return scores
 
     def _learn_nystroem(
-        self, mapping: GaussianNystroemMapping, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+        self, mapping: GaussianNystroemMapping, X: Any, y: np.ndarray, weight: np.ndarray | None
     ) -> np.ndarray:
         """A second thread makes the features of some blocks of rows."""
-        X = np.ascontiguousarray(X, mapping.dtype)
-        xx = np.einsum("ij,ij->i", X, X)
+        xx = mapping.sizes(X)
         if not xx.max(initial=0.0) <= mapping.far:
             return super().learn(X, y, weight)
-        landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma
-        scores = np.empty((len(X), self.outputs))
+        scores = np.empty((X.shape[0], self.outputs))
         with self._products(X) as shared:
-            _core.nystroem_pass(self.state, BLAS, X, xx, landmarks, y, weight, self.spec.core, shared, scores)
+            landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma, xx, BLAS, shared
+            _core.nystroem_pass(self.state, self._rows(X), landmarks, y, weight, self.spec.core, scores)
         return scores
+
+    def _rows(self, X: Any) -> Any:
+        """Rows as the passes take them."""
+        dtype = self.mapping.dtype
+        if sp.issparse(X):
+            return np.asarray(X.data, dtype), X.indices, X.indptr
+        return np.ascontiguousarray(X, dtype)
 
     @contextlib.contextmanager
     def _products(self, X: Any) -> Iterator[bool]:
