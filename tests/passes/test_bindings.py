@@ -106,7 +106,12 @@ CALLS = {
 }
 
 # arguments that may have any number of rows, or are copied if need be
-FREE = {"standardize": [(1,)], "calibrate": [(1,), (2,), (5,)], "track": [(1,), (2,), (3,)]}
+FREE = {
+    "standardize": [(1,)],
+    "cells_pass_rows": [(0, "tables")],
+    "calibrate": [(1,), (2,), (5,)],
+    "track": [(1,), (2,), (3,)],
+}
 
 
 def paths(value, path=()):

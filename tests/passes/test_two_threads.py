@@ -1,5 +1,7 @@
 """A second thread changes nothing: the state is the same to the last bit, whatever share of the work it took."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compi
 LEARNERS = {
     "fogd": lambda: FeatureClassifier(RandomFourier(n_components=300, gamma=0.1, random_state=0), random_state=0),
     "fogd, float32": lambda: zoo.make("fogd", n_components=515, gamma=0.1, random_state=0),
-    "ten classes, mean": lambda: FeatureClassifier(
+    "mean of the iterates": lambda: FeatureClassifier(
         RandomFourier(n_components=300, gamma=0.1, random_state=0), update=Averaged(OGD(0.1)), random_state=0
     ),
     "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
@@ -69,3 +71,27 @@ def test_nor_do_the_answers(name):
         with settings.using(threads=count):
             found.append(model.predict(X))
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_cell_outside_the_table_is_refused(count):
+    X, y = rows(1000)
+    model = CellsClassifier(random_state=0).fit(X, y)
+    state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
+    with settings.using(threads=count), pytest.raises(ValueError, match="outside the table"):
+        ops = engine.get("native")
+        ops.cells_pass_rows(X, False, model._grids_of(model.state_), 2 * y - 1, None, state, (False, 0.7, 1.0))
+
+
+def test_callers_on_many_threads_learn_what_one_does():
+    """The second thread works for one caller at a time; the others do without."""
+    X, y = rows(2000)
+
+    def learn(name):
+        return LEARNERS[name]().learn(X, y)
+
+    names = ["fogd", "rrf", "nogd", "cells"] * 2
+    truth = [learn(name) for name in names]
+    with settings.using(threads=2), ThreadPoolExecutor(4) as pool:
+        for found, expected in zip(pool.map(learn, names), truth, strict=True):
+            assert np.array_equal(found, expected)
