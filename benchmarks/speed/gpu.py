@@ -4,6 +4,7 @@ Usage::
 
     python benchmarks/speed/gpu.py                      # everything, a few minutes on one GPU; ends without one
     python benchmarks/speed/gpu.py speed parts          # some of the parts; the tables of the others stay
+    python benchmarks/speed/gpu.py adagrad              # the default update, with checks: PASS or FAIL
     python benchmarks/speed/gpu.py --device cpu --small # the same code on the processor, to see that it runs
     python benchmarks/speed/gpu.py --write              # only write the tables again from the numbers kept
 
@@ -24,6 +25,7 @@ from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn reads it when it is imported
 
+import gpu_adagrad
 import numpy as np
 from sklearn.decomposition import PCA
 
@@ -47,7 +49,7 @@ MARKS = "<!-- benchmarks/speed/gpu.py -->", "<!-- benchmarks/speed/gpu.py ends -
 # what a floor is counted with: products per second × 2, with factors of float32 and of 16 bits; bytes per second
 RATE, HALF_RATE, BANDWIDTH = 400e12, 800e12, 4.3e12
 WIDTH, BLOCK = 784, 512
-PARTS = ("ceilings", "speed", "parts", "agreement", "precision", "peers", "doubly", "families")
+PARTS = ("ceilings", "speed", "adagrad", "parts", "agreement", "precision", "peers", "doubly", "families")
 
 
 class Report:
@@ -160,6 +162,10 @@ class Bench:
         head = ["features", "precision", "rows of a block", "loss", "rows are", "million rows/s"]
         self.report.table("speed", f"Rows learned per second, d = {WIDTH}, ten classes with softmax", head, rows)
 
+    def adagrad(self) -> None:
+        """The default update, whose rows are walked one by one: checks against the processor, and speed."""
+        gpu_adagrad.run(self.device, self.small, self.report)
+
     def parts(self) -> None:
         """Each part of a block by itself, beside its floor: the larger of products and bytes."""
         if self.device == "cpu":
@@ -176,7 +182,7 @@ class Bench:
 
     def parts_of(self, D: int, precision: str, X, y) -> list[list[object]]:
         est = self.model(D, precision).partial_fit(X, y)
-        held = est._device(est._state)
+        held = est._pass(est._state).there
         b, m, P = held.blocks, BLOCK, 2 * D
         F, ones = held.F[:m].clone(), self.torch.ones(m, device=self.device)
         Z = b.Z[0].element_size() * m * P
@@ -184,7 +190,7 @@ class Bench:
         work = {  # what is done, seconds of the products, bytes
             "features": (lambda: b.features(held.rows_in[:m], 0), 2 * m * WIDTH * D / RATE, 4 * WIDTH * D + Z),
             "Gram matrix, half of it": (lambda: b.products(0), m * m * P / rate, Z),
-            "scores": (lambda: b.scores(0, F), 0, Z),
+            "scores": (lambda: b.scores(0, held.w, F), 0, Z),
             "recursion, one multiprocessor": (lambda: b.recursion(0, F, ones, ones), 0, None),
             "weights": (lambda: b.absorb(0), 0, Z),
         }

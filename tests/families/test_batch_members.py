@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits, make_friedman1, make_moons
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_ridge import KernelRidge
 
 import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor
@@ -65,6 +67,19 @@ def test_the_forecast_is_the_formula(regressor):
     expected = a * without(regressor).predict(X) + sum(w * g[:, 0] for w, g in zip(b, parts(regressor, X), strict=True))
     np.testing.assert_allclose(regressor.predict(X), expected, rtol=1e-12)
     assert np.mean((regressor.predict(X) - NUMBERS[1][400:]) ** 2) < 0.3 * np.var(NUMBERS[1])
+
+
+def test_they_learn_the_held_out_rows_once_they_are_weighed(regressor):
+    """With all rows as centres, kernel ridge by scikit-learn on all 400 rows has the same forecasts."""
+    X, y = NUMBERS
+    (learner, _), *_ = [pair for pair in batch._attached(regressor, regressor._state) if hasattr(pair[0], "width_")]
+    assert learner.state_["t"] == len(learner.centers_) == 400
+    rows = squashed(scaled_rows(X, regressor._state)) / learner.width_
+    offset = learner.intercept_[0]
+    K = Matern(length_scale=learner.kernel_.length, nu=learner.kernel_.nu)(rows)
+    peer = KernelRidge(alpha=learner.lam_, kernel="precomputed").fit(K[:400, :400], y[:400] - offset)
+    assert offset == pytest.approx(y[:400].mean(), rel=1e-6)
+    np.testing.assert_allclose(learner.predict(rows * learner.width_), peer.predict(K[:, :400]) + offset, rtol=1e-3)
 
 
 def test_their_share_falls_with_the_rows_that_come(regressor):

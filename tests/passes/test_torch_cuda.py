@@ -27,7 +27,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Laplacian
 from kernelstream.solvers import ConjugateGradient
-from kernelstream.updates import NormAdaGrad
+from kernelstream.updates import OGD, AdaGrad, Averaged, NormAdaGrad
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -98,6 +98,43 @@ def test_precisions(precision, tolerance, loss, form):
     assert (np.isfinite(scores) == known).all()
     assert np.abs(scores[known] - expected[known]).max() < tolerance
     np.testing.assert_allclose(got.state_["w"], want.state_["w"] * want.state_["scale"][:, None], atol=tolerance)
+
+
+@pytest.mark.parametrize("programs", [1, 2, 5, 19])
+@pytest.mark.parametrize(
+    "loss, update",
+    [("hinge", "auto"), ("softmax", "auto"), ("one_vs_rest", AdaGrad(0.5)), ("squared", "auto"),
+     ("softmax", Averaged(AdaGrad())), ("logistic", Averaged(OGD(0.5, lam=1e-3)))],
+    ids=str,
+)  # fmt: skip
+def test_row_after_row(loss, update, programs, monkeypatch):
+    """One program, and some that wait for each other for every row; weighted rows, calls that end inside a block."""
+    from kernelstream.engine.torch.walk_pass import WalkPass
+
+    monkeypatch.setattr(WalkPass, "programs", programs)
+    X, y, weight = rows(1500)
+    y = task(losses.get(loss).kind, y)
+    want, got = (model(loss, update, engine, 300) for engine in ("auto", GPU))
+    want.partial_fit(X, y, sample_weight=weight)
+    for a, b in pairwise((0, 500, 1201, 1500)):
+        got.partial_fit(X[a:b], y[a:b], sample_weight=weight[a:b])
+    assert got._pass(got._state).there.walk.shape.programs == programs
+    for name in ("w", "G", "w_mean", "memory"):
+        if name in want.state_:
+            expected = want.state_[name] * (want.state_["scale"][:, None] if name == "w" else 1.0)
+            np.testing.assert_allclose(got.state_[name], expected, rtol=1e-9, atol=1e-11, err_msg=name)
+
+
+def test_a_wait_in_vain_ends():
+    """An error, and the model as it was."""
+    X, y, _ = rows(1500)
+    est = model("squared", "auto", GPU, 4000).partial_fit(X, y)
+    walk = est._pass(est._state).there.walk
+    assert walk.shape.programs > 1
+    before, walk.waits = est.predict(X), 0
+    with pytest.raises(RuntimeError, match="in vain"):
+        est.partial_fit(X, y)
+    np.testing.assert_array_equal(est.predict(X), before)
 
 
 def test_blocks_of_other_sizes():

@@ -13,6 +13,8 @@ from kernelstream.features import RandomFourier
 from kernelstream.updates import (
     NORMA,
     OGD,
+    AdaGrad,
+    Averaged,
     CoinBetting,
     NormAdaGrad,
     PassiveAggressive,
@@ -38,6 +40,15 @@ UPDATES = [
     NormAdaGrad(),
     NormAdaGrad(0.5),
     CoinBetting(),
+]
+EACH_ROW = [
+    "auto",
+    AdaGrad(),
+    AdaGrad(0.5, forgetting=0.9),
+    Averaged("ogd"),
+    Averaged(Pegasos(0.1)),
+    Averaged(CoinBetting()),
+    Averaged(AdaGrad(0.4)),
 ]
 
 

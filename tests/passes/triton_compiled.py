@@ -43,6 +43,34 @@ def recursion_program(name, update, wide):
     return compiled(recursion._kernel, signature, constants, num_warps=recursion.WARPS)
 
 
+def walk_programs():
+    from kernelstream import losses
+    from kernelstream.engine.torch import recursion, walk
+    from kernelstream.updates import OGD, AdaGrad
+
+    for name, update, C, width, average in (
+        ("hinge", AdaGrad(), 1, 1024, False), ("squared", AdaGrad(), 1, 131072, True),
+        ("softmax", AdaGrad(), 10, 16384, False), ("softmax", OGD(0.5, lam=0.01), 100, 131072, True),
+    ):  # fmt: skip
+        for wide in (False, True):
+            loss, number = losses.get(name), "*fp64" if wide else "*fp32"
+            program = recursion.program(loss, update)
+            shape = walk.shape_of(width, C, 3, wide, 132)
+            names = ("Z", "K", "y", "weight", "F", "w", "G", "mean", "parts")
+            signature = dict.fromkeys(names, number) | dict.fromkeys(("numbers", "memory", "book"), "*fp64")
+            signature |= {"words": "*i64", "failed": "*i32"} | dict.fromkeys(("m", "width", "stride", "waits"), "i32")
+            constants = {
+                "C": C, "CP": triton.next_power_of_2(C), "LOSS": program.loss, "REST": program.rest,
+                "CLOSED": program.closed, "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind,
+                "DECAYS": program.decays, "CENTER": C == 1, "UNIT": C > 1, "AVERAGE": average,
+                "ACC": tl.float64 if wide else tl.float32, "SHARE": shape.share, "BLOCK": shape.block,
+                "PROGRAMS": shape.programs, "PP": triton.next_power_of_2(shape.programs),
+            }  # fmt: skip
+            yield compiled(
+                walk._walk, signature, constants, num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1
+            )
+
+
 def removal_programs():
     from kernelstream import losses
     from kernelstream.engine.torch import recursion, removal
@@ -98,6 +126,7 @@ if __name__ == "__main__":
     for number in map(int, sys.argv[1:]) if sys.argv[1:] else range(len(pairs)):
         for wide in (False, True):
             assert recursion_program(*pairs[number], wide)
+    assert all(walk_programs())
     assert all(removal_programs())
     assert all(other_programs())
     print("compiled")

@@ -58,8 +58,6 @@ NAME = "native"
 THREADED = True  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-per_weight = True  # whether there are updates with a step for every weight
-default_warning: str | None = None  # what is said about update="auto"
 cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 

@@ -57,8 +57,6 @@ BLOCK = 1  # rows per call of a feature map: one, so that a row's features never
 THREADED = False  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-per_weight = True  # whether there are updates with a step for every weight
-default_warning: str | None = None  # what is said about update="auto"
 cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 

@@ -2,8 +2,6 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -65,21 +63,18 @@ class FeatureEstimator(StreamEstimator):
         )
 
     def _auto_update(self) -> Update:
-        """The update that needs no step size: a step for every weight, or on a device one for all of them.
+        """The update that needs no step size: a step for every weight.
 
-        A model keeps the update it began with, whatever the engine is now: AdaGrad's sums of squares show which it was.
+        In files of earlier versions a model of the torch engine began with one step for all of them, and goes on so:
+        AdaGrad's sums of squares show which it was.
         """
         state = self.__dict__.get("_state")
-        if state is not None and "w" in state:
-            return AdaGrad(forgetting=FORGETTING) if "G" in state else NormAdaGrad()
-        return AdaGrad(forgetting=FORGETTING) if self._ops.per_weight else NormAdaGrad()
+        earlier = state is not None and "w" in state and "G" not in state
+        return NormAdaGrad() if earlier else AdaGrad(forgetting=FORGETTING)
 
     def _start(self, X: Rows, declared: Any) -> None:
         self._forget()
         self.__dict__.pop("_state", None)  # the update of the previous model must not decide that of this one
-        said = self._ops.default_warning
-        if said is not None and getattr(self, "update", None) == "auto":
-            warnings.warn(said, UserWarning, stacklevel=_caller())
         super()._start(X, declared)
 
     def _mapping(self, state: State) -> Mapping:
@@ -226,14 +221,6 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
 
-def _caller() -> int:
-    """The ``stacklevel`` of a warning in the calling function that points to the user's line."""
-    frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def mix_outputs(state: State, change: Change, update: Update) -> None:
     """Change the outputs: weights, squares of gradients and the update's memory follow their output."""
     for name in ("w", "w_mean"):
@@ -264,8 +251,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         multi-class from the start. "logistic" and "softmax" have probabilities of their own.
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
-        row: it needs no step size and follows changes. With the torch engine
-        :class:`~kernelstream.updates.NormAdaGrad`.
+        row: it needs no step size and follows changes.
     standardize : bool, default=False
         Scale every column by its running mean and deviation, learned row by row with the model.
     class_weight : dict, "balanced" or None, default=None
@@ -349,8 +335,7 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     loss : Loss or str, default="squared"
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
-        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation; with the
-        torch engine :class:`~kernelstream.updates.NormAdaGrad`.
+        "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
     center : bool, default=True
         Learn the difference from the running mean ybar of the targets seen so far.
     standardize : bool, default=False

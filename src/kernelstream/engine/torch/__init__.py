@@ -34,12 +34,6 @@ class Ops:
 
     NAME = NAME
     on_device = True
-    per_weight = False  # such steps cannot be told from Gram matrices
-    default_warning = (
-        "update='auto' is NormAdaGrad with the torch engine, and AdaGrad with the others: another learner, often with "
-        "more mistakes for the same number of features. update='norm_adagrad' says that this is wanted; engine='auto' "
-        "learns with AdaGrad"
-    )
     FeatureBlocks = DeviceFeatureBlocks
     Descent = DeviceDescent
 
@@ -51,6 +45,7 @@ class Ops:
             raise ValueError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from None
         self.precision, self.block = precision, block
         self.cuda = self.device.type == "cuda"
+        self.stands_in = device is None and not self.cuda  # the processor, because there is no GPU
         self.triton = has_triton()
         self.maps: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # feature maps on the device
 
@@ -112,35 +107,40 @@ class Ops:
         """Whether the processor has learned n rows with so many features before a GPU would have begun."""
         return self.cuda and n * width * (columns + EACH) <= SMALL_WORK
 
-    @staticmethod
-    def check_update(update: Update) -> None:
-        """ValueError unless the update is (decay, tau): only those can be told from Gram matrices."""
-        inner, average = unwrap(update)
-        if inner.diagonal or average:
-            raise ValueError(
-                f"the torch engine learns blocks of rows from their Gram matrix, which needs an update of the form "
-                f"(decay, tau), such as NormAdaGrad or OGD; {type(update).__name__} moves every weight by itself. "
-                f"Choose another update, or engine='auto'"
-            )
-
     def feature_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
         """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
         from .switch import SwitchedPass
 
         return SwitchedPass(self, mapping, loss, update, state)
 
-    def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
-        """The same with weights that live on the device, for a (decay, tau) update."""
-        from .passes import FeaturePass
+    @staticmethod
+    def each_row(update: Update, state: dict[str, Any]) -> bool:
+        """Whether rows are learned one after the other, since Gram matrices do not tell what an update does."""
+        inner, average = unwrap(update)
+        return inner.diagonal or average or "w_mean" in state
 
+    def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
+        """The same with weights that live on the device: by Gram matrices where the update is (decay, tau)."""
+        inner, each = unwrap(update)[0], self.each_row(update, state)
         if self.cuda and self.triton:
             from .maps import is_known
-            from .pipeline import CudaPass
             from .recursion import program
 
-            known = program(loss, update)
+            known = program(loss, inner)
+            if known is not None and each:
+                from .walk_pass import WalkPass
+
+                return WalkPass(self, mapping, loss, update, state, known)
             if known is not None and is_known(mapping):
+                from .pipeline import CudaPass
+
                 return CudaPass(self, mapping, loss, update, state, known)
+        if each:
+            from .each_row import EachRowPass
+
+            return EachRowPass(self, mapping, loss, update, state)
+        from .passes import FeaturePass
+
         return FeaturePass(self, mapping, loss, update, state)
 
     def rows(self, X: Any, rows: slice, dtype: torch.dtype) -> torch.Tensor:

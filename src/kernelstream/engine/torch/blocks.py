@@ -13,10 +13,57 @@ from .recursion import BOOK, Program, recursion
 HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-class BlockBuffers:
-    """Blocks of m rows: two sets of features and Gram matrices, so that one block's can be made while another is used.
+class FeatureBuffers:
+    """Features of blocks of m rows, and their scores; m is the engine's.
 
-    m is the engine's; rows that are missing have weight 0.
+    Parameters
+    ----------
+    ops : Ops
+    features : DeviceMap
+    w : (C, P)
+        Weights, for their type and size.
+    count : int
+        Blocks that exist at the same time.
+    """
+
+    def __init__(self, ops: Any, features: DeviceMap, w: torch.Tensor, count: int):
+        self.ops, self.features_of = ops, features
+        C, P = w.shape
+        m, device = ops.block, w.device
+        single = w.dtype == torch.float32
+        self.fused = ops.rounds(w.dtype)
+        kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
+        self.half = kind in HALVES.values()
+        self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(count)]
+        if self.fused:
+            self.programs = torch.cuda.get_device_properties(device).multi_processor_count
+        elif single:
+            self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), device=device)
+        if single:
+            self.scores_of = products.Scores(m, C, device)
+
+    def features(self, X: torch.Tensor, k: int) -> None:
+        """Features of rows X (m, d padded), placed if they are for a Fourier map, into buffer k."""
+        Z, features = self.Z[k], self.features_of
+        if isinstance(features, Fourier) and self.fused:
+            products.fourier_tf32(X, features.Wt, Z, 2 * self.programs)
+        elif isinstance(features, Fourier) and Z.dtype != torch.float64:
+            products.fourier(X, features.Wt, Z, self.room)
+        else:
+            Z.copy_(features.of_placed(X) if isinstance(features, Fourier) else features(X))
+
+    def scores(self, k: int, w: torch.Tensor, F: torch.Tensor) -> None:
+        """F (m, C) from the features in buffer k and weights w (C, P), in float32 or better."""
+        if w.dtype == torch.float32:
+            self.scores_of(self.Z[k], w, F)
+        else:
+            torch.mm(self.Z[k], w.T, out=F)
+
+
+class BlockBuffers(FeatureBuffers):
+    """Two sets of features and Gram matrices, so that one block's can be made while another is used.
+
+    Rows that are missing have weight 0.
 
     Parameters
     ----------
@@ -40,36 +87,16 @@ class BlockBuffers:
         book: torch.Tensor,
         center: bool,
     ):
-        self.ops, self.features_of, self.program = ops, features, program
-        self.w, self.memory, self.book, self.center = w, memory, book, center
+        super().__init__(ops, features, w, 2)
+        self.program, self.w, self.memory, self.book, self.center = program, w, memory, book, center
         C, P = w.shape
         m, device = ops.block, w.device
-        single = w.dtype == torch.float32
-        self.fused = ops.rounds(w.dtype)
-        kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
-        self.half = kind in HALVES.values()
-        self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(2)]
         self.S = [torch.zeros((m, m), dtype=w.dtype, device=device) for _ in range(2)]
         self.alpha = torch.zeros((m, C), dtype=w.dtype, device=device)
         self.decay = torch.ones(C, dtype=w.dtype, device=device)
         self.numbers = torch.tensor(program.numbers, dtype=torch.float64, device=device)
         if self.fused:
-            self.programs = torch.cuda.get_device_properties(device).multi_processor_count
-            self.gram = products.Gram(m, P, device, products.GRAM[kind], self.programs)
-        elif single:
-            self.room = torch.empty((m, min(P // 2 + 1, products.FREQUENCIES)), device=device)
-        if single:
-            self.scores_of = products.Scores(m, C, device)
-
-    def features(self, X: torch.Tensor, k: int) -> None:
-        """Features of rows X (m, d padded), placed if they are for a Fourier map, into buffer k."""
-        Z, features = self.Z[k], self.features_of
-        if isinstance(features, Fourier) and self.fused:
-            products.fourier_tf32(X, features.Wt, Z, 2 * self.programs)
-        elif isinstance(features, Fourier) and Z.dtype != torch.float64:
-            products.fourier(X, features.Wt, Z, self.room)
-        else:
-            Z.copy_(features.of_placed(X) if isinstance(features, Fourier) else features(X))
+            self.gram = products.Gram(m, P, device, products.GRAM[self.Z[0].dtype], self.programs)
 
     def products(self, k: int) -> None:
         """Gram matrix of the features in buffer k."""
@@ -77,13 +104,6 @@ class BlockBuffers:
             self.gram(self.Z[k], self.S[k])
         else:
             torch.mm(self.Z[k], self.Z[k].T, out=self.S[k])
-
-    def scores(self, k: int, F: torch.Tensor) -> None:
-        """F (m, C) from the features in buffer k, in float32 or better."""
-        if self.w.dtype == torch.float32:
-            self.scores_of(self.Z[k], self.w, F)
-        else:
-            torch.mm(self.Z[k], self.w.T, out=F)
 
     def recursion(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
         """The rows in order: F becomes the scores before each update."""
@@ -108,7 +128,7 @@ class BlockBuffers:
     def step(self, k: int, F: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
         """All that must wait for the block before."""
         with self.ops.full():  # few columns: memory decides, not the rate of products
-            self.scores(k, F)
+            self.scores(k, self.w, F)
             self.recursion(k, F, y, weight)
             self.absorb(k)
 

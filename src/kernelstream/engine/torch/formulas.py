@@ -1,7 +1,7 @@
-"""Losses and (decay, tau) updates inside a Triton program: the formulas of :mod:`kernelstream.losses`, ``updates``.
+"""Losses and updates inside a Triton program: the formulas of :mod:`kernelstream.losses`, ``updates``.
 
-An output's numbers are a vector (CP,) over the outputs. With one output they are a vector too, of equal numbers, one
-for each lane of a warp: then nothing has to travel between lanes.
+An output's numbers are a vector (CP,) over the outputs. With one output they are a number, or a vector of equal
+numbers, one for each lane of a warp: then nothing has to travel between lanes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ... import updates
 
 TINY = tl.constexpr(1e-12)
 AUTO = tl.constexpr(updates.NormAdaGrad.AUTO)
+AUTO_EACH = tl.constexpr(updates.AdaGrad.AUTO)
 REACH = tl.constexpr(updates.REACH)
 SETTLED = tl.constexpr(float(updates.SETTLED))
 
@@ -97,12 +98,15 @@ def read_memory(memory, t, col, real, C: tl.constexpr, UPDATE: tl.constexpr):
     if UPDATE == "norma":
         a0 = shared(memory, col, ONE)
         a1 = shared(memory + C, col, ONE)
-    if UPDATE == "norm_adagrad":
+    if UPDATE == "norm_adagrad" or UPDATE == "adagrad":
         a0 = shared(memory, col, ONE)
         a1 = shared(memory + C, col, ONE)
         a2 = shared(memory + 2 * C, col, ONE)
         a3 = shared(memory + 3 * C, col, ONE)
+    if UPDATE == "norm_adagrad":
         v0 = load(memory + 4 * C, col, real, ONE)
+    if UPDATE == "adagrad":
+        v0 = v0 + shared(memory + 4 * C, col, ONE)  # the number of weights
     if UPDATE == "coin_betting":
         v0 = load(memory, col, real, ONE)
         v1 = load(memory + C, col, real, ONE)
@@ -118,11 +122,12 @@ def write_memory(memory, col, real, a0, a1, a2, a3, v0, v1, v2, v3, C: tl.conste
     if UPDATE == "norma":
         keep(memory, a0, col, ONE)
         keep(memory + C, a1, col, ONE)
-    if UPDATE == "norm_adagrad":
+    if UPDATE == "norm_adagrad" or UPDATE == "adagrad":
         keep(memory, a0, col, ONE)
         keep(memory + C, a1, col, ONE)
         keep(memory + 2 * C, a2, col, ONE)
         keep(memory + 3 * C, a3, col, ONE)
+    if UPDATE == "norm_adagrad":
         store(memory + 4 * C, v0, col, real, ONE)
     if UPDATE == "coin_betting":
         store(memory, v0, col, real, ONE)
@@ -138,6 +143,61 @@ def stable_rate(eta, k, LOSS: tl.constexpr):
         return tl.where(eta * k > 1.0, 1.0 / tl.maximum(k, TINY * TINY), eta)
     else:
         return eta
+
+
+@triton.jit
+def automatic(
+    eta, target, k, act, a0, a1, a2, a3, LOSS: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr
+):  # fmt: skip
+    """The automatic step of a factor ``eta``, the limit of the derivative, and the memory if the row counts.
+
+    None of it depends on the score.
+    """
+    # quotients in ACC: those of float64 would take longer than all the rest
+    n = a0 + 1.0
+    share = 1.0 / n.to(ACC)
+    if UNIT:
+        k_mean = n * 0.0 + 1.0
+    else:
+        k_mean = a3 + ((k - a3.to(ACC)) * share).to(tl.float64)
+        eta = tl.where(k_mean > 0.0, eta / tl.sqrt(tl.maximum(k_mean.to(ACC), TINY * TINY)), 0.0)
+    most = eta * 0.0 + float("inf")
+    if KIND == "regression":
+        delta = target.to(tl.float64) - a1
+        y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
+        squares = a2 + delta * (target.to(tl.float64) - y_mean)
+        deviation = tl.sqrt(squares.to(ACC) * share)
+        eta = eta * 0.3 * deviation
+        if LOSS == "squared":
+            most = tl.where(n > SETTLED, REACH * deviation, most)
+        a1 = tl.where(act, y_mean, a1)
+        a2 = tl.where(act, squares, a2)
+    a0 = tl.where(act, n, a0)
+    a3 = tl.where(act, k_mean, a3)
+    return eta, most, a0, a1, a2, a3
+
+
+@triton.jit
+def limited(g, most, LOSS: tl.constexpr, KIND: tl.constexpr):
+    """The derivative within the limit of :func:`automatic`, where it has no bound of its own."""
+    if KIND == "regression" and LOSS == "squared":
+        return tl.minimum(tl.maximum(g, -most), most)
+    else:
+        return g
+
+
+@triton.jit
+def rate_of_each(
+    target, k, act, col, q0, a0, a1, a2, a3, v0,
+    LOSS: tl.constexpr, FLAG: tl.constexpr, KIND: tl.constexpr, UNIT: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """AdaGrad's step scale, the limit of the derivative and the memory; v0 is the number of weights."""
+    eta = (col * 0).to(ACC) + q0
+    most = (col * 0).to(ACC) + float("inf")
+    if FLAG == 1:
+        eta = AUTO_EACH / tl.sqrt(tl.maximum(v0.to(ACC), 1.0))
+        eta, most, a0, a1, a2, a3 = automatic(eta, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
+    return eta, most, a0, a1, a2, a3
 
 
 @triton.jit
@@ -210,27 +270,8 @@ def step_of(
         eta = (col * 0).to(ACC) + q0
         if FLAG == 1:
             eta = (col * 0).to(ACC) + AUTO
-            # quotients in ACC: those of float64 would take longer than all the rest
-            n = a0 + 1.0
-            share = 1.0 / n.to(ACC)
-            if UNIT:
-                k_mean = n * 0.0 + 1.0
-            else:
-                k_mean = a3 + ((k - a3.to(ACC)) * share).to(tl.float64)
-                eta = tl.where(k_mean > 0.0, AUTO / tl.sqrt(tl.maximum(k_mean.to(ACC), TINY * TINY)), 0.0)
-            if KIND == "regression":
-                delta = target.to(tl.float64) - a1
-                y_mean = a1 + (delta.to(ACC) * share).to(tl.float64)
-                squares = a2 + delta * (target.to(tl.float64) - y_mean)
-                deviation = tl.sqrt(squares.to(ACC) * share)
-                eta = eta * 0.3 * deviation
-                if LOSS == "squared":
-                    most = tl.where(n > SETTLED, REACH * deviation, float("inf"))
-                    g = tl.minimum(tl.maximum(g, -most), most)
-                a1 = tl.where(act, y_mean, a1)
-                a2 = tl.where(act, squares, a2)
-            a0 = tl.where(act, n, a0)
-            a3 = tl.where(act, k_mean, a3)
+            eta, most, a0, a1, a2, a3 = automatic(eta, target, k, act, a0, a1, a2, a3, LOSS, KIND, UNIT, ACC)
+            g = limited(g, most, LOSS, KIND)
         added = g * g
         if not UNIT:
             added = added * k

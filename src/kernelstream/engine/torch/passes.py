@@ -13,6 +13,7 @@ The loop sees numbers only, so the scores and weights are those of the row-by-ro
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,21 @@ class FeaturePass:
     """
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
-        self.ops, self.state = ops, state
+        self.ops, self.state, self.loss, self.update = ops, state, loss, update
         self.map = on_device(ops, mapping)
-        self.spec = ops.host.ExpansionSpec.of(loss, update)
         self.w = ops.tensor(self._weights())  # (C, P)
         self.stale = False  # whether the state is behind the device
         self.behind = False  # whether the device is behind the state, because the processor has learned rows
+
+    @cached_property
+    def spec(self) -> Any:
+        """Loss and update, as the processor's recursion takes them."""
+        return self.ops.host.ExpansionSpec.of(self.loss, self.update)
+
+    @property
+    def answering(self) -> torch.Tensor:
+        """The weights that answer, (C, P)."""
+        return self.w
 
     def _weights(self) -> np.ndarray:
         """Those of the state."""
@@ -109,19 +119,17 @@ class FeaturePass:
 
     def _check(self, scores: np.ndarray) -> None:
         """ValueError where finite rows have led beyond the range of floats; the caller undoes the rows."""
-        if not (np.isfinite(scores).all() and bool(self.w.isfinite().all())):
+        if not (np.isfinite(scores).all() and all(bool(held.isfinite().all()) for held in self._tensors())):
             raise ValueError(LEARNING)
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
-        scores = np.empty((X.shape[0], len(self.w)))
+        scores, weights = np.empty((X.shape[0], len(self.w))), self.answering.T
         self.map.look(X)
         with self.ops.products():
             for start in range(0, X.shape[0], self.ops.block):
                 rows = slice(start, min(start + self.ops.block, X.shape[0]))
-                scores[rows] = (
-                    (self._features(self.ops.rows(X, rows, self.map.dtype)) @ self.w.T).double().cpu().numpy()
-                )
+                scores[rows] = (self._features(self.ops.rows(X, rows, self.map.dtype)) @ weights).double().cpu().numpy()
         return scores + self.state["center"][1] if "center" in self.state else scores
 
     def _scores(self, Z: torch.Tensor) -> np.ndarray:

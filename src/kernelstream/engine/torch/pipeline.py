@@ -40,8 +40,8 @@ class CudaPass(FeaturePass):
         """Buffers and streams, when there are rows for them."""
         if self.ready:
             return
-        ops, kind, device, m, C = self.ops, self.w.dtype, self.ops.device, self.ops.block, len(self.w)
-        self.blocks = BlockBuffers(ops, self.map, self.program, self.w, self.memory, self.book, "center" in self.state)
+        kind, device, m, C = self.w.dtype, self.ops.device, self.ops.block, len(self.w)
+        self.blocks = self._buffers()
         self.rows_in = torch.zeros((CHUNK * m, self.width), dtype=kind, device=device)
         self.y_in = torch.zeros(CHUNK * m, dtype=kind, device=device)
         self.weight_in = torch.zeros(CHUNK * m, dtype=kind, device=device)
@@ -52,6 +52,11 @@ class CudaPass(FeaturePass):
         self.graph: Any = None
         self.pinned: list[torch.Tensor] = []
         self.ready = True
+
+    def _buffers(self) -> Any:
+        """Those of the parts of a block."""
+        center = "center" in self.state
+        return BlockBuffers(self.ops, self.map, self.program, self.w, self.memory, self.book, center)
 
     def sync(self) -> None:
         if self.stale:
@@ -79,7 +84,11 @@ class CudaPass(FeaturePass):
         return after_all
 
     def _tensors(self) -> list[torch.Tensor]:
-        return [self.w, self.memory, self.book]
+        return [*super()._tensors(), self.memory, self.book]
+
+    def _few(self, n: int) -> bool:
+        """Whether so few rows are left to the processor."""
+        return n <= SMALL
 
     def _learn_small(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A few rows, their recursion by the processor."""
@@ -91,7 +100,7 @@ class CudaPass(FeaturePass):
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
-        if X.shape[0] <= SMALL:
+        if self._few(X.shape[0]):
             self._numbers_home()
             return super().score(X)
         self._prepare()
@@ -105,12 +114,12 @@ class CudaPass(FeaturePass):
                 self._put(X, slice(start, start + size))
                 for k in range(0, size, m):
                     self.blocks.features(self.rows_in[k : k + m], 0)
-                    self.blocks.scores(0, self.F[k : k + m])
+                    self.blocks.scores(0, self.answering, self.F[k : k + m])
                 out[start : start + size] = self.F[:size].cpu().numpy()
         return out + float(self.book[2]) if "center" in self.state else out
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        if X.shape[0] <= SMALL:
+        if self._few(X.shape[0]):
             return self._learn_small(X, y, weight)
         self._prepare()
         self.map.look(X)
@@ -130,7 +139,7 @@ class CudaPass(FeaturePass):
                     self.weight_in[:size].copy_(weights[part])
                     if size < chunk:
                         self.weight_in[size:].zero_()
-                    self._chunk(-(-size // self.ops.block))
+                    self._chunk(size)
                     out[part].copy_(self.F[:size])
             torch.cuda.current_stream().wait_stream(self.main)
         scores = out.double().cpu().numpy()
@@ -139,8 +148,9 @@ class CudaPass(FeaturePass):
         return scores
 
     # ---------------------------------------------------------------- a chunk of blocks
-    def _chunk(self, blocks: int) -> None:
-        """Learn the blocks that the buffers hold."""
+    def _chunk(self, size: int) -> None:
+        """Learn the rows that the buffers hold."""
+        blocks = -(-size // self.ops.block)
         if blocks < CHUNK:
             self._blocks(blocks)
             return

@@ -33,11 +33,13 @@ LOSSES = (
     "quantile", "crammer_singer", "multiclass_perceptron", "softmax",
 )  # fmt: skip
 REST = "one_vs_rest:"  # before the name of a binary loss
-UPDATES = ("ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting")
+UPDATES = (
+    "ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting", "adagrad",
+)  # fmt: skip
 
 
 class Program(NamedTuple):
-    """Which formulas a recursion uses; numbers that are parameters are in ``numbers``."""
+    """Which formulas a program uses; numbers that are parameters are in ``numbers``."""
 
     loss: str
     rest: bool  # one against the rest
@@ -56,7 +58,7 @@ class Program(NamedTuple):
 
 
 def program(loss: Loss, update: Update) -> Program | None:
-    """The recursion of a loss and an update, or None if one of them is not known here."""
+    """The formulas of a loss and an update, or None if one of them is not known here."""
     losses = twin(loss, lambda name: name.removeprefix(REST) in LOSSES)
     updates = twin(update, UPDATES.__contains__)
     if losses is None or updates is None:
@@ -73,6 +75,7 @@ def program(loss: Loss, update: Update) -> Program | None:
         "passive_aggressive": lambda: (int(q[1]), (q[0], 0.0, 0.0)),
         "norm_adagrad": lambda: (int(q[0] < 0), (q[0], 0.0, 0.0)),
         "coin_betting": lambda: (0, (0.0, 0.0, 0.0)),
+        "adagrad": lambda: (int(q[0] < 0), (q[0], q[1], 0.0)),
     }[step]()
     return Program(name, rest, closed, step, flag, loss.kind, (number, *map(float, rest_of)))
 

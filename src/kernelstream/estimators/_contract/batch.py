@@ -49,7 +49,7 @@ class BatchEstimator(StreamEstimator):
         return np.empty(0)
 
     def _solve_again(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Fit the model to rows X (n, d) with encoded targets y, by the choices of the last time: nothing is searched."""
+        """Fit the model to rows X (n, d) with targets y (n,), by the choices of the last time: nothing is searched."""
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]

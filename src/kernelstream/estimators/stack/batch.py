@@ -64,7 +64,7 @@ class Teacher(Protocol):
 
 
 class Local:
-    """Teaches rows that this machine has. ``prepare`` makes of row numbers rows as members see them, targets, weights."""
+    """Teaches rows of this machine; ``prepare`` makes of row numbers rows as members see them, targets, weights."""
 
     def __init__(self, prepare: Any, train: np.ndarray):
         self.rows = functools.cache(lambda: prepare(train))

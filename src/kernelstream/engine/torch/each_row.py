@@ -1,0 +1,102 @@
+r"""Online learning on explicit features row after row, weights on a device.
+
+For updates that cannot be told from Gram matrices, because every weight has a step of its own or because the mean of
+all iterates answers::
+
+    AdaGrad:       G_j <- mu G_j + (g z_j)^2,   w_j <- w_j - eta g z_j / sqrt(G_j)
+    (decay, tau):  w <- decay w + tau z
+    averaging:     mean <- mean + (w - mean) / t
+
+The features of a block are made at once. Then the rows come one by one: some calls of torch for each, which is right
+for every device, loss and update; :mod:`.walk` is the same as one program of a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...core.center import follow, offset_of
+from ...losses import Loss
+from ...updates import TINY, Update, unwrap
+from . import from_array
+from .passes import FeaturePass, State
+
+
+class EachRowPass(FeaturePass):
+    """Weights, squares of gradients and mean of the iterates on the device.
+
+    Attributes
+    ----------
+    G, mean : (C, P) or None
+        ``state["G"]`` of a diagonal update; ``state["w_mean"]`` where there is one, which then answers.
+    """
+
+    def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
+        super().__init__(ops, mapping, loss, update, state)
+        self.inner, self.average = unwrap(update)
+        self.G = ops.tensor(state["G"]) if self.inner.diagonal else None
+        self.mean = ops.tensor(state["w_mean"]) if "w_mean" in state else None
+
+    @property
+    def answering(self) -> torch.Tensor:
+        return self.w if self.mean is None else self.mean
+
+    def _others(self) -> dict[str, torch.Tensor]:
+        """What there is beside the weights, by its name in the state."""
+        return {name: held for name, held in (("G", self.G), ("w_mean", self.mean)) if held is not None}
+
+    def _tensors(self) -> list[torch.Tensor]:
+        return [*super()._tensors(), *self._others().values()]
+
+    def _load(self) -> None:
+        super()._load()
+        for name, held in self._others().items():
+            held.copy_(from_array(self.state[name]))
+
+    def sync(self) -> None:
+        if self.stale:
+            super().sync()
+            for name, held in self._others().items():
+                self.state[name][:] = held.cpu().numpy()
+
+    def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """See :func:`kernelstream.passes.linear.python.linear_pass`."""
+        state, loss, update, w = self.state, self.loss, self.inner, self.w
+        center, many = state.get("center"), loss.kind == "multiclass"
+        scores = np.empty((len(X), len(w)))
+        Z = self._features(X)
+        with self.ops.full():
+            for i, z in enumerate(Z):
+                f = (w @ z).double().cpu().numpy()
+                offset = offset_of(center)
+                scores[i] = ((self.answering @ z).double().cpu().numpy() if self.average else f) + offset
+                importance = 1.0 if weight is None else float(weight[i])
+                if importance == 0.0:
+                    continue
+                state["t"] += 1
+                k_xx = 1.0 if self.map.unit else float(z @ z)
+                target: Any = int(y[i]) if many else float(y[i]) - offset
+                decay, tau = update.step(loss, target, f if many else float(f[0]), k_xx, state["t"], state["memory"])
+                tau = self._outputs(np.atleast_1d(tau) * importance)
+                if self.G is not None:
+                    self._diagonal(z, float(decay), tau)
+                else:
+                    w.mul_(self._outputs(np.broadcast_to(decay, len(w)))).addcmul_(tau, z)
+                if self.average and self.mean is not None:
+                    self.mean += (w - self.mean) / state["t"]
+                follow(center, float(y[i]), importance)
+        return scores
+
+    def _outputs(self, numbers: np.ndarray) -> torch.Tensor:
+        """A number of each output, (C, 1) on the device."""
+        return self.ops.tensor(np.array(numbers, float)[:, None], self.w.dtype)
+
+    def _diagonal(self, z: torch.Tensor, eta: float, g: torch.Tensor) -> None:
+        """AdaGrad of every weight; the squares of outputs whose derivative is 0 do not fade."""
+        G: Any = self.G
+        step = g * z
+        G.mul_(torch.ones_like(g).masked_fill_(g != 0, self.inner.fade)).addcmul_(step, step)
+        self.w.addcdiv_(step, (G + TINY).sqrt_(), value=-eta)

@@ -1,0 +1,279 @@
+"""AdaGrad and averaging with the torch engine on the processor: the models of the other engines, in every respect."""
+
+import pickle
+import subprocess
+import sys
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch_cases import CPU, EACH_ROW, model, rows, task
+
+import kernelstream
+from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, losses
+from kernelstream.engine import TorchEngine
+from kernelstream.features import Nystroem, Preconditioned, RandomFourier, RawFeatures, TensorSketch
+from kernelstream.losses import Loss
+from kernelstream.monitor import forget, restart
+from kernelstream.testing import check_streaming
+from kernelstream.updates import OGD, AdaGrad, Averaged, NormAdaGrad
+
+torch = pytest.importorskip("torch")
+
+LOSSES = [
+    ("binary", "hinge"), ("binary", "logistic"), ("binary", "squared_hinge"), ("multiclass", "softmax"),
+    ("multiclass", "hinge"), ("multiclass", "crammer_singer"), ("regression", "squared"), ("regression", "absolute"),
+    ("regression", "epsilon_insensitive"),
+]  # fmt: skip
+HELD = ("w", "G", "w_mean", "memory", "center")
+
+
+def native():
+    """The compiled engine, or its specification."""
+    return "auto"
+
+
+def same(got, want, tolerance=1e-12):
+    """Everything learned, to so much of the largest number of its entry."""
+    assert got.state_["t"] == want.state_["t"]
+    for name in HELD:
+        if name in want.state_:
+            a, b = (est.state_[name] for est in (got, want))
+            if name == "w":
+                a, b = a * got.state_["scale"][:, None], b * want.state_["scale"][:, None]
+            np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * (np.abs(b).max(initial=0) + 1), err_msg=name)
+
+
+@pytest.mark.parametrize("update", EACH_ROW, ids=str)
+@pytest.mark.parametrize("kind, loss", LOSSES)
+def test_equals_the_native_engine(kind, loss, update):
+    """Scores and model, with weighted rows, rows of weight 0, labels that appear one after the other, any split."""
+    X, y, weight = rows(120)
+    y = task(kind, y)
+    want, got = model(kind, loss, update, native()), model(kind, loss, update, CPU)
+    want.partial_fit(X, y, sample_weight=weight)
+    for a, b in pairwise((0, 1, 2, 40, 83, 120)):
+        got.partial_fit(X[a:b], y[a:b], sample_weight=weight[a:b])
+    same(got, want)
+    expected, scores = (est.learn(X, y, sample_weight=weight) for est in (want, got))
+    np.testing.assert_allclose(scores, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(got._scores(X), want._scores(X), rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+    same(got, want)
+
+
+@pytest.mark.parametrize("kind, loss", [("binary", "logistic"), ("multiclass", "softmax"), ("regression", "squared")])
+def test_last_bits_in_float32(kind, loss):
+    X, y, _ = rows(200)
+    X, y = X.astype(np.float32), task(kind, y)
+    engine = TorchEngine("cpu", precision="float32", block=16)
+    want, got = (model(kind, loss, "auto", engine).partial_fit(X, y) for engine in (native(), engine))
+    assert got.state_["w"].dtype == np.float32
+    same(got, want, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        Nystroem(n_components=12, random_state=1),
+        Nystroem("laplacian", n_components=12, random_state=1),
+        TensorSketch(n_components=16, random_state=1),
+        RawFeatures(),
+        Preconditioned(RandomFourier(gamma=0.5, n_components=20, random_state=1), rank=4),
+    ],
+    ids=["nystroem", "laplacian", "sketch", "raw", "preconditioned"],
+)
+@pytest.mark.parametrize("update", ["auto", Averaged(AdaGrad())], ids=str)
+def test_maps(features, update):
+    X, y, _ = rows(260)
+    y = task("multiclass", y)
+    want, got = (model("multiclass", "softmax", update, engine, features) for engine in (native(), CPU))
+    want.partial_fit(X, y)
+    got.partial_fit(X[:90], y[:90])
+    got.partial_fit(X[90:], y[90:])
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-8, atol=1e-8)
+
+
+def test_the_default_is_one_learner():
+    """No warning, and AdaGrad with sums of squares that fade, as with the other engines."""
+    X, y, _ = rows(60)
+    for make in (FeatureRegressor, NystroemRegressor):
+        ours, theirs = (make(engine=engine, random_state=0) for engine in (CPU, "python"))
+        assert repr(ours._update) == repr(theirs._update) == "AdaGrad(forgetting=0.9997)"
+    got = model("regression", "squared", "auto", CPU)
+    assert "G" in got.partial_fit(X, y).state_
+
+
+@pytest.mark.parametrize("update", ["auto", Averaged(OGD(0.5, lam=0.01)), Averaged(AdaGrad())], ids=str)
+def test_states_go_to_and_fro(update, tmp_path):
+    """From engine to engine, by set_params, pickle and file; with averaging the mean goes along."""
+    X, y, _ = rows(200)
+    y = task("multiclass", y)
+    want = model("multiclass", "softmax", update, native()).partial_fit(X, y)
+    got = model("multiclass", "softmax", update, CPU).partial_fit(X[:50], y[:50])
+    got.set_params(engine="auto").partial_fit(X[50:90], y[50:90])
+    got.set_params(engine=CPU).partial_fit(X[90:120], y[90:120])
+    kernelstream.save(got, tmp_path / "model.ks")
+    got = kernelstream.load(tmp_path / "model.ks").set_params(engine="python").partial_fit(X[120:150], y[120:150])
+    got = pickle.loads(pickle.dumps(got.set_params(engine=CPU).partial_fit(X[150:170], y[150:170])))
+    got.partial_fit(X[170:], y[170:])
+    same(got, want)
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-11, atol=1e-12)
+
+
+def test_a_model_that_began_with_one_step_for_all_weights_goes_on_so():
+    """Files of earlier versions, whose default on a device was NormAdaGrad."""
+    X, y, _ = rows(100)
+    want = model("regression", "squared", NormAdaGrad(), "python").partial_fit(X, y)
+    old = model("regression", "squared", NormAdaGrad(), CPU).partial_fit(X[:50], y[:50])
+    old.set_params(update="auto").partial_fit(X[50:], y[50:])
+    np.testing.assert_allclose(old.predict(X), want.predict(X), rtol=1e-9)
+    assert type(old.fit(X, y)._update) is AdaGrad
+
+
+@pytest.mark.parametrize("react", [forget(0.1), restart()], ids=["forget", "restart"])
+def test_reactions_reach_the_device(react):
+    """What is changed in the state between two calls counts for the next one."""
+    X, y, _ = rows(160)
+    models = []
+    for engine in ("python", CPU):
+        est = model("regression", "squared", "auto", engine).partial_fit(X[:100], y[:100])
+        react(est, None)
+        models.append(est.partial_fit(X[100:], y[100:]))
+    same(models[1], models[0])
+
+
+def test_a_loss_of_ones_own():
+    class Cubic(Loss):
+        name, kind, bound = "cubic_each_row", "regression", None
+
+        def value(self, y, f):
+            return abs(f - y) ** 3 / 3
+
+        def gradient(self, y, f):
+            return np.sign(f - y) * (f - y) ** 2
+
+    X, y, _ = rows(80)
+    losses.register(Cubic)
+    try:
+        with pytest.warns(RuntimeWarning, match="written in Python alone"):
+            want, got = (model("regression", Cubic(), "auto", engine).learn(X, y) for engine in ("python", CPU))
+    finally:
+        del losses._base._REGISTRY["cubic_each_row"]
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
+
+
+class Small(type(CPU.ops())):
+    """A device to which calls of at most 20 rows are too small, as all small ones are to a GPU."""
+
+    def is_small(self, n, width, columns):
+        return n <= 20
+
+
+@pytest.mark.parametrize("update", ["auto", Averaged(OGD(0.5)), Averaged(AdaGrad())], ids=str)
+def test_small_calls_by_the_processor(update, monkeypatch):
+    ops = Small("cpu", "tf32", 16)
+    monkeypatch.setattr("kernelstream.engine.device._ops", lambda *_: ops)
+    X, y, weight = rows(300)
+    y = task("multiclass", y)
+    want, got = (model("multiclass", "softmax", update, engine) for engine in (native(), TorchEngine("cpu", block=16)))
+    want.partial_fit(X, y, sample_weight=weight)
+    for a, b in pairwise((0, 5, 60, 61, 80, 200, 210, 300)):
+        got.partial_fit(X[a:b], y[a:b], sample_weight=weight[a:b])
+        got.decision_function(X[:3])
+    same(got, want)
+
+
+@pytest.mark.parametrize("update", ["auto", Averaged(OGD(0.5))], ids=str)
+def test_rows_that_lead_beyond_the_range_of_floats(update):
+    """Said in words, and the model is as it was, squares and mean too."""
+    X, y, _ = rows(120)
+    est = FeatureRegressor(RawFeatures(), update=update, engine=CPU, random_state=0).partial_fit(X[:40], y[:40])
+    before, state = est.predict(X), pickle.loads(pickle.dumps(est.state_))
+    with (
+        pytest.warns(RuntimeWarning, match="far outside"),
+        pytest.raises(ValueError, match="beyond the range of floats"),
+    ):
+        est.partial_fit(1e149 * X[40:], 1e149 * y[40:], sample_weight=np.full(80, 1e149))
+    np.testing.assert_array_equal(est.predict(X), before)
+    for name in HELD:
+        if name in state:
+            np.testing.assert_array_equal(est.state_[name], state[name])
+
+
+def test_without_a_gpu_the_compiled_loops_do_it():
+    """Asked for a GPU that is not there, by engine="torch"; "cpu" by name is taken at its word."""
+    ops = TorchEngine().ops()
+    X, y, _ = rows(60)
+    est = model("regression", "squared", "auto", TorchEngine()).partial_fit(X, y)
+    if ops.cuda:
+        pytest.skip("there is a GPU")
+    assert est._pass(est._state).there is None
+    est = model("regression", "squared", "auto", CPU).partial_fit(X, y)
+    assert est._pass(est._state).there is not None
+
+
+@pytest.mark.parametrize("update", ["auto", Averaged(AdaGrad())], ids=str)
+def test_few_rows_on_a_gpu(update):
+    """The short way that GPU models take for a few rows: memory and book travel with the weights."""
+    pytest.importorskip("triton")
+    from kernelstream.engine.torch.recursion import program
+    from kernelstream.engine.torch.walk_pass import WalkPass
+    from kernelstream.updates import unwrap
+
+    X, y, weight = rows(90)
+    want = model("regression", "squared", update, "python").fit(X[:10], y[:10])
+    got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
+    loss, update = got._loss_now(got._state), got._update
+    held = WalkPass(got._ops, got._mapping(got._state), loss, update, got._state, program(loss, unwrap(update)[0]))
+    scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
+    expected = want.learn(X[10:], y[10:], weight[10:])
+    np.testing.assert_allclose(np.concatenate(scores)[:, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=1e-9)
+    held.sync()
+    for name in HELD:
+        if name in want.state_:
+            np.testing.assert_allclose(got._state[name], want.state_[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=1e-9)
+
+
+def test_division_of_the_features():
+    """Every feature has a program, none more than there are multiprocessors; tiles are powers of 2."""
+    pytest.importorskip("triton")
+    from kernelstream.engine.torch import walk
+
+    widths, outputs_, programs_ = (1, 5, 1000, 4096, 5000, 16384, 131072, 10**6), (1, 3, 10, 1000), (None, 1, 7)
+    for width, outputs, programs, double in product(widths, outputs_, programs_, (False, True)):
+        shape = walk.shape_of(width, outputs, 3, double, 132, programs)
+        assert 1 <= shape.programs <= 132
+        assert (shape.programs - 1) * shape.share < width <= shape.programs * shape.share
+        assert shape.share % shape.block == 0 and shape.block & (shape.block - 1) == 0
+        assert shape.warps in (4, 8, 16)
+        columns = 1 << (outputs - 1).bit_length()
+        if shape.share == shape.block:
+            assert columns * shape.block * 3 * (1 + double) <= walk.RESIDENT or shape.block == 16
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FeatureClassifier(RandomFourier(n_components=8), random_state=0),
+        FeatureRegressor(RandomFourier(n_components=8), update=Averaged(AdaGrad()), standardize=True, random_state=0),
+        NystroemClassifier(budget=20, random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_streaming_contract(estimator):
+    X, y, _ = rows(150)
+    target = y if isinstance(estimator, FeatureRegressor) else task("multiclass", y)
+    check_streaming(estimator, X, target, engines=("python", CPU), rtol=1e-6)
+
+
+def test_programs_in_the_interpreter():
+    """One program, and three that wait for each other."""
+    pytest.importorskip("triton")
+    command = [sys.executable, Path(__file__).with_name("triton_interpreted_walk.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "left out" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert done.stdout.strip() == "equal", done.stderr
