@@ -78,9 +78,9 @@ def test_a_cell_outside_the_table_is_refused(count):
     X, y = rows(1000)
     model = CellsClassifier(random_state=0).fit(X, y)
     state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
+    learn, grids = engine.get("native").cells_pass_rows, model._grids_of(model.state_)
     with settings.using(threads=count), pytest.raises(ValueError, match="outside the table"):
-        ops = engine.get("native")
-        ops.cells_pass_rows(X, False, model._grids_of(model.state_), 2 * y - 1, None, state, (False, 0.7, 1.0))
+        learn(X, False, grids, 2 * y - 1, None, state, (False, 0.7, 1.0))
 
 
 def test_callers_on_many_threads_learn_what_one_does():

@@ -34,7 +34,7 @@ from .state import check_state, check_tensor, checked_weights, scaled_rows, wide
 from .units import check_moderate
 from .warm_up import WarmUp
 
-# type and number of columns; all_below and its exponent; whether rows are checked further; plain_rows and whether single
+# type and number of columns; all_below and its exponent; whether rows are checked further; plain_rows, and for float32
 Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 
 

@@ -16,6 +16,7 @@ from ...features.nystroem import GaussianNystroemMapping
 from ...features.raw import RawMapping
 from ...losses import Loss
 from ...registry.twins import twins
+from ...rows import host as on_host
 from ...updates import Update, unwrap
 from ..spec import Spec
 from . import host
@@ -58,14 +59,14 @@ class FeaturePass(host.FeaturePass):
             return super().learn(X, y, weight)
         if self.W is not None:
             if type(X) is not np.ndarray or len(X) != 1:
-                return self._learn_fourier(host.host(X), y, weight)
+                return self._learn_fourier(on_host(X), y, weight)
             if self.single is None:
                 self.single = _core.fourier_learner(self.state, self.W, core)
             scores = np.empty((1, self.outputs))
             self.single.learn(X, y, weight, scores)
             return scores
         if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
-            return self._learn_nystroem(self.mapping, host.host(X), y, weight)
+            return self._learn_nystroem(self.mapping, on_host(X), y, weight)
         if not self._as_they_are(X):
             return super().learn(X, y, weight)
         scores = np.empty((X.shape[0], self.outputs))
