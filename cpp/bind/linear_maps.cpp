@@ -1,6 +1,4 @@
 // Bindings of the passes that make the features of their rows themselves.
-#include <nanobind/stl/unique_ptr.h>
-
 #include "bind/linear.hpp"
 #include "passes/linear_fourier.hpp"
 #include "passes/linear_nystroem.hpp"
@@ -149,10 +147,8 @@ void bind(nb::module_& m, const char* learner) {
     m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int32_t>, value, plain, plain, plain, maybe, value, plain);
     m.def("fourier_pass", &bound_fourier_pass_csr<T, std::int64_t>, value, plain, plain, plain, maybe, value, plain);
     nb::class_<FourierLearner<T>>(m, learner, "Learns single rows on Fourier features.")
+        .def(nb::init<nb::dict, Matrix<const T>, nb::object>(), value, plain, value)
         .def("learn", &FourierLearner<T>::learn, plain, plain, maybe, plain);
-    m.def("fourier_learner", [](nb::dict state, Matrix<const T> W, nb::object spec) {
-        return std::make_unique<FourierLearner<T>>(std::move(state), std::move(W), std::move(spec));
-    }, value, plain, value);
     m.def("nystroem_pass", &bound_nystroem_pass<T>, value, plain, plain, plain, maybe, value, plain);
     m.def("nystroem_pass", &bound_nystroem_pass_csr<T, std::int32_t>, value, plain, plain, plain, maybe, value, plain);
     m.def("nystroem_pass", &bound_nystroem_pass_csr<T, std::int64_t>, value, plain, plain, plain, maybe, value, plain);

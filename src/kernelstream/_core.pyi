@@ -310,13 +310,9 @@ def fourier_pass(arg0: dict[str, Any], arg1: tuple[NDArray[numpy.float64], NDArr
 class FourierLearnerSingle:
     """Learns single rows on Fourier features."""
 
+    def __init__(self, arg0: dict[str, Any], arg1: NDArray[numpy.float32], arg2: object, /) -> None: ...
+
     def learn(self, arg0: NDArray[numpy.float32], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64] | None, arg3: NDArray[numpy.float64], /) -> None: ...
-
-@overload
-def fourier_learner(arg0: dict[str, Any], arg1: NDArray[numpy.float32], arg2: object, /) -> FourierLearnerSingle: ...
-
-@overload
-def fourier_learner(arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: object, /) -> FourierLearner: ...
 
 @overload
 def nystroem_pass(arg0: dict[str, Any], arg1: NDArray[numpy.float32], arg2: tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], float, NDArray[numpy.float32], Blas, bool], arg3: NDArray[numpy.float64], arg4: NDArray[numpy.float64] | None, arg5: Spec, arg6: NDArray[numpy.float64], /) -> None: ...
@@ -338,6 +334,8 @@ def nystroem_pass(arg0: dict[str, Any], arg1: tuple[NDArray[numpy.float64], NDAr
 
 class FourierLearner:
     """Learns single rows on Fourier features."""
+
+    def __init__(self, arg0: dict[str, Any], arg1: NDArray[numpy.float64], arg2: object, /) -> None: ...
 
     def learn(self, arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64] | None, arg3: NDArray[numpy.float64], /) -> None: ...
 

@@ -61,7 +61,8 @@ class FeaturePass(host.FeaturePass):
             if type(X) is not np.ndarray or len(X) != 1:
                 return self._learn_fourier(on_host(X), y, weight)
             if self.single is None:
-                self.single = _core.fourier_learner(self.state, self.W, core)
+                make: Any = _core.FourierLearnerSingle if self.W.dtype == np.float32 else _core.FourierLearner
+                self.single = make(self.state, self.W, core)
             scores = np.empty((1, self.outputs))
             self.single.learn(X, y, weight, scores)
             return scores
@@ -76,9 +77,9 @@ class FeaturePass(host.FeaturePass):
 
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A second thread takes half of the frequencies."""
-        scores = np.empty((X.shape[0], self.outputs))
+        scores, W = np.empty((X.shape[0], self.outputs)), np.asarray(self.W)
         with self._products(X) as shared:
-            _core.fourier_pass(self.state, self._rows(X), (self.W, BLAS, shared), y, weight, self.spec.core, scores)
+            _core.fourier_pass(self.state, self._rows(X), (W, BLAS, shared), y, weight, self.spec.core, scores)
         return scores
 
     def _learn_nystroem(
