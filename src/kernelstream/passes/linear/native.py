@@ -44,7 +44,7 @@ def linear_pass(
     return scores
 
 
-SHARED = 1e7  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
+SHARED = 5e6  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
 WIDE = 256  # columns from which sparse rows that are the features themselves are learned as they are
 
 
