@@ -8,17 +8,19 @@
 
 namespace ks {
 
-// Column-major products of the two kinds the block recursion is made of; `wide` when BLAS counts in 64 bits.
+// Column-major products; `wide` when BLAS counts in 64 bits.
 class Blas {
   public:
-    Blas(nanobind::capsule gemm, nanobind::capsule syrk) : gemm_(gemm.data()), syrk_(syrk.data()) {
-        const std::string signature = gemm.name() ? gemm.name() : "";
+    Blas(nanobind::capsule dgemm, nanobind::capsule dsyrk, nanobind::capsule sgemm)
+        : dgemm_(dgemm.data()), dsyrk_(dsyrk.data()), sgemm_(sgemm.data()) {
+        const std::string signature = dgemm.name() ? dgemm.name() : "";
         wide_ = signature.find("int64") != std::string::npos || signature.find("long") != std::string::npos;
     }
 
     // C (m, n) = alpha op(A) op(B) + beta C, with k terms in each sum.
-    void gemm(bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda,
-              const double* B, std::size_t ldb, double beta, double* C, std::size_t ldc) const {
+    template <class T>
+    void gemm(bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k, T alpha, const T* A, std::size_t lda, const T* B,
+              std::size_t ldb, T beta, T* C, std::size_t ldc) const {
         if (m && n) wide_ ? call_gemm<std::int64_t>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)
                           : call_gemm<int>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     }
@@ -31,23 +33,22 @@ class Blas {
     }
 
   private:
-    void *gemm_, *syrk_;
+    void *dgemm_, *dsyrk_, *sgemm_;
     bool wide_;
 
-    template <class I>
-    void call_gemm(bool ta, bool tb, I m, I n, I k, double alpha, const double* A, I lda, const double* B, I ldb, double beta,
-                   double* C, I ldc) const {
-        using F = void (*)(char*, char*, I*, I*, I*, double*, double*, I*, double*, I*, double*, double*, I*);
+    template <class I, class T>
+    void call_gemm(bool ta, bool tb, I m, I n, I k, T alpha, const T* A, I lda, const T* B, I ldb, T beta, T* C, I ldc) const {
+        using F = void (*)(char*, char*, I*, I*, I*, T*, T*, I*, T*, I*, T*, T*, I*);
         char a = ta ? 'T' : 'N', b = tb ? 'T' : 'N';
-        reinterpret_cast<F>(gemm_)(&a, &b, &m, &n, &k, &alpha, const_cast<double*>(A), &lda, const_cast<double*>(B), &ldb,
-                                   &beta, C, &ldc);
+        reinterpret_cast<F>(sizeof(T) == 4 ? sgemm_ : dgemm_)(&a, &b, &m, &n, &k, &alpha, const_cast<T*>(A), &lda, const_cast<T*>(B), &ldb,
+                                                              &beta, C, &ldc);
     }
 
     template <class I>
     void call_syrk(bool ta, I n, I k, double alpha, const double* A, I lda, double beta, double* C, I ldc) const {
         using F = void (*)(char*, char*, I*, I*, double*, double*, I*, double*, double*, I*);
         char lower = 'L', transposed = ta ? 'T' : 'N';
-        reinterpret_cast<F>(syrk_)(&lower, &transposed, &n, &k, &alpha, const_cast<double*>(A), &lda, &beta, C, &ldc);
+        reinterpret_cast<F>(dsyrk_)(&lower, &transposed, &n, &k, &alpha, const_cast<double*>(A), &lda, &beta, C, &ldc);
     }
 };
 

@@ -477,27 +477,27 @@ KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, cons
 
 template <class T> constexpr std::size_t csr_tile_width = 256 / sizeof(T);
 
-// out (m, D) = A W, A (m, d) in CSR, W (d, D) and out row-major, a tile of columns at a time. `buffer`, when given, has
+// out (m, D) = A W, A (m, d) in CSR, W (d, D) with rows `step` apart and out row-major, a tile of columns at a time. `buffer`, when given, has
 // room for d * csr_tile_width<T> numbers: the tile of W is copied there for a block of rows, which keeps it in the
 // first-level cache and its few pages in the address cache (rows of W a power of two apart would evict each other).
 template <class T, class I>
 KS_CLONES void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices,
-                          const I* indptr, const T* W, T* buffer, T* out) {
+                          const I* indptr, const T* W, std::size_t step, T* buffer, T* out) {
     constexpr std::size_t tile = csr_tile_width<T>, block = 1024;
     for (std::size_t start = 0; start < m; start += block) {
         const std::size_t stop = start + block < m ? start + block : m;
         std::size_t j = 0;
         for (; j + tile <= D; j += tile) {
             if (buffer)
-                for (std::size_t r = 0; r < d; ++r) std::memcpy(buffer + r * tile, W + r * D + j, tile * sizeof(T));
-            csr_tile<tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : D, out + j);
+                for (std::size_t r = 0; r < d; ++r) std::memcpy(buffer + r * tile, W + r * step + j, tile * sizeof(T));
+            csr_tile<tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : step, out + j);
         }
         // what is left, in narrower tiles: 40 columns are one of 32 and one of 8
         for (; j + tile / 2 <= D; j += tile / 2)
-            csr_tile<tile / 2>(start, stop, D, data, indices, indptr, W + j, D, out + j);
+            csr_tile<tile / 2>(start, stop, D, data, indices, indptr, W + j, step, out + j);
         for (; j + tile / 8 <= D; j += tile / 8)
-            csr_tile<tile / 8>(start, stop, D, data, indices, indptr, W + j, D, out + j);
-        for (; j < D; ++j) csr_tile<1>(start, stop, D, data, indices, indptr, W + j, D, out + j);
+            csr_tile<tile / 8>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+        for (; j < D; ++j) csr_tile<1>(start, stop, D, data, indices, indptr, W + j, step, out + j);
     }
 }
 

@@ -1,5 +1,8 @@
 // Bindings of learning on cells.
+#include <nanobind/stl/tuple.h>
+
 #include "base/arrays.hpp"
+#include "passes/cell_grids.hpp"
 #include "passes/cell_tables.hpp"
 #include "base/states.hpp"
 
@@ -8,31 +11,100 @@ using namespace ks;
 namespace {
 
 using Index = Matrix<const std::int32_t>;
+constexpr const char* outside = "a cell lies outside the table";
 
-cells::Model model_of(nb::handle state, const Index& index, bool writes) {
+cells::Model model_of(nb::handle state, std::size_t R, bool writes, std::size_t& size) {
     const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const std::size_t R = index.shape(1), size = tables.shape(0), C = tables.shape(2);
+    const std::size_t C = tables.shape(2);
+    size = tables.shape(0);
     require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
-    require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
     return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
             numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
 
-void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
-                Matrix<double> scores, Matrix<double> downhill) {
-    cells::Model m = model_of(state, index, true);
+cells::Model model_of(nb::handle state, const Index& index, bool writes) {
+    std::size_t size;
+    const cells::Model m = model_of(state, index.shape(1), writes, size);
+    require(cells::inside(index.size(), index.data(), size), outside);
+    return m;
+}
+
+// Learn n rows: pass(model, rule) goes over them.
+template <class Pass>
+void learn(cells::Model m, std::size_t n, const Vector<const double>& y, const Maybe<Vector<const double>>& weight, const nb::tuple& spec,
+           const Matrix<double>& scores, const Matrix<double>& downhill, Pass pass) {
     const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
-    const std::size_t n = index.shape(0);
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
     for (const Matrix<double>* a : {&scores, &downhill}) require(a->shape(0) == n && a->shape(1) == m.C, "scores must be (rows, outputs)");
     for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
     {
         nb::gil_scoped_release release;
-        cells::pass(n, index.data(), y.data(), data_or_null(weight), rule, m, scores.data(), downhill.data());
+        pass(m, rule);
     }
     require_finite(scores.size(), scores.data());
     require_finite(2 * m.C, m.bias);
     require_finite(3, m.target);
+}
+
+void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
+                Matrix<double> scores, Matrix<double> downhill) {
+    const std::size_t n = index.shape(0);
+    learn(model_of(state, index, true), n, y, weight, spec, scores, downhill, [&](cells::Model& m, const cells::Rule& rule) {
+        cells::pass(n, index.data(), y.data(), data_or_null(weight), rule, m, scores.data(), downhill.data());
+    });
+}
+
+// Grids over few columns: levels (d, L) and how many (d), columns (R, K), maps (R, K, L + 1), cells of a grid.
+using Levels = std::tuple<Matrix<const double>, Vector<const std::int32_t>, Index,
+                          nb::ndarray<const std::int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>, std::size_t>;
+
+cells::ByLevels grids_of(const Levels& grids, std::size_t n, std::size_t d) {
+    const auto& [levels, n_levels, columns, maps, cells] = grids;
+    const std::size_t L = levels.shape(1), R = columns.shape(0), K = columns.shape(1);
+    require(levels.shape(0) == d && n_levels.shape(0) == d, "levels do not fit the columns");
+    require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1, "maps do not fit the grids");
+    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
+    for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
+    return {n, d, L, levels.data(), n_levels.data(), R, K, columns.data(), maps.data(), cells};
+}
+
+// Grids over many columns: columns, offsets and densities (R, K), salts (R), bits of a cell's number.
+using Hashes = std::tuple<Index, Matrix<const double>, Matrix<const double>, Vector<const std::uint64_t>, int>;
+
+cells::ByHashing grids_of(const Hashes& grids, std::size_t, std::size_t d) {
+    const auto& [columns, offset, density, salt, bits] = grids;
+    const std::size_t R = columns.shape(0), K = columns.shape(1);
+    require(offset.shape(0) == R && offset.shape(1) == K && density.shape(0) == R && density.shape(1) == K && salt.shape(0) == R, "the grids' arrays differ");
+    require(bits >= 1 && bits <= 28, "cells do not fit the rows");
+    for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= -1 && columns.data()[i] < std::int64_t(d), "a grid has a column that there is not");
+    return {d, R, K, columns.data(), offset.data(), density.data(), salt.data(), bits};
+}
+
+// Cells of rows, (n, R).
+template <class Grids>
+void bound_find(Matrix<const double> X, Grids arrays, bool shared, Matrix<std::int32_t> out) {
+    const std::size_t n = X.shape(0), d = X.shape(1);
+    const auto grids = grids_of(arrays, n, d);
+    require(out.shape(0) == n && out.shape(1) == grids.grids(), "cells do not fit the rows");
+    nb::gil_scoped_release release;
+    cells::find_rows(n, X.data(), grids, shared, out.data());
+}
+
+// Rows whose cells are found on the way: X (n, d), the grids, and whether a second thread finds some of them.
+template <class Grids> using Rows = std::tuple<Matrix<const double>, Grids, bool>;
+
+template <class Grids>
+void bound_pass_rows(nb::dict state, Rows<Grids> rows, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
+                     Matrix<double> scores, Matrix<double> downhill) {
+    const auto& [X, arrays, shared] = rows;
+    const std::size_t n = X.shape(0);
+    const auto grids = grids_of(arrays, n, X.shape(1));
+    std::size_t size;
+    const double* x = X.data();
+    const bool both = shared;
+    learn(model_of(state, grids.grids(), true, size), n, y, weight, spec, scores, downhill, [&](cells::Model& m, const cells::Rule& rule) {
+        require(cells::pass_rows(n, x, grids, y.data(), data_or_null(weight), rule, m, size, both, scores.data(), downhill.data()), outside);
+    });
 }
 
 void bound_score(nb::dict state, Index index, bool regression, Matrix<double> scores) {
@@ -40,19 +112,6 @@ void bound_score(nb::dict state, Index index, bool regression, Matrix<double> sc
     require(scores.shape(0) == index.shape(0) && scores.shape(1) == m.C, "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     cells::score(index.shape(0), index.data(), regression, m, scores.data());
-}
-
-// grids: (columns (R, K), maps (R, K, L + 1), cells of a grid)
-void bound_by_levels(Matrix<const double> X, Matrix<const double> levels, Vector<const std::int32_t> n_levels, Index columns,
-                     nb::ndarray<const std::int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> maps, std::size_t cells,
-                     Matrix<std::int32_t> out) {
-    const std::size_t n = X.shape(0), d = X.shape(1), L = levels.shape(1), R = columns.shape(0), K = columns.shape(1);
-    require(levels.shape(0) == d && n_levels.shape(0) == d, "levels do not fit the columns");
-    require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1 && out.shape(0) == n && out.shape(1) == R, "maps do not fit the grids");
-    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
-    for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
-    nb::gil_scoped_release release;
-    cells::by_levels(n, d, X.data(), L, levels.data(), n_levels.data(), R, K, columns.data(), maps.data(), cells, out.data());
 }
 
 void bound_grid_maps(Index columns, nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu> edges, Index n_edges,
@@ -69,17 +128,7 @@ void bound_grid_maps(Index columns, nb::ndarray<const double, nb::ndim<3>, nb::c
     cells::grid_maps(R, K, E, L, columns.data(), edges.data(), n_edges.data(), levels.data(), n_levels.data(), maps.data());
 }
 
-void bound_by_hashing(Matrix<const double> X, Index columns, Matrix<const double> offset, Matrix<const double> density,
-                      Vector<const std::uint64_t> salt, int bits, Matrix<std::int32_t> out) {
-    const std::size_t n = X.shape(0), d = X.shape(1), R = columns.shape(0), K = columns.shape(1);
-    require(offset.shape(0) == R && offset.shape(1) == K && density.shape(0) == R && density.shape(1) == K && salt.shape(0) == R, "the grids' arrays differ");
-    require(out.shape(0) == n && out.shape(1) == R && bits >= 1 && bits <= 28, "cells do not fit the rows");
-    for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= -1 && columns.data()[i] < std::int64_t(d), "a grid has a column that there is not");
-    nb::gil_scoped_release release;
-    cells::by_hashing(n, d, X.data(), R, K, columns.data(), offset.data(), density.data(), salt.data(), bits, out.data());
-}
-
-void bound_gains(Index index, Matrix<const double> v, std::size_t cells, Vector<double> out) {
+void bound_gains(Index index, Matrix<const double> v, std::size_t cells, bool shared, Vector<double> out) {
     const std::size_t n = index.shape(0), R = index.shape(1);
     require(v.shape(0) == n && out.shape(0) == R, "gains need one vector per row");
     for (std::size_t t = 0; t < n; ++t)
@@ -88,7 +137,7 @@ void bound_gains(Index index, Matrix<const double> v, std::size_t cells, Vector<
             require(k >= 0 && k < std::int64_t(cells), "a cell lies outside its grid");
         }
     nb::gil_scoped_release release;
-    cells::gains(n, R, v.shape(1), cells, index.data(), v.data(), out.data());
+    cells::gains(n, R, v.shape(1), cells, index.data(), v.data(), shared, out.data());
 }
 
 }  // namespace
@@ -99,8 +148,10 @@ void bind_cells(nb::module_& m) {
     const auto value = nb::arg();
     m.def("cells_pass", &bound_pass, value, plain, plain, maybe, value, plain, plain);
     m.def("cells_score", &bound_score, value, plain, value, plain);
-    m.def("cells_by_levels", &bound_by_levels, plain, plain, plain, plain, plain, value, plain);
+    m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);
+    m.def("cells_find", &bound_find<Hashes>, plain, plain, value, plain);
+    m.def("cells_pass_rows", &bound_pass_rows<Levels>, value, plain, plain, maybe, value, plain, plain);
+    m.def("cells_pass_rows", &bound_pass_rows<Hashes>, value, plain, plain, maybe, value, plain, plain);
     m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);
-    m.def("cells_by_hashing", &bound_by_hashing, plain, plain, plain, plain, plain, value, plain);
-    m.def("cells_gains", &bound_gains, plain, plain, value, plain);
+    m.def("cells_gains", &bound_gains, plain, plain, value, value, plain);
 }

@@ -12,6 +12,7 @@ void bind_contract(nb::module_& m);
 void bind_cosines(nb::module_& m);
 void bind_fourier(nb::module_& m);
 void bind_libsvm(nb::module_& m);
+void bind_linear_maps(nb::module_& m);
 void bind_monitor(nb::module_& m);
 void bind_multi(nb::module_& m);
 void bind_passes(nb::module_& m);
@@ -38,6 +39,7 @@ NB_MODULE(_core, m) {
     bind_cosines(m);
     bind_fourier(m);
     bind_libsvm(m);
+    bind_linear_maps(m);
     bind_monitor(m);
     bind_multi(m);
     bind_passes(m);

@@ -26,4 +26,27 @@ template <class T> struct LinearArrays : Carried {
     }
 };
 
+// Learn m rows with P features; pass(C, model, t, scratch) goes over them and returns t.
+template <class T, class Pass>
+void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<const double>& y, const Maybe<Vector<const double>>& weight,
+                const Spec& spec, const Matrix<double>& F, Pass pass) {
+    const LinearArrays<T> arrays(state, spec, entry<Matrix<T>>(state, name::w));
+    const std::size_t C = arrays.W.shape(0);
+    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
+    require(arrays.W.shape(1) == P, "w does not fit the features");
+    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
+    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    std::int64_t t = number<std::int64_t>(state, name::t);
+    const LinearModel<T> model = arrays.model();
+    std::vector<double> scratch(RowRoom::size * C);
+    {
+        nb::gil_scoped_release release;
+        t = pass(int(C), model, t, scratch.data());
+        for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
+        require_finite(F.size(), F.data());
+        require_finite(arrays.memory.size(), arrays.memory.data());
+    }
+    set_number(state, name::t, t);
+}
+
 }  // namespace ks

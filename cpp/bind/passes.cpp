@@ -6,34 +6,11 @@ using namespace ks;
 
 namespace {
 
-// Learn m rows with P features; pass(C, model, t, scratch) goes over them and returns t.
-template <class T, class Pass>
-void learn(nb::handle state, std::size_t m, std::size_t P, const Vector<const double>& y, const Maybe<Vector<const double>>& weight,
-           const Spec& spec, const Matrix<double>& F, Pass pass) {
-    const LinearArrays<T> arrays(state, spec, entry<Matrix<T>>(state, name::w));
-    const std::size_t C = arrays.W.shape(0);
-    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
-    require(arrays.W.shape(1) == P, "w does not fit the features");
-    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
-    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
-    std::int64_t t = number<std::int64_t>(state, name::t);
-    const LinearModel<T> model = arrays.model();
-    std::vector<double> scratch(4 * C);
-    {
-        nb::gil_scoped_release release;
-        t = pass(int(C), model, t, scratch.data());
-        for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
-        require_finite(F.size(), F.data());
-        require_finite(arrays.memory.size(), arrays.memory.data());
-    }
-    set_number(state, name::t, t);
-}
-
 // Where `source` has the features.
 template <class T>
 void learn(nb::handle state, std::size_t m, std::size_t P, const Source<T>& source, const Vector<const double>& y,
            const Maybe<Vector<const double>>& weight, const Spec& spec, bool unit, const Matrix<double>& F) {
-    learn<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+    learn_rows<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
         return linear_pass<T>(m, P, C, source, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, unit, F.data(), scratch);
     });
 }
@@ -45,7 +22,7 @@ void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vec
     const std::size_t m = csr_rows(X, P);
     const T* data = std::get<0>(X).data();
     const I *indices = std::get<1>(X).data(), *indptr = std::get<2>(X).data();
-    learn<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+    learn_rows<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
         return linear_pass_csr<T, I>(m, P, C, data, indices, indptr, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update,
                                      F.data(), scratch);
     });
@@ -61,18 +38,6 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
     if (trig && row.size() < P) row.resize(P);
     const Source<T> source{Z.data(), trig ? row.data() : nullptr, T(1 / std::sqrt(double(P / 2)))};
     learn<T>(state, Z.shape(0), P, source, y, weight, spec, unit, F);
-}
-
-// One row X (1, d) on the Fourier features of frequencies W (d, D).
-template <class T>
-void bound_fourier_learn(nb::dict state, Matrix<const T> X, Matrix<const T> W, Vector<const double> y, Maybe<Vector<const double>> weight,
-                         const Spec& spec, Matrix<double> F) {
-    const std::size_t d = X.shape(1), D = W.shape(1);
-    require(X.shape(0) == 1 && W.shape(0) == d, "fourier_learn: one row, and frequencies of its width");
-    static thread_local std::vector<T> room;  // projections and features
-    if (room.size() < 3 * D) room.resize(3 * D);
-    fourier_row<T>(d, D, X.data(), W.data(), T(1 / std::sqrt(double(D))), room.data(), room.data() + D);
-    learn<T>(state, 1, 2 * D, {room.data() + D, nullptr, T(1)}, y, weight, spec, true, F);
 }
 
 template <class T>
@@ -107,7 +72,6 @@ void bind(nb::module_& m) {
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, value, plain, maybe, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, value, plain, maybe, value, plain);
-    m.def("fourier_learn", &bound_fourier_learn<T>, value, plain, plain, plain, maybe, value, plain);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }

@@ -188,7 +188,7 @@ void bind(nb::module_& m) {
 void bind_second_order(nb::module_& m) {
     const auto fixed = nb::arg().noconvert();
     const auto plain = nb::arg();
-    nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule>());
+    nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
     nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
         .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());

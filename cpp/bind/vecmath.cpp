@@ -53,6 +53,19 @@ bool all_below(Array<const T> X, int exponent) {
     return ks::all_below<T>(X.size(), X.data(), exponent);
 }
 
+// Whether X is an array (n, d) of this type, contiguous, n > 0, with all |X| < 2^exponent.
+template <class T>
+bool plain_as(nb::handle X, std::size_t d, int exponent) {
+    Matrix<const T> rows;
+    if (!nb::try_cast(X, rows, false) || rows.shape(1) != d || rows.shape(0) == 0) return false;
+    Release unlocked(rows.size());
+    return ks::all_below<T>(rows.size(), rows.data(), exponent);
+}
+
+bool plain_rows(nb::handle X, bool single, std::size_t d, int exponent) {
+    return single ? plain_as<float>(X, d, exponent) : plain_as<double>(X, d, exponent);
+}
+
 template <class T, class I>
 void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, Matrix<const T> W,
                 Matrix<T> out) {
@@ -67,7 +80,7 @@ void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> i
     constexpr std::size_t tile = ks::csr_tile_width<T>;
     std::unique_ptr<T[]> buffer;
     if (D >= tile && nnz >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-    ks::csr_matmul<T, I>(m, d, D, data.data(), indices.data(), indptr.data(), W.data(), buffer.get(), out.data());
+    ks::csr_matmul<T, I>(m, d, D, data.data(), indices.data(), indptr.data(), W.data(), D, buffer.get(), out.data());
 }
 
 template <class T>
@@ -89,4 +102,6 @@ void bind_for(nb::module_& m) {
 void bind_vecmath(nb::module_& m) {
     bind_for<float>(m);
     bind_for<double>(m);
+    m.def("plain_rows", &plain_rows, "X"_a, "single"_a, "d"_a, "exponent"_a,
+          "Whether X is a contiguous (n, d) array of floats or doubles, n > 0, with all |X| < 2^exponent.");
 }

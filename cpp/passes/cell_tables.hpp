@@ -1,8 +1,7 @@
 // Learning on cells: f_c(x) = b_c + sum_r w[cell_r(x), c], AdaGrad with a step of its own for every cell; the twin of
 // kernelstream/passes/cells/python.py.
 //
-// Where the cells of a row are comes from elsewhere: grids over few columns with edges at quantiles, or grids over many columns
-// whose cells share a table by hashing.
+// Where the cells of a row are comes from cell_grids.hpp.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/helper.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks::cells {
@@ -173,6 +173,44 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
     }
 }
 
+constexpr std::size_t at_once = 64;  // rows whose cells are found before they are learned
+
+// The same for rows X (n, d), whose cells `grids` finds; when `shared`, a second thread finds those of the next rows meanwhile.
+// False when a cell lies outside the tables of `size` cells: the rows from there on are not learned.
+template <class Grids>
+bool pass_rows(std::size_t n, const double* X, const Grids& grids, const double* y, const double* weight, const Rule& rule, Model& m,
+               std::size_t size, bool shared, double* scores, double* downhill) {
+    constexpr std::size_t slots = 4;
+    const std::size_t R = m.R, d = grids.columns(), C = m.C;
+    std::vector<std::int32_t> index(slots * at_once * R), codes(slots * d);
+    bool valid = true;
+    in_order(
+        shared, (n + at_once - 1) / at_once, slots,
+        [&](std::size_t i, std::size_t slot) {
+            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
+            grids.find(rows, X + first * d, codes.data() + slot * d, index.data() + slot * at_once * R);
+        },
+        [&](std::size_t i, std::size_t slot) {
+            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
+            const std::int32_t* cells = index.data() + slot * at_once * R;
+            valid = valid && inside(rows * R, cells, size);
+            if (valid) pass(rows, cells, y + first, weight ? weight + first : nullptr, rule, m, scores + first * C, downhill + first * C);
+        });
+    return valid;
+}
+
+// Cells (n, R) of rows X (n, d).
+template <class Grids>
+void find_rows(std::size_t n, const double* X, const Grids& grids, bool shared, std::int32_t* out) {
+    const std::size_t blocks = (n + at_once - 1) / at_once, d = grids.columns();
+    std::vector<std::int32_t> codes((shared ? blocks : 1) * d);
+    in_any_order(shared, blocks, [&](std::size_t i) {
+        const std::size_t first = i * at_once;
+        std::int32_t* code = codes.data() + (shared ? i * d : 0);
+        grids.find(std::min(at_once, n - first), X + first * d, code, out + first * grids.grids());
+    });
+}
+
 // Scores (n, C) of rows; nothing changes.
 KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regression, const Model& m, double* scores) {
     for (std::size_t t = 0; t < n; ++t) {
@@ -187,194 +225,39 @@ KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regre
     }
 }
 
-// What each code of a column adds to the number of a grid's cell: maps (R, K, L + 1), zero beforehand, from edges (R, K, E) of which
-// the first n_edges (R, K) count, and levels (d, L).
-inline void grid_maps(std::size_t R, std::size_t K, std::size_t E, std::size_t L, const std::int32_t* columns, const double* edges,
-                      const std::int32_t* n_edges, const double* levels, const std::int32_t* n_levels, std::int32_t* maps) {
-    for (std::size_t r = 0; r < R; ++r) {
-        std::int32_t stride = 1;
-        for (std::size_t k = 0; k < K; ++k) {
-            const std::size_t at = r * K + k, j = std::size_t(columns[at]);
-            const std::int32_t size = n_edges[at];
-            if (!size) continue;
-            const double *edge = edges + at * E, *level = levels + j * L;
-            std::int32_t bin = 0;
-            for (std::int32_t l = 0; l < n_levels[j]; ++l) {
-                while (bin < size && edge[bin] <= level[l]) ++bin;
-                maps[at * (L + 1) + std::size_t(l) + 1] = bin * stride;
-            }
-            stride *= size + 1;
+// What grids r = begin ... end - 1 of R would explain of the vectors v (n, C): sum over a grid's cells of |sum v|^2/(c + 2) - V c/(c + 2),
+// c rows in the cell, V = `mean` of |v|^2. index (n, R) with grid r at cell r times `cells`. out (R).
+KS_CLONES inline void gains_of(std::size_t begin, std::size_t end, std::size_t n, std::size_t R, std::size_t C, std::size_t cells,
+                               double mean, const std::int32_t* index, const double* v, double* out) {
+    const std::size_t width = C + 1;
+    std::vector<double> sums((end - begin) * cells * width, 0.0);  // rows in a cell, and the sum of their vectors
+    for (std::size_t t = 0; t < n; ++t)
+        for (std::size_t r = begin; r < end; ++r) {
+            double* cell = sums.data() + (std::size_t(index[t * R + r]) - begin * cells) * width;
+            cell[0] += 1.0;
+            for (std::size_t c = 0; c < C; ++c) cell[1 + c] += v[t * C + c];
+        }
+    for (std::size_t r = begin; r < end; ++r) {
+        out[r] = 0.0;
+        for (std::size_t k = 0; k < cells; ++k) {
+            const double* cell = sums.data() + ((r - begin) * cells + k) * width;
+            if (cell[0] == 0.0) continue;
+            double size = 0.0;
+            for (std::size_t c = 0; c < C; ++c) size += cell[1 + c] * cell[1 + c];
+            out[r] += (size - mean * cell[0]) / (cell[0] + 2.0);
         }
     }
 }
 
-// The cuts of grids over few columns, without those that cut nothing, and small enough to stay in the first-level cache: a grid has
-// at most 256 cells, so what a code adds to the number of one is a byte. Grids with as many cuts stand side by side.
-class Cuts {
-  public:
-    // False when the maps (R, K, L + 1) do not fit into bytes.
-    bool take(std::size_t R, std::size_t K, std::size_t L, const std::int32_t* columns, const std::int32_t* maps) {
-        width_ = L + 1;
-        std::vector<std::size_t> used(R * K);
-        std::vector<std::size_t> count(R, 0);
-        for (std::size_t r = 0; r < R; ++r)
-            for (std::size_t k = 0; k < K; ++k) {
-                std::uint32_t any = 0;
-                const std::int32_t* map = maps + (r * K + k) * width_;
-#pragma omp simd reduction(| : any)
-                for (std::size_t i = 0; i < width_; ++i) any |= std::uint32_t(map[i]);
-                if (any > 255) return false;
-                if (any) used[r * K + count[r]++] = k;
-            }
-        first_.assign(K + 2, 0);
-        for (std::size_t c = 0; c <= K; ++c) {
-            first_[c] = grid_.size();
-            for (std::size_t r = 0; r < R; ++r) {
-                if (count[r] != c) continue;
-                grid_.push_back(std::int32_t(r));
-                for (std::size_t i = 0; i < c; ++i) {
-                    const std::size_t at = r * K + used[r * K + i];
-                    column_.push_back(columns[at]);
-                    table_.insert(table_.end(), maps + at * width_, maps + (at + 1) * width_);
-                }
-            }
-        }
-        first_[K + 1] = grid_.size();
-        return true;
-    }
-
-    // Cells (R) of a row with these codes.
-    KS_INLINE void find(const std::int32_t* code, std::int32_t cells, std::int32_t* out) const {
-        const std::int32_t* column = column_.data();
-        const std::uint8_t* table = table_.data();
-        for (std::size_t c = 0; c + 1 < first_.size(); ++c)
-            for (std::size_t g = first_[c]; g < first_[c + 1]; ++g) {
-                std::int32_t cell = grid_[g] * cells;
-                for (std::size_t i = 0; i < c; ++i, table += width_) cell += table[code[*column++]];
-                out[grid_[g]] = cell;
-            }
-    }
-
-  private:
-    std::size_t width_ = 0;
-    std::vector<std::size_t> first_;         // of the grids with 0, 1, ... cuts
-    std::vector<std::int32_t> grid_, column_;
-    std::vector<std::uint8_t> table_;
-};
-
-// Cells of rows in grids over few columns, (n, R). A column's value becomes the number of its levels that are not above it;
-// `maps` (R, K, L + 1) says what each such number adds to the cell's number in a grid. Grid r begins at cell r times `cells`.
-KS_CLONES inline void by_levels(std::size_t n, std::size_t d, const double* X, std::size_t L, const double* levels,
-                                const std::int32_t* n_levels, std::size_t R, std::size_t K, const std::int32_t* columns,
-                                const std::int32_t* maps, std::size_t cells, std::int32_t* out) {
-    std::vector<std::int32_t> code(d);
-    std::size_t half = 1;
-    while (2 * half <= L) half *= 2;
-    const std::size_t width = 2 * half;  // a search by halves without branches needs 2^k - 1 levels
-    std::vector<double> padded;
-    const bool many = n > 8;
-    if (many) {
-        padded.assign(d * width, INFINITY);
-        for (std::size_t j = 0; j < d; ++j) std::copy_n(levels + j * L, n_levels[j], padded.data() + j * width);
-    }
-    Cuts cuts;
-    const bool small = n >= 64 && cuts.take(R, K, L, columns, maps);
-    for (std::size_t t = 0; t < n; ++t) {
-        const double* x = X + t * d;
-        if (!many) {
-            for (std::size_t j = 0; j < d; ++j) {
-                const double* first = levels + j * L;
-                code[j] = std::int32_t(std::upper_bound(first, first + n_levels[j], x[j]) - first);
-            }
-        } else {
-            std::fill(code.begin(), code.end(), 0);
-            // all columns take a step before one takes the next: they do not wait for each other
-            for (std::size_t step = half; step > 0; step /= 2) {
-                const double* at = padded.data() + step - 1;
-                for (std::size_t j = 0; j < d; ++j, at += width) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
-            }
-        }
-        if (small) {
-            cuts.find(code.data(), std::int32_t(cells), out + t * R);
-            continue;
-        }
-        for (std::size_t r = 0; r < R; ++r) {
-            std::int32_t cell = std::int32_t(r * cells);
-            const std::int32_t *column = columns + r * K, *map = maps + r * K * (L + 1);
-            for (std::size_t k = 0; k < K; ++k) cell += map[k * (L + 1) + code[column[k]]];
-            out[t * R + r] = cell;
-        }
-    }
-}
-
-// The number of a bin joins a hash.
-KS_INLINE std::uint64_t mix(std::uint64_t h, double bin) {
-    h = (h ^ std::uint64_t(std::int64_t(bin) + 12345)) * 0x9E3779B97F4A7C15ull;
-    return h ^ (h >> 31);
-}
-
-// Cells of rows in grids over many columns, (n, R): the numbers of the bins, hashed into 2^bits cells that all grids share.
-// columns (R, K), -1 for none.
-KS_CLONES inline void by_hashing(std::size_t n, std::size_t d, const double* X, std::size_t R, std::size_t K,
-                                 const std::int32_t* columns, const double* offset, const double* density,
-                                 const std::uint64_t* salt, int bits, std::int32_t* out) {
-    const std::uint64_t mask = (std::uint64_t(1) << bits) - 1;
-    constexpr std::size_t side = 4;  // grids at once: a hash is one long chain
-    std::vector<double> bins(side * K);
-    for (std::size_t t = 0; t < n; ++t) {
-        const double* x = X + t * d;
-        for (std::size_t r = 0; r < R; r += side) {
-            const std::size_t count = std::min(side, R - r), first = r * K;
-            for (std::size_t i = 0; i < count * K; ++i) bins[i] = x[std::max(columns[first + i], 0)];
-#pragma omp simd
-            for (std::size_t i = 0; i < count * K; ++i) {
-                const double place = std::floor((bins[i] + offset[first + i]) * density[first + i]);
-                bins[i] = lesser(larger(place, -1e15), 1e15);
-            }
-            std::uint64_t h[side];
-            for (std::size_t e = 0; e < count; ++e) h[e] = salt[r + e];
-            if (count == side) {
-                for (std::size_t k = 0; k < K; ++k) {
-                    KS_UNROLL
-                    for (std::size_t e = 0; e < side; ++e) {
-                        const std::uint64_t mixed = mix(h[e], bins[e * K + k]);
-                        h[e] = columns[first + e * K + k] >= 0 ? mixed : h[e];
-                    }
-                }
-            } else {
-                for (std::size_t e = 0; e < count; ++e)
-                    for (std::size_t k = 0; k < K; ++k)
-                        if (columns[first + e * K + k] >= 0) h[e] = mix(h[e], bins[e * K + k]);
-            }
-            for (std::size_t e = 0; e < count; ++e) out[t * R + r + e] = std::int32_t((h[e] >> 7) & mask);
-        }
-    }
-}
-
-// What each grid would explain of the vectors v (n, C): sum over its cells of |sum v|^2/(c + 2) - V c/(c + 2), c rows in the
-// cell, V the mean of |v|^2. index (n, R) with grid r at cell r times `cells`. out (R).
-inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v,
+inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v, bool shared,
                   double* out) {
+    constexpr std::size_t side = 8;  // grids at once: their numbers of a row share a line of the cache
     double mean = 0.0;
     for (std::size_t i = 0; i < n * C; ++i) mean += v[i] * v[i];
     mean /= double(std::max<std::size_t>(n, 1));
-    std::vector<double> sum(cells * C), count(cells);
-    for (std::size_t r = 0; r < R; ++r) {
-        std::fill(sum.begin(), sum.end(), 0.0);
-        std::fill(count.begin(), count.end(), 0.0);
-        for (std::size_t t = 0; t < n; ++t) {
-            const std::size_t k = std::size_t(index[t * R + r]) - r * cells;
-            count[k] += 1.0;
-            for (std::size_t c = 0; c < C; ++c) sum[k * C + c] += v[t * C + c];
-        }
-        out[r] = 0.0;
-        for (std::size_t k = 0; k < cells; ++k) {
-            if (count[k] == 0.0) continue;
-            double size = 0.0;
-            for (std::size_t c = 0; c < C; ++c) size += sum[k * C + c] * sum[k * C + c];
-            out[r] += (size - mean * count[k]) / (count[k] + 2.0);
-        }
-    }
+    in_any_order(shared, (R + side - 1) / side, [&](std::size_t i) {
+        gains_of(i * side, std::min((i + 1) * side, R), n, R, C, cells, mean, index, v, out);
+    });
 }
 
 }  // namespace ks::cells

@@ -97,7 +97,7 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
     for (std::size_t k = share.begin; k < share.end; ++k) widest = std::max(widest, members[k].D);
     const std::size_t tile = std::max<std::size_t>(4, std::min<std::size_t>(n, tile_bytes / (3 * widest * sizeof(T))));
     std::vector<T> Z(tile * 2 * widest), V(tile * widest);
-    std::vector<double> scratch(3 * C);
+    std::vector<double> scratch(RowRoom::size * C);
     for (std::size_t start = 0; start < n; start += tile) {
         const std::size_t rows = std::min(tile, n - start);
         for (std::size_t k = share.begin; k < share.end; ++k) {

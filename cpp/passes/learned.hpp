@@ -7,8 +7,11 @@
 #pragma once
 
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "base/center.hpp"
+#include "base/exchange.hpp"
 #include "parts/updates.hpp"
 #include "base/vecmath.hpp"
 
@@ -286,6 +289,165 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         model.pending[1] = rate[0];
         if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum, t);
     }
+    return t;
+}
+
+// ---- Two threads ---------------------------------------------------------------------------------------------------
+
+// Where a width of its own is learned for every column, many frequencies are cut into two halves, and what is summed over them is the sum
+// of two, whoever makes them. One thread has both halves, or each of two has one, and tells the other its products with the weights and
+// its part of the pull back. Both then take the same steps.
+template <class T>
+struct RrfHalf {
+    std::size_t D, begin, count;
+    const T* E;            // (d, D)
+    std::vector<T> u, z, q, h;  // (count), (2 count), (count), (d)
+    RrfHalf(std::size_t frequencies, std::size_t first, std::size_t own, std::size_t d, const T* directions)
+        : D(frequencies), begin(first), count(own), E(directions), u(own), z(2 * own), q(own), h(d) {}
+
+    KS_INLINE void features(const Entries<T>& x, const T* v, T scale) {
+        combine_rows(x.n, x.index, v, E + begin, D, count, u.data());
+        cos_sin(count, u.data(), scale, z.data(), z.data() + count);
+    }
+    KS_INLINE double dot(const T* w) const {
+        return double(ks::dot(count, w + begin, z.data()) + ks::dot(count, w + D + begin, z.data() + count));
+    }
+    // The weights change along g (C), and h (x.n) is what that says of the frequencies. False when nothing changes.
+    KS_INLINE bool change(const Entries<T>& x, int C, const double* g, T eta, const RrfModel<T>& model) {
+        bool still = true;
+        for (int c = 0; c < C; ++c) {
+            const T gc = T(g[c]);
+            if (gc == T(0)) continue;
+            T *a = model.W + c * 2 * D + begin, *b = a + D, *G = model.G + c * 2 * D + begin;
+            const T *KS_RESTRICT cos = z.data(), *KS_RESTRICT sin = z.data() + count;
+            T* KS_RESTRICT to = q.data();
+            if (still) std::fill_n(to, count, T(0));
+            still = false;
+#pragma omp simd
+            for (std::size_t j = 0; j < count; ++j) to[j] += gc * (b[j] * cos[j] - a[j] * sin[j]);
+            adagrad_step(count, gc, eta, cos, G, a);
+            adagrad_step(count, gc, eta, sin, G + D, b);
+        }
+        if (!still) dot_rows(x.n, x.index, E + begin, D, count, q.data(), h.data());
+        return !still;
+    }
+};
+
+// Rows first ... first + m - 1. parts: the halves this thread has, both or that of its `side`.
+template <class T, class Rows>
+KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const Rows& X, RrfHalf<T>* parts, int count, int side,
+                                Exchange* scores, Exchange* pulls, const double* y, const double* weight, const RrfModel<T>& model,
+                                Guarded<T> p, std::int64_t t, const Loss& loss, const Update& update, double* F, std::size_t stride,
+                                Entries<T> x, T* v, double* outputs, std::size_t* late) {
+    double *f = outputs, *rate = outputs + C, *g = outputs + 2 * C;
+    const std::size_t D = parts[0].D;
+    const T scale = T(1) / std::sqrt(T(D));
+    for (std::size_t i = first; i < first + m; ++i) {
+        X.read(i, model.unit, x);
+        for (std::size_t k = 0; k < x.n; ++k) v[k] = p.theta[x.index[k]];
+#pragma omp simd
+        for (std::size_t k = 0; k < x.n; ++k) v[k] = x.value[k] * exp(v[k]);
+        for (int s = 0; s < count; ++s) parts[s].features(x, v, scale);
+        const double offset = offset_of(model.center);
+        if (scores) {
+            double* mine = scores->sums(side, i);
+            for (int c = 0; c < C; ++c) mine[c] = parts[0].dot(model.W + c * 2 * D);
+            scores->publish(side, i);
+            if (scores->wait(1 - side, i)) ++*late;
+            const double *one = scores->sums(0, i), *two = scores->sums(1, i);
+            for (int c = 0; c < C; ++c) f[c] = one[c] + two[c];
+        } else {
+            for (int c = 0; c < C; ++c) f[c] = parts[0].dot(model.W + c * 2 * D) + parts[1].dot(model.W + c * 2 * D);
+        }
+        for (int c = 0; c < C; ++c) F[i * stride + c] = f[c] + offset;
+        const double importance = weight ? weight[i] : 1.0;
+        if (importance == 0.0) continue;
+        ++t;
+        const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
+        update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
+        follow(model.center, y[i], importance);
+        for (int c = 0; c < C; ++c) g[c] *= importance;
+        bool changed = false;
+        for (int s = 0; s < count; ++s) changed = parts[s].change(x, C, g, T(rate[0]), model);
+        p.expect(1.0, t);
+        if (changed && p.eta > 0) {
+            if (pulls) {
+                double* mine = pulls->sums(side, i);
+                for (std::size_t k = 0; k < x.n; ++k) mine[k] = double(parts[0].h[k]);
+                pulls->publish(side, i);
+                if (pulls->wait(1 - side, i)) ++*late;
+                const double *one = pulls->sums(0, i), *two = pulls->sums(1, i);
+                for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (T(one[k]) + T(two[k])) * v[k]);
+            } else {
+                for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (parts[0].h[k] + parts[1].h[k]) * v[k]);
+            }
+        }
+    }
+    return t;
+}
+
+// All n rows of d columns; memory: numbers that the update remembers.
+template <class T, class Rows>
+std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C, std::size_t memory, const T* E, const Rows& X, const double* y,
+                             const double* weight, const RrfModel<T>& model, const Guarded<T>& p, std::int64_t t, const Loss& loss,
+                             const Update& update, bool shared, double* F) {
+    constexpr std::size_t block = 32, apart = 64;  // apart: what two threads write to must not share a line of the cache
+    const Halves halves(D);
+    // Room of one thread: the entries of a row, its numbers times widths, and outputs.
+    struct Room {
+        std::vector<std::int32_t> index;
+        std::vector<T> numbers, theta;
+        std::vector<double> outputs, copied;
+        std::size_t late = 0;
+        Room(std::size_t columns, int C) : index(columns), numbers(2 * columns), outputs(3 * C) {}
+        Entries<T> entries() { return {0, index.data(), numbers.data()}; }
+        T* v() { return numbers.data() + index.size(); }
+    };
+    std::vector<RrfHalf<T>> parts;
+    for (int h = 0; h < 2; ++h) parts.emplace_back(D, halves.begin[h], halves.size(h), d, E);
+    Room room(d, C);
+    std::unique_ptr<Room> other;
+    RrfModel<T> own = model;
+    Guarded<T> copy = p;
+    Exchange scores(C), pulls(d);
+    std::int64_t rows = t;
+    std::vector<T> theta;
+    std::vector<double> numbers;
+    Together together(shared, n, block);
+    Helper::Job job(together.open(), [&] {
+        together.help(
+            [&] {
+                other = std::make_unique<Room>(d, C);
+                other->outputs.resize(4 * C);
+                copy.theta = theta.data() + apart, copy.H = copy.theta + d;
+                own.memory = numbers.data() + apart;
+                if (model.center) own.center = own.memory + memory;
+            },
+            [&](std::size_t first, std::size_t m) {
+                rows = rrf_rows<T>(first, m, C, X, &parts[1], 1, 1, &scores, &pulls, y, weight, own, copy, rows, loss, update,
+                                   other->outputs.data() + 3 * C, 0, other->entries(), other->v(), other->outputs.data(), &other->late);
+            });
+    });
+    together.learn(
+        job,
+        [&](std::size_t first, std::size_t m) {
+            t = rrf_rows<T>(first, m, C, X, parts.data(), 2, 0, nullptr, nullptr, y, weight, model, p, t, loss, update, F, C, room.entries(),
+                            room.v(), room.outputs.data(), &room.late);
+        },
+        [&] {
+            theta.resize(2 * d + 2 * apart);
+            std::copy_n(p.H, d, std::copy_n(p.theta, d, theta.data() + apart));
+            numbers.resize(memory + 2 + 2 * apart);
+            double* at = std::copy_n(model.memory, memory, numbers.data() + apart);
+            if (model.center) std::copy_n(model.center, 2, at);
+            rows = t;
+        },
+        [&](std::size_t first, std::size_t m) {
+            room.late = 0;
+            t = rrf_rows<T>(first, m, C, X, &parts[0], 1, 0, &scores, &pulls, y, weight, model, p, t, loss, update, F, C, room.entries(), room.v(),
+                            room.outputs.data(), &room.late);
+            return room.late;
+        });
     return t;
 }
 

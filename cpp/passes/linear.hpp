@@ -1,6 +1,6 @@
 // Online learning on explicit features over one block, rows in order:
 //   f_t = w'z_t;  (decay, tau) = step(loss, y_t, f_t, z_t'z_t, t);  w <- decay w + tau z_t   (one w per output).
-// In:  Z (m, P), y (m).  Changed: W (C, P) and whatever the update carries.  Out: F (m, C), the scores before each update.
+// In:  Z (m, P), y (m).  Changed: W (C, P) and whatever the update carries; scratch (RowRoom::size C).  Out: F (m, C), the scores before each update.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +31,13 @@ struct Source {
     T scale;
 };
 
+// mean += (factor w - mean) share, n numbers.
+template <class T>
+KS_INLINE void follow_weights(std::size_t n, T factor, T share, const T* KS_RESTRICT w, T* KS_RESTRICT mean) {
+#pragma omp simd
+    for (std::size_t j = 0; j < n; ++j) mean[j] += (w[j] * factor - mean[j]) * share;
+}
+
 // The features of a row, all of them,
 template <class T>
 struct DenseRow {
@@ -44,6 +51,8 @@ struct DenseRow {
         if (fade != 1.0) scale(P, T(fade), G);
         adagrad_step(P, g, eta, z, G, w);
     }
+    KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
 };
 
 // or those that are not zero: what a row costs does not depend on the number of columns.
@@ -78,47 +87,79 @@ struct SparseRow {
         if (faded[c] != 1.0) scale(P, T(faded[c]), G);
         faded[c] = 1.0;
     }
+    KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
 };
+
+// Room for what is worked out for a row.
+struct RowRoom {
+    static constexpr std::size_t size = 7;  // numbers for each output
+    double *sums, *f, *decay, *tau, *stretch, *faded;
+    RowRoom(double* room, int C)
+        : sums(room), f(room + 2 * C), decay(room + 3 * C), tau(room + 4 * C), stretch(room + 5 * C), faded(room + 6 * C) {}
+};
+
+// A row is learned in three steps. First the products sums (2 C) of its features with the weights, and with their mean, where there
+// is one;
+template <class T, class R>
+KS_INLINE void row_sums(std::size_t P, int C, const R& z, const LinearModel<T>& model, double* sums) {
+    for (int c = 0; c < C; ++c) sums[c] = z.dot(model.W + c * P);
+    for (int c = 0; c < C && model.mean; ++c) sums[C + c] = z.dot(model.mean + c * P);
+}
+
+// then what the row does, and t after it; F (C) are the scores before. False when the row is not learned. Here the numbers of a model
+// change that are not weights;
+template <class T>
+KS_INLINE bool row_step(int C, double norm, double y, double importance, const LinearModel<T>& model, std::int64_t& t, const Loss& loss,
+                        const Update& update, double* F, const RowRoom& room) {
+    const double offset = offset_of(model.center);
+    for (int c = 0; c < C; ++c) {
+        room.f[c] = room.sums[c] * model.scale[c];
+        F[c] = (model.mean ? room.sums[C + c] : room.f[c]) + offset;
+    }
+    if (importance == 0.0) return false;
+    ++t;
+    const double target = loss.kind == Kind::multiclass ? y : y - offset;
+    update.step(loss, Row{target, room.f, C, norm, t}, model.memory, room.decay, room.tau);
+    for (int c = 0; c < C; ++c) {
+        room.tau[c] *= importance;
+        room.stretch[c] = 1.0;
+        if (update.diagonal) continue;
+        double& s = model.scale[c];
+        s *= room.decay[c];
+        if (!(s > 1e-6 && s < 1e6)) {
+            room.stretch[c] = s;
+            s = 1.0;
+        }
+    }
+    follow(model.center, y, importance);
+    return true;
+}
+
+// at last the weights themselves, those of the features that z has.
+template <class T, class R>
+KS_INLINE void row_change(std::size_t P, int C, const R& z, const LinearModel<T>& model, std::int64_t t, const Update& update,
+                          const RowRoom& room) {
+    for (int c = 0; c < C; ++c) {
+        T* w = model.W + c * P;
+        const double tau = room.tau[c];
+        if (update.diagonal) {
+            if (tau != 0.0) z.adagrad(c, T(tau), T(room.decay[0]), update.fade, model.G + c * P, w);
+            continue;
+        }
+        if (room.stretch[c] != 1.0) z.stretch(T(room.stretch[c]), w);
+        if (tau != 0.0) z.add(T(tau / model.scale[c]), w);
+    }
+    for (int c = 0; c < C && model.mean; ++c) z.average(T(model.scale[c]), T(1) / T(t), model.W + c * P, model.mean + c * P);
+}
 
 // One row; returns t after it.
 template <class T, class R>
 KS_INLINE std::int64_t linear_row(std::size_t P, int C, const R& z, double y, double importance, const LinearModel<T>& model,
-                                  std::int64_t t, const Loss& loss, const Update& update, bool unit, double* F, double* scratch) {
-    double *f = scratch, *decay = scratch + C, *tau = scratch + 2 * C;
-    const double offset = offset_of(model.center);
-    for (int c = 0; c < C; ++c) {
-        f[c] = z.dot(model.W + c * P) * model.scale[c];
-        F[c] = (model.mean ? z.dot(model.mean + c * P) : f[c]) + offset;
-    }
-    if (importance == 0.0) return t;
-    ++t;
-    const double k_xx = unit ? 1.0 : z.norm();
-    const double target = loss.kind == Kind::multiclass ? y : y - offset;
-    update.step(loss, Row{target, f, C, k_xx, t}, model.memory, decay, tau);
-    for (int c = 0; c < C; ++c) {
-        T* w = model.W + c * P;
-        const double tau_c = tau[c] * importance;
-        if (update.diagonal) {
-            if (tau_c == 0.0) continue;
-            z.adagrad(c, T(tau_c), T(decay[0]), update.fade, model.G + c * P, w);
-            continue;
-        }
-        double& s = model.scale[c];
-        s *= decay[c];
-        if (!(s > 1e-6 && s < 1e6)) {
-            scale(P, T(s), w);
-            s = 1.0;
-        }
-        if (tau_c != 0.0) z.add(T(tau_c / s), w);
-    }
-    for (int c = 0; c < C && model.mean; ++c) {
-        const T s = T(model.scale[c]), share = T(1) / T(t);
-        const T* KS_RESTRICT w = model.W + c * P;
-        T* KS_RESTRICT average = model.mean + c * P;
-#pragma omp simd
-        for (std::size_t j = 0; j < P; ++j) average[j] += (w[j] * s - average[j]) * share;
-    }
-    follow(model.center, y, importance);
+                                  std::int64_t t, const Loss& loss, const Update& update, bool unit, double* F, const RowRoom& room) {
+    row_sums(P, C, z, model, room.sums);
+    const double norm = unit || importance == 0.0 ? 1.0 : z.norm();
+    if (row_step(C, norm, y, importance, model, t, loss, update, F, room)) row_change(P, C, z, model, t, update, room);
     return t;
 }
 
@@ -126,25 +167,27 @@ template <class T>
 KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const Source<T>& source, const double* y,
                                    const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss,
                                    const Update& update, bool unit, double* F, double* scratch) {
+    const RowRoom room(scratch, C);
     for (std::size_t i = 0; i < m; ++i) {
         if (source.z) cos_sin(P / 2, source.rows + i * (P / 2), source.scale, source.z, source.z + P / 2);
         const DenseRow<T> z{P, source.z ? source.z : source.rows + i * P};
-        t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, unit, F + i * C, scratch);
+        t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, unit, F + i * C, room);
     }
     return t;
 }
 
-// The same on rows of a CSR matrix as they are; scratch (4 C).
+// The same on rows of a CSR matrix as they are.
 template <class T, class I>
 KS_CLONES std::int64_t linear_pass_csr(std::size_t m, std::size_t P, int C, const T* data, const I* indices, const I* indptr,
                                        const double* y, const double* weight, const LinearModel<T>& model, std::int64_t t,
                                        const Loss& loss, const Update& update, double* F, double* scratch) {
-    double* faded = scratch + 3 * C;
+    const RowRoom room(scratch, C);
+    double* faded = room.faded;
     std::fill(faded, faded + C, 1.0);
     for (std::size_t i = 0; i < m; ++i) {
         const std::size_t start = std::size_t(indptr[i]);
         const SparseRow<T, I> z{P, std::size_t(indptr[i + 1]) - start, indices + start, data + start, faded};
-        t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, false, F + i * C, scratch);
+        t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, false, F + i * C, room);
     }
     for (int c = 0; c < C && model.G; ++c) SparseRow<T, I>{P, 0, nullptr, nullptr, faded}.restore(c, model.G + c * P);
     return t;

@@ -11,6 +11,7 @@
 #include "base/journal.hpp"
 #include "maps/fourier.hpp"
 #include "maps/uniforms.hpp"
+#include "passes/cell_grids.hpp"
 #include "passes/cell_tables.hpp"
 #include "passes/learned.hpp"
 #include "passes/linear.hpp"
@@ -108,7 +109,7 @@ struct HashedCells : Cells<T> {
     int bits;
     using Cells<T>::Cells;
     void find(const double* x) override {
-        cells::by_hashing(1, d, x, this->model.R, K, columns, offset, density, salt, bits, this->index.data());
+        cells::ByHashing(d, this->model.R, K, columns, offset, density, salt, bits).find(1, x, nullptr, this->index.data());
     }
 };
 
@@ -118,6 +119,7 @@ struct ColumnCells : Cells<T> {
     std::size_t d, L, K, cells_of_grid;
     const double* levels;
     const std::int32_t *n_levels, *columns, *maps;
+    std::vector<std::int32_t> code;     // (d): room
     double *sample_rows, *sample_down;  // (S, d), (S, C)
     std::int64_t S, last;               // places of the sample; it is drawn from so many last rows
     std::uint64_t seed, slot;           // of the places drawn
@@ -125,7 +127,8 @@ struct ColumnCells : Cells<T> {
     using Cells<T>::Cells;
 
     void find(const double* x) override {
-        cells::by_levels(1, d, x, L, levels, n_levels, this->model.R, K, columns, maps, cells_of_grid, this->index.data());
+        code.resize(d);
+        cells::ByLevels(1, d, L, levels, n_levels, this->model.R, K, columns, maps, cells_of_grid).find(1, x, code.data(), this->index.data());
     }
 
     bool open(std::int64_t n) const override {
@@ -181,7 +184,7 @@ struct Linear : Learner<T> {
     Linear(Features<T> map, const LinearModel<T>& m, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
            std::unique_ptr<Update> up)
         : features(std::move(map)), model(m), C(outputs), memory(remembered), unit(u), loss(std::move(l)), update(std::move(up)),
-          scratch(3 * outputs) {}
+          scratch(RowRoom::size * outputs) {}
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t P = features.size();

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from kernelstream import (
     AROWClassifier,
+    CellsClassifier,
     FeatureClassifier,
     MultiKernelClassifier,
     OnlineRidge,
@@ -19,7 +20,7 @@ from kernelstream import (
 )
 from kernelstream.columns import Columns, _twins
 from kernelstream.estimators import RRFStep
-from kernelstream.features import RandomFourier
+from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.trust import Calibrator, IntervalTracker
 
 _core = pytest.importorskip("kernelstream._core")
@@ -68,6 +69,7 @@ X = np.random.default_rng(0).standard_normal((30, 3))
 Y, LABELS = X[:, 0] + 0.1, np.where(X[:, 1] > 0, 1, 0)
 SPARSE = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
 FOURIER = RandomFourier(n_components=4, gamma=1.0)
+NYSTROEM = Nystroem(gamma=1.0, landmarks=X[:5])
 
 
 def ensemble():
@@ -81,7 +83,12 @@ def words():
 
 
 CALLS = {
-    "linear_pass": lambda: FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
+    "linear_pass": lambda: FeatureClassifier("taylor", random_state=0).learn(X, LABELS),
+    "fourier_pass": lambda: FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
+    "nystroem_pass": lambda: FeatureClassifier(NYSTROEM, random_state=0).learn(X, LABELS),
+    "cells_pass_rows": lambda: CellsClassifier(n_grids=2, random_state=0).learn(
+        np.tile(X, (12, 1)), np.tile(LABELS, 12)
+    ),
     "standardize": lambda: FeatureClassifier(FOURIER, standardize=True, random_state=0).learn(X, LABELS),
     "expansion_pass": lambda: zoo.make("perceptron", gamma=1.0, random_state=0).learn(X, LABELS),
     "budget_pass": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(X, LABELS),
@@ -99,7 +106,12 @@ CALLS = {
 }
 
 # arguments that may have any number of rows, or are copied if need be
-FREE = {"standardize": [(1,)], "calibrate": [(1,), (2,), (5,)], "track": [(1,), (2,), (3,)]}
+FREE = {
+    "standardize": [(1,)],
+    "cells_pass_rows": [(0, "tables")],
+    "calibrate": [(1,), (2,), (5,)],
+    "track": [(1,), (2,), (3,)],
+}
 
 
 def paths(value, path=()):

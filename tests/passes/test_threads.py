@@ -175,4 +175,4 @@ def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
     if model._ops.THREADED:
         monkeypatch.setattr(threads, "WORTH", 0.0)
         with pytest.raises(Busy):
-            model.learn(X, X[:, 0] > 0)
+            model.predict(X)

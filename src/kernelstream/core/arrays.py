@@ -61,6 +61,12 @@ def all_finite(X: np.ndarray) -> bool:
     return bool(np.isfinite(X).all())
 
 
+def plain_rows(X: np.ndarray, single: bool, d: int, exponent: int) -> bool:
+    """Whether X is a contiguous (n, d) array of float32 (``single``) or float64, n > 0, all ``|X| < 2^exponent``."""
+    plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == (np.float32 if single else np.float64)
+    return plain and X.shape[1] == d and X.shape[0] > 0 and all_below(X, exponent)
+
+
 def all_below(X: np.ndarray, exponent: int) -> bool:
     """Whether ``|X| < 2^exponent`` for every entry; False for NaN."""
     limit = X.dtype.type(2.0) ** exponent

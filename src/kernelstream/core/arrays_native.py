@@ -17,6 +17,7 @@ BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in
 
 all_finite = _core.all_finite
 all_below = _core.all_below
+plain_rows = _core.plain_rows
 standardize = _core.standardize  # see kernelstream.core.ranges
 taylor = _core.taylor  # see kernelstream.features.taylor.taylor
 

@@ -29,6 +29,11 @@ def set_num_threads(count: int | None) -> None:
     settings.change(threads=count)
 
 
+def second() -> bool:
+    """Whether a compiled pass may use a second thread: there may be two, and this one is not one of several at work."""
+    return get_num_threads() > 1 and not getattr(_inside, "each", False)
+
+
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
     """Slices of at most ``block`` rows that cover ``n`` rows; the first is shorter where ``first`` > 0 says so."""
     starts = range(first, n, block) if first else range(0, n, block)

@@ -16,6 +16,7 @@ from ..core.arrays_native import (
     exp_scaled,
     fourier,
     matmul,
+    plain_rows,
     project,
     set_aside,
     squashed,
@@ -25,7 +26,15 @@ from ..core.arrays_native import (
 )
 from ..core.philox_native import normals
 from ..passes.binning import native as binning
-from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
+from ..passes.cells.native import (
+    by_hashing,
+    by_levels,
+    cells_gains,
+    cells_pass,
+    cells_pass_rows,
+    cells_score,
+    grid_maps,
+)
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.doubly.native import fourier_scores

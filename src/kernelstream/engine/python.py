@@ -13,11 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import all_below, all_finite, exp_scaled, fourier, matmul, project, squashed, workspace
+from ..core.arrays import (
+    all_below,
+    all_finite,
+    exp_scaled,
+    fourier,
+    matmul,
+    plain_rows,
+    project,
+    squashed,
+    workspace,
+)
 from ..core.philox import normals
 from ..core.ranges import set_aside, standardize
 from ..passes.binning import python as binning
-from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
+from ..passes.cells.python import (
+    by_hashing,
+    by_levels,
+    cells_gains,
+    cells_pass,
+    cells_pass_rows,
+    cells_score,
+    grid_maps,
+)
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.doubly.python import fourier_scores

@@ -48,8 +48,13 @@ class GaussianNystroemMapping(NystroemMapping):
         # Largest |x|² for which |x|² - 2 x's + |s|² loses less than 1e-5 of the kernel to rounding.
         self.far = 1e-5 / (self.gamma * np.finfo(P.dtype).eps) - float(self.norms.max())
 
-    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
+    def sizes(self, X: Any) -> np.ndarray:
+        """``|x|²`` of rows X (n, d), (n,)."""
         xx = row_norms(X, squared=True) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+        return xx.astype(self.dtype, copy=False)
+
+    def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
+        xx = self.sizes(X)
         if not xx.max(initial=0.0) <= self.far:
             return super().__call__(X, ops, out)  # the kernel itself takes care
         K = ops.matmul(X, self.S2)

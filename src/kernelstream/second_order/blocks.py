@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, cython_blas
+from scipy.linalg import blas
 
 from .. import _core
+from ..core.blas import BLAS
 from .rows import RowRecursion
 from .rules import LeastSquares
 from .statistics import State, flush, more_ridge, window_cuts
@@ -16,7 +17,6 @@ BLOCK = 64  # rows entered at once where some may not stay; where all do, the wi
 SUMS = ("gram", "b", "yy", "zsum")  # of the rows that have left the window
 WINDOW = ("window", "window_c", "window_b")
 KNOWN = _core.Act("known", [], "squared", [0.0])  # rows that were learned before: their c and beta are given
-BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")))
 
 
 class Head:

@@ -70,6 +70,11 @@ class Ops:
         low, high = torch.aminmax(from_array(X))
         return bool(low > -(2.0**exponent)) and bool(high < 2.0**exponent)
 
+    def plain_rows(self, X: np.ndarray, single: bool, d: int, exponent: int) -> bool:
+        """Whether X is a contiguous (n, d) array of float32 or float64, n > 0, with all ``|X| < 2^exponent``."""
+        plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == (np.float32 if single else np.float64)
+        return plain and X.shape[1] == d and X.shape[0] > 0 and self.all_below(X, exponent)
+
     @contextlib.contextmanager
     def products(self) -> Iterator[None]:
         """Context in which matrix products of float32 numbers have the engine's precision."""

@@ -36,6 +36,9 @@ from .state import check_state, check_tensor, checked_weights, scaled_rows, wide
 from .units import check_moderate
 from .warm_up import DENSE_ROWS, WarmUp
 
+# type and number of columns; all_below and its exponent; whether rows are checked further; plain_rows, and for float32
+Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
+
 
 class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, WithParameters):
     """Base of all estimators that learn row by row.
@@ -46,7 +49,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
     """
 
     _cache: dict[Any, Any]
-    _hot: tuple[np.dtype, int, Any, int, bool] | None
+    _hot: Hot | None
     _undo: Any
     _marks: Any
 
@@ -418,18 +421,18 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         state = self._state
         plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
         most = MODERATE[state["dtype"]]
-        hot = np.dtype(state["dtype"]), state["n_features"], self._ops.all_below, most, self._choosy()
-        self._hot = hot if plain else None
+        dtype, ops = np.dtype(state["dtype"]), self._ops
+        rows = ops.plain_rows, dtype == np.float32
+        self._hot = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows) if plain else None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
-    def _plain_rows(self, X: Any, hot: tuple[np.dtype, int, Any, int, bool]) -> bool:
+    def _plain_rows(self, X: Any, hot: Hot) -> bool:
         """Whether the rows need neither a conversion nor further checks."""
         if type(X) is np.ndarray:
-            plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
-            return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
+            return hot[5](X, hot[6], hot[1], hot[3])
         if type(X) in (sp.csr_array, sp.csr_matrix) and not scales_columns(self._state):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
             return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))

@@ -6,6 +6,7 @@ each at some of its levels, and has at most a given number of cells. Grids are d
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -42,31 +43,40 @@ def draw(
         (n, COLUMNS) count.
     """
     d = len(count)
-    k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int)).tolist()
+    k = np.minimum(d, 1 + (rng.random(n) * COLUMNS).astype(int))
     keys = rng.exponential(size=(n, d)) / np.maximum(weights, 1e-12)  # the smallest keys are a draw without replacement
     order = np.argsort(keys, axis=1)[:, :COLUMNS]
     sizes, picks = rng.random((n, COLUMNS)), rng.random((n, COLUMNS, LEVELS))
     places = (picks[:, : order.shape[1]] * count[order][:, :, None]).astype(int)
     columns, n_edges = np.zeros((n, COLUMNS), np.int32), np.zeros((n, COLUMNS), np.int32)
     edges = np.zeros((n, COLUMNS, LEVELS))
-    room = count.tolist()
-    for r, (chosen, size) in enumerate(zip(order.tolist(), sizes.tolist(), strict=True)):
-        budget, used = cells, 0
-        for i, j in enumerate(chosen[: k[r]]):
-            if not room[j]:
-                continue  # a constant so far
-            most = max(2, min(room[j] + 1, int(budget ** (1.0 / (k[r] - i)))))
-            if most > budget:
-                break
-            bins = 2 + int(size[i] * (most - 1))
-            at = sorted(set(places[r, i, : bins - 1].tolist()))
-            columns[r, used], n_edges[r, used] = j, len(at)
-            edges[r, used, : len(at)] = levels[j].take(at)
-            budget //= len(at) + 1
-            used += 1
-            if budget < 2:
-                break
+    roots = _roots(cells)
+    budget, used = np.full(n, cells), np.zeros(n, int)
+    for i in range(order.shape[1]):  # column after column, for all grids at once
+        j = order[:, i]
+        left = np.maximum(k - i, 1)
+        most = np.maximum(2, np.minimum(count[j] + 1, roots[budget, left]))
+        open_ = (i < k) & (budget >= 2)
+        budget[open_ & (count[j] > 0) & (most > budget)] = 0  # no column fits any more
+        r = np.flatnonzero(open_ & (count[j] > 0) & (most <= budget))  # the others of count 0 are constants so far
+        bins = 2 + (sizes[r, i] * (most[r] - 1)).astype(int)
+        g, which = np.nonzero(np.arange(LEVELS) < bins[:, None] - 1)
+        cut = np.zeros((len(r), LEVELS), bool)
+        cut[g, places[r[g], i, which]] = True  # each level once
+        g, level = np.nonzero(cut)
+        size = cut.sum(axis=1)
+        rank = np.arange(len(g)) - np.repeat(np.cumsum(size) - size, size)
+        columns[r, used[r]], n_edges[r, used[r]] = j[r], size
+        edges[r[g], used[r[g]], rank] = levels[j[r[g]], level]
+        budget[r] //= size + 1
+        used[r] += 1
     return {"columns": columns, "edges": edges, "n_edges": n_edges}
+
+
+@functools.cache
+def _roots(cells: int) -> np.ndarray:
+    """``int(b ** (1 / k))`` for budgets b = 0, …, cells and k = 1, …, COLUMNS, (cells + 1, COLUMNS + 1)."""
+    return np.array([[b, *(int(b ** (1.0 / k)) for k in range(1, COLUMNS + 1))] for b in range(cells + 1)])
 
 
 def by_column(columns: np.ndarray, n_edges: np.ndarray, value: np.ndarray, d: int) -> np.ndarray:

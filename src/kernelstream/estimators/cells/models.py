@@ -136,10 +136,13 @@ class CellsEstimator(StreamEstimator):
         return y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
-        index = self._index(state, X)
         tables = state["tables"]
-        _undo.rows(tables, index.ravel() if 2 * index.size < len(tables) else slice(None))
-        return self._ops.cells_pass(index, y, weight, state, spec)
+        if 2 * len(X) * len(state["use"]) < len(tables):  # few cells change
+            index = self._index(state, X)
+            _undo.rows(tables, index.ravel())
+            return self._ops.cells_pass(index, y, weight, state, spec)
+        _undo.rows(tables, slice(None))
+        return self._ops.cells_pass_rows(X, self.grids == "hashed", self._grids_of(state), y, weight, state, spec)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
@@ -165,10 +168,13 @@ class CellsEstimator(StreamEstimator):
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
+        return (self._ops.by_hashing if self.grids == "hashed" else self._ops.by_levels)(X, *self._grids_of(state))
+
+    def _grids_of(self, state: State) -> tuple[Any, ...]:
+        """The grids as the passes take them."""
         if self.grids == "hashed":
-            return self._ops.by_hashing(X, *self._cached("hashed", lambda: self._hashed(state)), BITS)
-        levels, count = state["levels"], state["n_levels"]
-        return self._ops.by_levels(X, levels, count, state["columns"], self._maps(state), CELLS)
+            return (*self._cached("hashed", lambda: self._hashed(state)), BITS)
+        return state["levels"], state["n_levels"], state["columns"], self._maps(state), CELLS
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,7 @@ from .sure import Sure
 from .watch import Watched
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
+COMBINED = 512  # rows that are combined at once; on several threads, members learn the next ones meanwhile
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
@@ -233,11 +237,33 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
         X = self._ops.squashed(dense(X))
-        t = state["t"]
         self._complete(state)
-        scores = self._members_learn_rows(state, X, y, weight, recent)
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        left: Callable[[], None] | None = None  # what is still to be done with the block before
+        step = COMBINED if self._ops.THREADED and threads.second() else ROWS
+        for rows in threads.cuts(X.shape[0], step):
+            own = None if weight is None else weight[rows]
+            F = self._forecasts(state, X[rows], y[rows], own, left)
+            left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows])
+        if left is not None:
+            left()
+        return scores
+
+    def _learn_block(
+        self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool, F: np.ndarray, scores: np.ndarray
+    ) -> None:
+        """Scores (n, C) of a block from F (m, n, C) of its members, which are done with it; and what follows."""
+        t, n, start = state["t"], len(X), 0
+        while start < n:
+            last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
+            stop = min(n, (start // COMBINED + 1) * COMBINED)  # the same rows whatever the threads: so are the bits
+            if state["t"] + stop - start >= last:
+                numbers = state["t"] + np.cumsum(np.ones(stop - start) if weight is None else weight[start:stop] > 0)
+                stop = min(stop, start + int(np.searchsorted(numbers, last)) + 1)
+            self._combine(state, F, y, weight, recent, scores, slice(start, stop))
+            start = stop
         if batch.present(state):
-            scores = batch.blended(self, state, X, scores, t, weight)
+            scores[:] = batch.blended(self, state, X, scores, t, weight)
         keep_rows(state, X, t, weight)
         if self._outputs(state) == 1:
             errors = self._follow_errors(state, 0, scores, y, weight)
@@ -246,33 +272,6 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             columns = enumerate(np.ascontiguousarray(scores.T)[:, :, None])
             errors = np.mean([self._follow_errors(state, o, f, targets[o], weight) for o, f in columns], axis=0)
         watch.follow(self, state, X, errors, t, weight)
-        return scores
-
-    def _members_learn_rows(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
-        """Scores of the members' combination before each row, which they learn."""
-        n = X.shape[0]
-        if n <= ROWS:
-            return self._learn_block(state, X, y, weight, recent)
-        scores = np.empty((n, state["n_outputs"]))
-        for rows in threads.cuts(n, ROWS):
-            own = None if weight is None else weight[rows]
-            scores[rows] = self._learn_block(state, X[rows], y[rows], own, recent)
-        return scores
-
-    def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool) -> np.ndarray:
-        F = self._forecasts(state, X, y, weight)
-        n = len(X)
-        scores = np.empty((n, state["n_outputs"]))
-        start = 0
-        while start < n:
-            last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
-            stop = n
-            if state["t"] + n - start >= last:
-                numbers = state["t"] + np.cumsum(np.ones(n - start) if weight is None else weight[start:] > 0)
-                stop = min(n, start + int(np.searchsorted(numbers, last)) + 1)
-            self._combine(state, F, y, weight, recent, scores, slice(start, stop))
-            start = stop
-        return scores
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
@@ -319,25 +318,40 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             state["history"][: HISTORY // 2] = state["history"][1::2]
             state["history_stride"] *= 2
 
-    def _forecasts(self, state: State, X: np.ndarray, y: np.ndarray | None, weight: Any) -> np.ndarray:
-        """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each."""
+    def _forecasts(
+        self, state: State, X: np.ndarray, y: np.ndarray | None, weight: Any, left: Callable[[], None] | None = None
+    ) -> np.ndarray:
+        """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each.
+
+        ``left`` is work besides, which members have no part in: it is done meanwhile where there are threads.
+        """
         members, n = self._learners, X.shape[0]
         C = 1 if self._regression else state["n_outputs"]
         N = len(self._examples())
         F = np.empty((len(members), n, C))
+        took: dict[int, float] = self._cache.setdefault(
+            "took", {}
+        )  # seconds of each the last time, to begin with the longest
 
         def work(i: int) -> None:
-            member = members[i]
-            if y is None:
-                F[i] = _members.scores(member._score(member._state, X), C)
-                return
-            target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-            F[i] = self._member_learns(state, i, member, X, target, weight, C)
+            start = time.perf_counter()
+            if i < 0:
+                assert left is not None
+                left()
+            elif y is None:
+                F[i] = _members.scores(members[i]._score(members[i]._state, X), C)
+            else:
+                target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
+                F[i] = self._member_learns(state, i, members[i], X, target, weight, C)
+            took[i] = time.perf_counter() - start
 
+        items = range(0 if left is None else -1, len(members))
         if self._ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(work, range(len(members))[::-1])  # the last ones take longest
+            threads.each(
+                work, sorted(items, key=lambda i: -took.get(i, float(i)))
+            )  # at first: the last ones take longest
         else:
-            for i in range(len(members)):
+            for i in items:
                 work(i)
         if not np.isfinite(F).all():
             F[~np.isfinite(F)] = 0.0

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ... import _core
+from ...core import threads
+from ...core.blas import BLAS
+from ...features.nystroem import GaussianNystroemMapping
 from ...features.raw import RawMapping
 from ...losses import Loss
 from ...registry.twins import twins
+from ...rows import host as on_host
 from ...updates import Update, unwrap
 from ..spec import Spec
 from . import host
@@ -38,28 +44,74 @@ def linear_pass(
     return scores
 
 
+SHARED = 5e6  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
 WIDE = 256  # columns from which sparse rows that are the features themselves are learned as they are
 
 
 class FeaturePass(host.FeaturePass):
-    """See :class:`.host.FeaturePass`; a single row on Fourier features takes one call, sparse rows stay sparse."""
+    """See :class:`.host.FeaturePass`; Fourier features take one call, sparse rows stay sparse."""
+
+    single: Any = None  # learns rows one by one; made for the first of them
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
         if core is None:
             return super().learn(X, y, weight)
-        if type(X) is np.ndarray:
-            if self.W is None or len(X) != 1:
-                return super().learn(X, y, weight)
+        if self.W is not None:
+            if type(X) is not np.ndarray or len(X) != 1:
+                return self._learn_fourier(on_host(X), y, weight)
+            if self.single is None:
+                make: Any = _core.FourierLearnerSingle if self.W.dtype == np.float32 else _core.FourierLearner
+                self.single = make(self.state, self.W, core)
             scores = np.empty((1, self.outputs))
-            _core.fourier_learn(self.state, X, self.W, y, weight, core, scores)
+            self.single.learn(X, y, weight, scores)
             return scores
+        if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
+            return self._learn_nystroem(self.mapping, on_host(X), y, weight)
         if not self._as_they_are(X):
             return super().learn(X, y, weight)
         scores = np.empty((X.shape[0], self.outputs))
         parts = np.asarray(X.data, self.mapping.dtype), X.indices, X.indptr
         _core.linear_pass_csr(self.state, parts, X.shape[1], y, weight, core, scores)
         return scores
+
+    def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """A second thread takes half of the frequencies."""
+        scores, W = np.empty((X.shape[0], self.outputs)), np.asarray(self.W)
+        with self._products(X) as shared:
+            _core.fourier_pass(self.state, self._rows(X), (W, BLAS, shared), y, weight, self.spec.core, scores)
+        return scores
+
+    def _learn_nystroem(
+        self, mapping: GaussianNystroemMapping, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """A second thread makes the features of some blocks of rows."""
+        xx = mapping.sizes(X)
+        if not xx.max(initial=0.0) <= mapping.far:
+            return super().learn(X, y, weight)
+        scores = np.empty((X.shape[0], self.outputs))
+        with self._products(X) as shared:
+            landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma, xx, BLAS, shared
+            _core.nystroem_pass(self.state, self._rows(X), landmarks, y, weight, self.spec.core, scores)
+        return scores
+
+    def _rows(self, X: Any) -> Any:
+        """Rows as the passes take them."""
+        dtype = self.mapping.dtype
+        if sp.issparse(X):
+            return np.asarray(X.data, dtype), X.indices, X.indptr
+        return np.ascontiguousarray(X, dtype)
+
+    @contextlib.contextmanager
+    def _products(self, X: Any) -> Iterator[bool]:
+        """Whether a call is worth a second thread; if it is, BLAS keeps to the one that calls it."""
+        n = X.shape[0]
+        entries = X.nnz if sp.issparse(X) else X.size
+        if n * self.mapping.work(entries / max(1, n)) < SHARED:
+            yield False
+            return
+        with threads.one_blas_thread():
+            yield threads.second()
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""

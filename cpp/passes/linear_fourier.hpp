@@ -1,0 +1,154 @@
+// Online learning on Fourier features, rows to weights in one go: z = [cos(W'x), sin(W'x)]/sqrt(D), the recursion of linear.hpp.
+//
+// Many frequencies are cut into two halves, and every product with the weights is the sum of two, whoever makes them: so two threads can
+// have one half each. A thread projects rows on its frequencies, makes their features and changes their weights; all that goes from one
+// to the other is a row's C products, while both make the features of the next row. Each takes the step from the same sums, so the
+// bits do not depend on the threads.
+#pragma once
+
+#include <vector>
+
+#include "base/exchange.hpp"
+#include "base/projection.hpp"
+#include "passes/linear.hpp"
+
+namespace ks {
+
+// A part of the features of a row: the cosines and sines of `count` of D frequencies, from number `begin` on; z (2 count).
+template <class T>
+struct PartRow {
+    std::size_t D, begin, count;
+    const T* z;
+
+    KS_INLINE double dot(const T* w) const {
+        return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
+    }
+    KS_INLINE void add(T factor, T* w) const {
+        axpy(count, factor, z, w + begin);
+        axpy(count, factor, z + count, w + D + begin);
+    }
+    KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
+        if (fade != 1.0) stretch(T(fade), G);
+        adagrad_step(count, g, eta, z, G + begin, w + begin);
+        adagrad_step(count, g, eta, z + count, G + D + begin, w + D + begin);
+    }
+    KS_INLINE void stretch(T factor, T* w) const {
+        scale(count, factor, w + begin);
+        scale(count, factor, w + D + begin);
+    }
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
+        follow_weights(count, factor, share, w + begin, mean + begin);
+        follow_weights(count, factor, share, w + D + begin, mean + D + begin);
+    }
+};
+
+// What a thread has in hand: the projections of a block of rows on its frequencies, and the features of two rows.
+template <class T>
+struct FourierPart {
+    std::size_t D, begin, count;
+    T scale;
+    std::vector<T> P, z;
+    KS_INLINE void make(std::size_t i) {
+        T* at = z.data() + i % 2 * 2 * count;
+        cos_sin(count, P.data() + i * count, scale, at, at + count);
+    }
+    KS_INLINE PartRow<T> row(std::size_t i) const { return {D, begin, count, z.data() + i % 2 * 2 * count}; }
+};
+
+// Rows of a block, `row0` rows into the call. One thread has both parts, or `side` says which one this thread has.
+template <class T>
+KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, FourierPart<T>* parts, int count, int side,
+                                    Exchange* exchange, const double* y, const double* weight, const LinearModel<T>& model,
+                                    std::int64_t t, const Loss& loss, const Update& update, double* F, std::size_t stride,
+                                    double* scratch, double* other, std::size_t* late) {
+    const RowRoom room(scratch, C);
+    const std::size_t P = 2 * parts[0].D;
+    const int numbers = model.mean ? 2 * C : C;
+    for (int h = 0; h < count; ++h) parts[h].make(0);
+    for (std::size_t i = 0; i < m; ++i) {
+        if (exchange) {
+            double* mine = exchange->sums(side, row0 + i);
+            row_sums(P, C, parts[0].row(i), model, mine);
+            exchange->publish(side, row0 + i);
+            if (i + 1 < m) parts[0].make(i + 1);  // while the other's products are on their way
+            if (exchange->wait(1 - side, row0 + i)) ++*late;
+            const double *first = exchange->sums(0, row0 + i), *second = exchange->sums(1, row0 + i);
+            for (int k = 0; k < numbers; ++k) room.sums[k] = first[k] + second[k];
+        } else {
+            row_sums(P, C, parts[0].row(i), model, room.sums);
+            if (count == 2) {
+                row_sums(P, C, parts[1].row(i), model, other);
+                for (int k = 0; k < numbers; ++k) room.sums[k] += other[k];
+            }
+        }
+        if (row_step(C, 1.0, y[i], weight ? weight[i] : 1.0, model, t, loss, update, F + i * stride, room))
+            for (int h = 0; h < count; ++h) row_change(P, C, parts[h].row(i), model, t, update, room);
+        if (!exchange && i + 1 < m)
+            for (int h = 0; h < count; ++h) parts[h].make(i + 1);
+    }
+    return t;
+}
+
+// All n rows; returns t. memory: numbers that the update remembers. shared: a second thread may take a half.
+template <class T, class Project>
+std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memory, const Project& project, const double* y,
+                          const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss, const Update& update,
+                          bool shared, double* F) {
+    const Halves halves(D);
+    // Projections of a block stay in the second-level cache.
+    const std::size_t block = std::min<std::size_t>(n, D <= 512 ? 128 : D <= 1024 ? 64 : 32);
+    std::vector<FourierPart<T>> parts;
+    for (int h = 0; h < halves.count; ++h) {
+        const std::size_t count = halves.size(h);
+        parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), std::vector<T>(block * count), std::vector<T>(4 * count)});
+    }
+    const auto projected = [&](FourierPart<T>& part, std::size_t first, std::size_t m) {
+        project(first, m, part.begin, part.count, part.P.data());
+    };
+    const auto weight_of = [&](std::size_t first) { return weight ? weight + first : nullptr; };
+    std::vector<double> scratch(RowRoom::size * C), other(2 * C);
+
+    // The second thread has its own copy of the numbers that are not weights.
+    Exchange exchange(model.mean ? 2 * C : C);
+    struct { std::vector<double> numbers, scratch, scores; std::int64_t t; std::size_t late; } second;
+    constexpr std::size_t apart = 8;  // numbers of a line of the cache: what two threads write to must not share one
+    LinearModel<T> own = model;
+    Together together(shared && halves.count == 2, n, block);
+    Helper::Job job(together.open(), [&] {
+        together.help(
+            [&] {
+                own.scale = second.numbers.data() + apart, own.memory = own.scale + C;
+                if (model.center) own.center = own.memory + memory;
+                second.scratch.resize(RowRoom::size * C), second.scores.resize(C);
+            },
+            [&](std::size_t first, std::size_t m) {
+                projected(parts[1], first, m);
+                second.t = fourier_rows<T>(m, first, C, &parts[1], 1, 1, &exchange, y + first, weight_of(first), own, second.t, loss, update,
+                                           second.scores.data(), 0, second.scratch.data(), nullptr, &second.late);
+            });
+    });
+    std::size_t late = 0;
+    together.learn(
+        job,
+        [&](std::size_t first, std::size_t m) {
+            for (FourierPart<T>& part : parts) projected(part, first, m);
+            t = fourier_rows<T>(m, first, C, parts.data(), halves.count, 0, nullptr, y + first, weight_of(first), model, t, loss, update,
+                                F + first * C, C, scratch.data(), other.data(), &late);
+        },
+        [&] {
+            second.numbers.resize(C + memory + 2 + 2 * apart);
+            double* at = std::copy_n(model.memory, memory, std::copy_n(model.scale, C, second.numbers.data() + apart));
+            if (model.center) std::copy_n(model.center, 2, at);
+            second.t = t, second.late = 0;
+        },
+        [&](std::size_t first, std::size_t m) {
+            late = 0;
+            projected(parts[0], first, m);
+            t = fourier_rows<T>(m, first, C, &parts[0], 1, 0, &exchange, y + first, weight_of(first), model, t, loss, update, F + first * C, C,
+                                scratch.data(), other.data(), &late);
+            return late;
+        });
+    return t;
+}
+
+}  // namespace ks

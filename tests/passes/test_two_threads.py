@@ -1,0 +1,97 @@
+"""A second thread changes nothing: the state is the same to the last bit, whatever share of the work it took."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from kernelstream import (
+    CellsClassifier,
+    CellsRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    engine,
+    settings,
+    zoo,
+)
+from kernelstream.features import RandomFourier
+from kernelstream.updates import OGD, Averaged
+
+pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
+
+LEARNERS = {
+    "fogd": lambda: FeatureClassifier(RandomFourier(n_components=300, gamma=0.1, random_state=0), random_state=0),
+    "fogd, float32": lambda: zoo.make("fogd", n_components=515, gamma=0.1, random_state=0),
+    "mean of the iterates": lambda: FeatureClassifier(
+        RandomFourier(n_components=300, gamma=0.1, random_state=0), update=Averaged(OGD(0.1)), random_state=0
+    ),
+    "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
+    "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
+    "rrf": lambda: zoo.make("rrf", n_components=300, random_state=0),
+    "one learner": lambda: KernelClassifier(size="small", random_state=0),
+    "one learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
+    "cells": lambda: CellsClassifier(random_state=0),
+    "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
+    "cells, numbers": lambda: CellsRegressor(random_state=0),
+}
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(float)
+
+
+def same(a, b):
+    """Whether two states are equal, bit by bit."""
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_state_does_not_depend_on_the_threads(name):
+    X, y = rows(3000)
+    states = []
+    for count in (1, 2):
+        with settings.using(threads=count):
+            model = LEARNERS[name]()
+            for start in range(0, 3000, 1000):
+                model.learn(X[start : start + 1000], y[start : start + 1000])
+        states.append(model.state_)
+    assert same(*states)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_nor_do_the_answers(name):
+    X, y = rows(2500)
+    model = LEARNERS[name]().fit(X, y)
+    found = []
+    for count in (1, 2):
+        with settings.using(threads=count):
+            found.append(model.predict(X))
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_cell_outside_the_table_is_refused(count):
+    X, y = rows(1000)
+    model = CellsClassifier(random_state=0).fit(X, y)
+    state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
+    learn, grids = engine.get("native").cells_pass_rows, model._grids_of(model.state_)
+    with settings.using(threads=count), pytest.raises(ValueError, match="outside the table"):
+        learn(X, False, grids, 2 * y - 1, None, state, (False, 0.7, 1.0))
+
+
+def test_callers_on_many_threads_learn_what_one_does():
+    """The second thread works for one caller at a time; the others do without."""
+    X, y = rows(2000)
+
+    def learn(name):
+        return LEARNERS[name]().learn(X, y)
+
+    names = ["fogd", "rrf", "nogd", "cells"] * 2
+    truth = [learn(name) for name in names]
+    with settings.using(threads=2), ThreadPoolExecutor(4) as pool:
+        for found, expected in zip(pool.map(learn, names), truth, strict=True):
+            assert np.array_equal(found, expected)
