@@ -121,8 +121,11 @@ def test_row_after_row(loss, update, programs, monkeypatch):
     assert got._pass(got._state).there.walk.shape.programs == programs
     for name in ("w", "G", "w_mean", "memory"):
         if name in want.state_:
-            expected = want.state_[name] * (want.state_["scale"][:, None] if name == "w" else 1.0)
-            np.testing.assert_allclose(got.state_[name], expected, rtol=1e-9, atol=1e-11, err_msg=name)
+            # the last call is small: the processor learns it, and a decay is a factor beside its weights
+            found, expected = (
+                est.state_[name] * (est.state_["scale"][:, None] if name == "w" else 1.0) for est in (got, want)
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11, err_msg=name)
 
 
 def test_a_wait_in_vain_ends():
