@@ -43,7 +43,8 @@ def stack(name: str, rows: int) -> tuple[str, float, float, str, float]:
     own = score(model, data)
     best = min(model.members_, key=lambda member: member["error"])
     alone = best["error"] ** 2 / np.var(data.y) if number else best["error"]
-    plain = score((FeatureRegressor if number else FeatureClassifier)(random_state=0), data)
+    kind = FeatureRegressor if number else FeatureClassifier
+    plain = score(kind(standardize=False, random_state=0), data)  # they are scaled already
     return name, own, float(alone), best["name"], plain
 
 
@@ -64,7 +65,9 @@ def forgetting(name: str, rows: int) -> tuple[str, list[float]]:
     warnings.simplefilter("ignore")
     data = stream(name, rows)
     kind = FeatureRegressor if data.task == "regression" else FeatureClassifier
-    return name, [score(kind(update=AdaGrad(forgetting=f), random_state=0), data) for f in FORGETTING]
+    return name, [
+        score(kind(update=AdaGrad(forgetting=f), standardize=False, random_state=0), data) for f in FORGETTING
+    ]
 
 
 def stack_table(found: list[Any]) -> str:

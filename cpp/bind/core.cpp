@@ -6,6 +6,7 @@ namespace nb = nanobind;
 void bind_binning(nb::module_& m);
 void bind_budget(nb::module_& m);
 void bind_cells(nb::module_& m);
+void bind_city_block(nb::module_& m);
 void bind_columns(nb::module_& m);
 void bind_contract(nb::module_& m);
 void bind_cosines(nb::module_& m);
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
     bind_binning(m);
     bind_budget(m);
     bind_cells(m);
+    bind_city_block(m);
     bind_columns(m);
     bind_contract(m);
     bind_cosines(m);

@@ -221,6 +221,13 @@ def cells_by_hashing(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int32], a
 
 def cells_gains(arg0: NDArray[numpy.int32], arg1: NDArray[numpy.float64], arg2: int, arg3: NDArray[numpy.float64], /) -> None: ...
 
+@overload
+def city_block(X: NDArray[numpy.float32], Z: NDArray[numpy.float32], out: NDArray[numpy.float32]) -> None: ...
+
+@overload
+def city_block(X: NDArray[numpy.float64], Z: NDArray[numpy.float64], out: NDArray[numpy.float64]) -> None:
+    """out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d)."""
+
 def columns_pass(arg0: dict[str, Any], arg1: dict[str, Any], arg2: float, arg3: bool, arg4: bool, arg5: NDArray[numpy.float64], /) -> None: ...
 
 def numbers_of_texts(arg0: list[Any], arg1: NDArray[numpy.float64], /) -> bool: ...

@@ -86,7 +86,7 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
     """The nodes of the feature map; returns the name of Z (n, n_out)."""
     mapping = est._mapping(state)
     X = "X"
-    if est.standardize:
+    if "x_count" in state:
         X = _standardized(graph, state)
     if isinstance(mapping, FourierMapping):
         P = graph.node("MatMul", X, graph.constant(mapping.W))

@@ -327,7 +327,7 @@ def test_a_wild_cell_costs_nothing(at):
     ]
     for est in learners:
         forecasts = est.learn(spoilt, y)
-        if est.standardize and at > 100:  # after the warm-up, the cell counts as the end of the range before it
+        if est.standardize is True and at > 100:  # after the warm-up, the cell counts as the end of the range before it
             clipped = X.copy()
             clipped[at, 0] = X[:at, 0].max()
             same = type(est)(**est.get_params(deep=False)).learn(clipped, y)

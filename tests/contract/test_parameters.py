@@ -106,7 +106,7 @@ def test_files_and_pickles_with_the_old_spelling_load_without_a_word(name):
     parts = set(cls._moved_parameters.values()) - old.keys()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = build(cls, old)
+        made = build(cls, {"standardize": defaults["standardize"], **old} if "standardize" in defaults else old)
         assert str(made.get_params()) == str(cls(**new).get_params())
         former = {**cls(**new).__getstate__(), **defaults, **old}  # what a pickle of the earlier version holds
         loaded = cls.__new__(cls)

@@ -151,6 +151,14 @@ def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):
     assert not hasattr(est, "state_")
 
 
+@pytest.mark.usefixtures("clean")
+def test_columns_of_different_units_are_named_and_left_alone(client):
+    est, units = OnlineRidge(RandomFourier(n_components=20), random_state=0), np.array([1e-3, 1.0, 1.0, 1e3])
+    with pytest.warns(UserWarning, match=r"different units, 3 \(.*, 0 \("):
+        model = distributed.fit(clone(est), DX * units, DY, client=client)
+    close(model.coef_, est.set_params(standardize=False).fit(X * units, Y, shuffle=False).coef_)
+
+
 # -------------------------------------------------------------------- random binning
 
 

@@ -89,6 +89,14 @@ def test_regressors(est, dtype, tmp_path):
     np.testing.assert_allclose(got["prediction"], truth.predict(rows[400:]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("est", [FeatureRegressor(random_state=0), NystroemRegressor(budget=50, random_state=0)])
+def test_columns_that_the_model_scales(est):
+    rows = X * [1e-3, 1e4]
+    est = kernelstream.load(_file(est)).fit(rows[:400], target[:400])
+    assert "x_count" in est.state_
+    np.testing.assert_allclose(answers(to_onnx(est), rows[400:])["prediction"], est.predict(rows[400:]), rtol=1e-5)
+
+
 def test_one_class_and_float_labels():
     est = FeatureClassifier(random_state=0).fit(X, np.full(600, 3))
     assert set(answers(to_onnx(est), X)["label"]) == {3}

@@ -168,7 +168,7 @@ def blobs(n, n_classes, seed=0, d=3):
     [
         FeatureClassifier(random_state=0),
         BudgetClassifier(random_state=0),
-        MultiKernelClassifier(random_state=0),
+        MultiKernelClassifier(standardize=False, random_state=0),
         FeatureClassifier(loss="logistic", random_state=0),
     ],
     ids=["hinge", "budget", "vote", "logistic"],

@@ -77,7 +77,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
         shown = f"({SEED if option == 'random_state' else default})"
         shown = f"{said[option]} {shown}".replace("%", "%%") if option in said else shown
         try:
-            if isinstance(default, bool):
+            if isinstance(default, bool) or option == "standardize":
                 group.add_argument(flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=shown)
             else:
                 kind: Any = parameter

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ..estimators._contract.scaling import extremes, units_differ
 from ..estimators.feature import MAP
 from ..features import Nystroem
 from ..rows import concat
@@ -38,12 +40,29 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
     work = need("dask").delayed(_settled, pure=False)
     for i in range(len(data)):
         heads.append(need("dask").delayed(_head, pure=False)(data.pieces[i], wanted))
-        made, found = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
+        made, found, told = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
         if found >= wanted or i + 1 == len(data):
             break
     if made is None:
         raise ValueError("there are no rows")
+    say(told)
     return made
+
+
+def units_told(est: Any, X: Any) -> str:
+    """What to say about columns that one machine would scale, by some rows X (n, d); "" where they share a unit."""
+    if est._scaling() is not None or not units_differ(X):
+        return ""
+    names = getattr(est, "feature_names_in_", None)
+    return (
+        f"the columns have different units, {extremes(X, names)}, and one width compares them all: on one machine "
+        f"standardize='auto' scales them, row by row, which partitions cannot. Scale them before a distributed fit"
+    )
+
+
+def say(told: str) -> None:
+    if told:
+        warnings.warn(told, UserWarning, stacklevel=2)
 
 
 def known_labels(data: Data, client: Any) -> np.ndarray:
@@ -65,11 +84,11 @@ def _head(piece: Piece, n: int) -> list[Block]:
 
 def _settled(
     est: Any, heads: list[list[Block]], wanted: int, seed: int | None, entries: Any, classes: Any
-) -> tuple[Any, int]:
-    """The estimator with a fresh state that lacks the weights, and the number of rows it was estimated from."""
+) -> tuple[Any, int, str]:
+    """The estimator with a fresh state that lacks the weights, the number of rows it was estimated from, a warning."""
     blocks = [block for head in heads for block in head]
     if not blocks:
-        return None, 0
+        return None, 0, ""
     if blocks[0][1] is None:
         raise ValueError("the rows have no target: give y, or target= for files")
     X = concat([X for X, _ in blocks])[:wanted]
@@ -88,7 +107,7 @@ def _settled(
         est._estimate(state, X)
     state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
-    return est, X.shape[0]
+    return est, X.shape[0], units_told(est, X)
 
 
 def _nothing(state: Any) -> None:
@@ -97,7 +116,7 @@ def _nothing(state: Any) -> None:
 
 def refuse(est: Any) -> None:
     """ValueError for what makes the result depend on the order in which workers see the rows."""
-    if getattr(est, "standardize", False):
+    if est._scaling():
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")

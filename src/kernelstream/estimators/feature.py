@@ -118,6 +118,9 @@ class FeatureEstimator(StreamEstimator):
     def _warm_up_rows(self) -> int:
         return max(WARM_UP, self._map.rows_wanted) if self._map.needs_data else 0
 
+    def _one_width(self) -> bool:
+        return self._map.takes_width
+
     def _estimate(self, state: State, X: Rows) -> None:
         renew_map_entries(state, self._map.prepare(X, state["seed"]))
 
@@ -216,10 +219,6 @@ class FeatureEstimator(StreamEstimator):
             | centres(self)
         )
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
-
 
 def mix_outputs(state: State, change: Change, update: Update) -> None:
     """Change the outputs: weights, squares of gradients and the update's memory follow their output."""
@@ -252,8 +251,9 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
         row: it needs no step size and follows changes.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation, learned row by row with the model.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -302,7 +302,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         loss: losses.Loss | str = "hinge",
         update: Update | str = "auto",
         *,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -316,7 +316,6 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         self._update.check(self._loss_for(2))
 
 
@@ -338,8 +337,9 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
         "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
     center : bool, default=True
         Learn the difference from the running mean ybar of the targets seen so far.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
@@ -386,7 +386,7 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
         update: Update | str = "auto",
         *,
         center: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -111,8 +111,6 @@ class RRFEstimator(StreamEstimator):
         kernels.get("gaussian", self.gamma)
         self._spectrum.check(n_components)
         named_part(self, "step").check()
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
     # ---------------------------------------------------------------- hooks
     def _begin(self, state: State) -> None:
@@ -121,6 +119,9 @@ class RRFEstimator(StreamEstimator):
 
     def _warm_up_rows(self) -> int:
         return WARM_UP if isinstance(self.gamma, str) else 0
+
+    def _one_width(self) -> bool:
+        return isinstance(self.gamma, str)
 
     def _estimate(self, state: State, X: Rows) -> None:
         kernel = kernels.get("gaussian", self.gamma)
@@ -230,8 +231,9 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         probabilities of their own.
     step : RRFStep or "auto", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation, learned row by row with the model.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -287,7 +289,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         loss: losses.Loss | str = "hinge",
         step: RRFStep | str = "auto",
         *,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -333,8 +335,9 @@ class RRFRegressor(FirstOrderRegressor, RRFEstimator):
         weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation, learned row by row with the model.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
     random_state : int, Generator, RandomState or None, default=None
@@ -385,7 +388,7 @@ class RRFRegressor(FirstOrderRegressor, RRFEstimator):
         step: RRFStep | str = "auto",
         *,
         center: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):

@@ -26,6 +26,7 @@ from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.kernel import KernelEstimator
 from ._contract.regressor import FirstOrderRegressor
+from ._contract.scaling import AUTO
 from ._contract.state import centres, pad_columns
 from .feature import MAP, FeatureEstimator, mix_outputs
 
@@ -46,6 +47,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     rank: int | None
     refresh: int | None
     on_device = True  # the expansion runs on the processor, the features on the device
+    standardize = AUTO  # no parameter: see `_one_width`
 
     _by_row = frozenset({"support", "pool"})
 
@@ -61,6 +63,10 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _rank(self) -> int:
         return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
+
+    def _one_width(self) -> bool:
+        # whoever leaves the width to the model leaves the units to it too
+        return isinstance(self.kernel, str) and self.gamma is None and super()._one_width()
 
     def _seed_source(self) -> Any:
         return self.random_state
@@ -252,7 +258,8 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
     kernel : Kernel or str, default="gaussian"
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
+        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
+        if the first 100 rows show different units; with "median" rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None
@@ -345,7 +352,8 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     kernel : Kernel or str, default="gaussian"
         The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
+        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
+        if the first 100 rows show different units; with "median" rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None

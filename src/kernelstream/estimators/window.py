@@ -28,11 +28,12 @@ class WindowEstimator(StreamEstimator):
         if not (isinstance(self.rows, str) and self.rows == "auto"):
             whole("rows", self.rows)
         whole("neighbours", self.neighbours)
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
 
     def _room(self, d: int) -> int:
         return min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
+
+    def _one_width(self) -> bool:
+        return True
 
     def _reset(self, state: State) -> None:
         room = self._room(state["n_features"])
@@ -94,8 +95,9 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
     neighbours : int, default=10
         The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the first 100 rows have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python"}, default="auto"
@@ -140,7 +142,7 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         rows: int | str = "auto",
         neighbours: int = 10,
         *,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
@@ -186,8 +188,9 @@ class WindowRegressor(StreamRegressor, WindowEstimator):
         Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
     neighbours : int, default=10
         The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the first 100 rows have columns of different units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : ignored
@@ -229,7 +232,7 @@ class WindowRegressor(StreamRegressor, WindowEstimator):
         rows: int | str = "auto",
         neighbours: int = 10,
         *,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -168,6 +168,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
         return self.build(entries, d, np.float64).n_out
 
     @property
+    def takes_width(self) -> bool:
+        """Whether a width comes from rows that may as well be shifted and scaled beforehand: their units matter."""
+        return False
+
+    @property
     def restricted(self) -> bool:
         """Whether there are finite rows the map cannot take, so that `check` has something to do."""
         return False

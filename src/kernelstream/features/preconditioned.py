@@ -91,6 +91,10 @@ class Preconditioned(FeatureMap):
         return get(self.features)
 
     @property
+    def takes_width(self) -> bool:
+        return self._inner.takes_width
+
+    @property
     def restricted(self) -> bool:
         return self._inner.restricted
 

@@ -117,6 +117,10 @@ class TensorSketch(FeatureMap):
     def needs_data(self) -> bool:
         return isinstance(self.gamma, str)
 
+    @property
+    def takes_width(self) -> bool:
+        return self.needs_data
+
     def prepare(self, X: Any, seed: int) -> Entries:
         self._check_parameters()
         gamma = {"gamma": float(self.kernel_object.resolve(X).gamma)} if isinstance(self.gamma, str) else {}

@@ -52,6 +52,11 @@ class KernelParameters:
         return bool(rules_of(self.kernel_object))
 
     @property
+    def takes_width(self) -> bool:
+        """Whether a bandwidth comes from rows that may as well be shifted and scaled beforehand."""
+        return self.kernel_needs_data and not self.restricted
+
+    @property
     def restricted(self) -> bool:
         """Whether there are finite rows the kernel cannot take."""
         kernel = self.kernel_object

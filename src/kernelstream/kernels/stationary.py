@@ -11,7 +11,13 @@ from scipy import sparse, special
 from kernelstream._checks import positive
 from kernelstream.kernels._base import FourierKernel, register
 from kernelstream.kernels._coordinates import CoordinateKernel
-from kernelstream.kernels._rows import _exp_neg, exact_squared_distances, gaussian_distances, squared_distances
+from kernelstream.kernels._rows import (
+    _exp_neg,
+    city_block_distances,
+    exact_squared_distances,
+    gaussian_distances,
+    squared_distances,
+)
 from kernelstream.kernels.bandwidth import gaussian_gamma, laplacian_gamma
 from kernelstream.rows import Rows
 
@@ -106,6 +112,10 @@ class Laplacian(FourierKernel, CoordinateKernel):
     def _term(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         difference = x - z
         return np.abs(difference, out=difference)
+
+    def _combine_dense(self, X: Rows, Z: Rows) -> np.ndarray:
+        found = city_block_distances(X, Z)
+        return super()._combine_dense(X, Z) if found is None else found
 
     def _finish(self, S: np.ndarray) -> np.ndarray:
         return _exp_neg(S, self.gamma)

@@ -187,6 +187,7 @@ def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
     found = getattr(cls, "_successor", lambda given: None)(params)
     if found is not None:
         cls, params = found
+    params = getattr(cls, "_absent", lambda given: {})(params) | params
     known = inspect.signature(cls.__init__).parameters
     params = {name: value for name, value in params.items() if name in known or name not in NOW_SETTINGS}
     params = without_moved(cls, params, {name: one.default for name, one in known.items()})

@@ -6,11 +6,11 @@ A part written in Python alone works with every engine: its model then learns by
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .caller import caller
 from .names import home
 
 try:
@@ -66,13 +66,5 @@ def _warn_once(parts: list[Any]) -> None:
         f"written in Python alone: {', '.join(map(repr, new))}. Models with it learn by the pass of the python engine, "
         f"which gives the same results, many times slower",
         RuntimeWarning,
-        stacklevel=_caller(),
+        stacklevel=caller(),
     )
-
-
-def _caller() -> int:
-    """The ``stacklevel`` of the first line outside this library and scikit-learn, for the function that warns."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("kernelstream.", "sklearn.")):
-        frame, level = frame.f_back, level + 1
-    return level

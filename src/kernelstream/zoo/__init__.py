@@ -6,7 +6,7 @@ in one of them, or in a new module, which is found by itself.
 >>> from kernelstream import zoo
 >>> zoo.make("fogd", task="binary", n_components=200, gamma=0.5)
 FeatureClassifier(features=RandomFourier(gamma=0.5, n_components=200),
-                  loss=Hinge())
+                  loss=Hinge(), standardize=False)
 """
 
 from importlib import import_module

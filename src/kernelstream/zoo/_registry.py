@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,16 +44,40 @@ _RECIPES: dict[str, Recipe] = {}
 
 
 def recipe(
-    reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None
+    reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None, ours: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo."""
+    """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo.
+
+    The algorithm of a paper takes rows as they come, unless it is told to scale them; one of ``ours`` has the defaults
+    of its estimator.
+    """
 
     def entered(build: Callable[..., Any]) -> Callable[..., Any]:
+        if not ours:
+            build = _on_rows_as_they_come(build)
         enter_name({name: known.build for name, known in _RECIPES.items()}, "algorithm", build.__name__, build)
         _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build, otherwise or {})
         return build
 
     return entered
+
+
+def _on_rows_as_they_come(build: Callable[..., Any]) -> Callable[..., Any]:
+    """The same recipe without ``standardize="auto"``, where nothing is said about it."""
+
+    @functools.wraps(build)
+    def plain(*args: Any, **given: Any) -> Any:
+        made = build(*args, **given)
+        if "standardize" in given or getattr(made, "standardize", None) != "auto":
+            return made
+        if "standardize" in made.get_params(deep=False):
+            return made.set_params(standardize=False)
+        if made._one_width():  # it scales where the width is left to it: the same rule, by its name
+            kernel = made._given.kernel_object
+            made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
+        return made
+
+    return plain
 
 
 def enter(

@@ -15,7 +15,7 @@ from ..estimators import (
 from ._registry import recipe
 
 
-@recipe("docs/one_learner.md")
+@recipe("docs/one_learner.md", ours=True)
 def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) -> Any:
     """Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to choose."""
     kind: Any = KernelRegressor if task == "regression" else KernelClassifier
@@ -23,7 +23,8 @@ def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) ->
 
 
 @recipe(
-    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)"
+    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)",
+    ours=True,
 )
 def column_cells(
     task: str, n_grids: int = 128, eta: float | str = "auto", forgetting: float = 1.0, **common: Any
@@ -33,7 +34,7 @@ def column_cells(
     return kind(n_grids, "columns", eta=eta, forgetting=forgetting, **common)
 
 
-@recipe("Nadaraya: On estimating regression, 1964; Watson: Smooth regression analysis, 1964")
+@recipe("Nadaraya: On estimating regression, 1964; Watson: Smooth regression analysis, 1964", ours=True)
 def window(task: str, rows: int | str = "auto", neighbours: int = 10, **common: Any) -> Any:
     """Smoothing over the last rows, with the width of the distance to a neighbour."""
     kind: Any = WindowRegressor if task == "regression" else WindowClassifier

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ... import engine as engines
 from ..._checks import is_whole
+from ...core import threads
 from ...core.overflow import SCORING
-from ...core.ranges import COLUMNS
+from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
@@ -30,9 +31,10 @@ from .hooks import Hooks
 from .hooks import State as State
 from .order import Order, check_order
 from .parts import unfolded
+from .scaling import check_standardize, no_moments, scales_columns
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
-from .warm_up import WarmUp
+from .warm_up import DENSE_ROWS, WarmUp
 
 
 class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, WithParameters):
@@ -154,7 +156,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
 
     def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
         weight = self._set_aside(y, None) if self._sets_aside else None
-        if self.standardize:
+        if "x_count" in self._state:  # scales_columns, without a call
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
@@ -183,6 +185,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
+            if self._at_once:
+                self._tell_units(rows[median_rows(rows.shape[0])])
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
             context = None
@@ -263,6 +267,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
             self._check_engine()
+            check_standardize(self.standardize)
             self._check_parameters()
         X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
         if "_at_door" in self.__dict__:
@@ -307,7 +312,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
         self._check_rows(X)
-        if self.standardize and sp.issparse(X):
+        if sp.issparse(X) and not isinstance(self.standardize, str) and self.standardize:
             raise ValueError(
                 "standardize=True centres every column and would make sparse rows dense; "
                 "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
@@ -335,11 +340,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             "seed": seed_from(self._seed_source()),
             "t": 0,
             "n_outputs": 1,
-            "warm_rows": 0 if self._at_once else self._warm_up_rows(),
+            "warm_rows": 0 if self._at_once else self._first_rows(),
             "warm_count": 0,
         }
-        if self.standardize:
-            state |= {"x_count": 0.0} | {name: np.zeros(X.shape[1]) for name in COLUMNS}
+        if self._scaling():
+            state |= no_moments(X.shape[1])
         self._forget()
         if not self._at_once:
             self._begin(state)
@@ -364,18 +369,26 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             X = self._check_X(X, reset=False)
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
-        if self.standardize:
-            X = scaled_rows(host(X), state)
-        scores = self._score(state, X)
+        scores = self._score_in_cuts(state, X)
         if not self._ops.all_finite(scores):
             raise ValueError(SCORING)
         return scores
+
+    def _score_in_cuts(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of rows in the units of the user; sparse ones that are made dense, some at a time."""
+        if not scales_columns(state):
+            return self._score(state, X)
+        if not sp.issparse(X):
+            return self._score(state, scaled_rows(X, state))
+        cuts = threads.cuts(X.shape[0], DENSE_ROWS)
+        return np.concatenate([self._score(state, scaled_rows(X[rows], state)) for rows in cuts])
 
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
 
         Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
         """
+        check_standardize(self.standardize)
         self._check_parameters()
         check_state(self, trained)
         engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
@@ -417,7 +430,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         if type(X) is np.ndarray:
             plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == hot[0]
             return plain and X.shape[1] == hot[1] and X.shape[0] > 0 and hot[2](X, hot[3])
-        if type(X) in (sp.csr_array, sp.csr_matrix) and not self.standardize:
+        if type(X) in (sp.csr_array, sp.csr_matrix) and not scales_columns(self._state):
             plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
             return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
         return False
@@ -461,6 +474,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
+        state = self._absent(state) | state
         found = self._successor(state)
         if found is not None:  # of an earlier version
             self.__class__ = found[0]
@@ -470,9 +484,15 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         super().__setstate__(state)
         self._forget()
 
+    @classmethod
+    def _absent(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Parameters that a file or pickle of an earlier version lacks, as they were before they had a name."""
+        later = {"standardize": False}
+        return {name: value for name, value in later.items() if name in cls._get_param_names() and name not in given}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.standardize
+        tags.input_tags.sparse = isinstance(self.standardize, str) or not self.standardize
         return tags
 
 

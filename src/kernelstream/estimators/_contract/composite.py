@@ -86,6 +86,10 @@ class CompositeEstimator(StreamEstimator):
     def _warm_up_rows(self) -> int:
         return max(member._warm_up_rows() for member in self._examples())
 
+    def _one_width(self) -> bool:
+        members = self._examples()
+        return any(member._one_width() for member in members) and not any(member._choosy() for member in members)
+
     def _estimate(self, state: State, X: Rows) -> None:
         for member in self._learners:
             if member._warm_up_rows():

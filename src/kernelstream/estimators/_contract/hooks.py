@@ -21,7 +21,7 @@ class Hooks:
 
     engine: Any
     random_state: Any
-    standardize: bool = False
+    standardize: Any = False  # True, False or "auto"
 
     on_device: bool = False  # whether the family has a torch engine
     _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
@@ -48,6 +48,14 @@ class Hooks:
     def _warm_up_rows(self) -> int:
         """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
         return 0
+
+    def _one_width(self) -> bool:
+        """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
+        return False
+
+    def _auto_scaling(self) -> bool | None:
+        """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
+        return None if self._one_width() else False
 
     def _estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""

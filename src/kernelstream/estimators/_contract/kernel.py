@@ -41,6 +41,9 @@ class KernelEstimator(StreamEstimator):
     def _warm_up_rows(self) -> int:
         return WARM_UP if self._given.kernel_needs_data else 0
 
+    def _one_width(self) -> bool:
+        return self._given.takes_width
+
     def _estimate(self, state: State, X: Rows) -> None:
         found = self._given.kernel_entries(X)
         for name in self._kernel_numbers(state):
@@ -56,5 +59,8 @@ class KernelEstimator(StreamEstimator):
         return prefixed(self._kernel_prefix, schema)
 
     def _check_rows(self, X: Rows) -> None:
-        if self._cached("domain", lambda: self._given.restricted):
+        if self._choosy():
             self._given.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("domain", lambda: self._given.restricted)

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
-from ...rows import MODERATE, concat, dense, drop, pack, unpack
+from ...rows import MODERATE, concat, dense, drop, host, pack, unpack
 from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import link
+from .scaling import scales_columns
 from .units import check_moderate
 
 State = dict[str, Any]
@@ -133,15 +134,15 @@ def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
 
 
-def scaled_rows(X: np.ndarray, state: State) -> np.ndarray:
-    """Rows scaled by the moments of the columns, in the type of the model."""
+def scaled_rows(X: Any, state: State) -> np.ndarray:
+    """Rows of any kind, (n, d), scaled by the moments of the columns, in the type of the model."""
     mean, m2, low, high, _ = (state[name] for name in COLUMNS)
-    return scaled(X, state["x_count"], mean, m2, low, high).astype(state["dtype"])
+    return scaled(dense(host(X)), state["x_count"], mean, m2, low, high).astype(state["dtype"])
 
 
 def _moments(est: Any, state: State) -> Schema:
     """Running mean and deviation of the columns."""
-    if not est.standardize:
+    if not (scales_columns(state) if est._scaling() is None else est._scaling()):
         return {}
     d = state["n_features"]
     schema: Schema = {name: Array((d,)) for name in COLUMNS}

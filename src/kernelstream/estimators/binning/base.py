@@ -54,6 +54,9 @@ class BinningEstimator(StreamEstimator):
 
         return self._cached("grids", draw)
 
+    def _one_width(self) -> bool:
+        return not self._free and self._given.takes_width
+
     def _check_parameters(self) -> None:
         whole("n_components", self.n_components)
         kernel = self._given.kernel_object

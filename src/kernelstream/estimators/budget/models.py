@@ -39,6 +39,9 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         probabilities of their own.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -49,7 +52,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     Attributes
     ----------
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (n_outputs, n_support) array
         Coefficients of the support vectors.
     n_support_ : int
@@ -96,6 +99,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         loss: losses.Loss | str = "hinge",
         update: Update | str = "auto",
         *,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -106,6 +110,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self.strategy = strategy
         self.loss = loss
         self.update = update
+        self.standardize = standardize
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -140,6 +145,9 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     center : bool or "standard", default=True
         Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
         among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None, default=None
@@ -148,7 +156,7 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     Attributes
     ----------
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (n_outputs, n_support) array
         Coefficients of the support vectors.
     n_support_ : int
@@ -192,6 +200,7 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
         update: Update | str = "auto",
         *,
         center: bool | str = True,
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -202,6 +211,7 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
         self.loss = loss
         self.update = update
         self.center = center
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

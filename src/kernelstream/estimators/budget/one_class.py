@@ -41,6 +41,9 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         Step size: coefficient of a row that joins.
     lam : float, default=0.01
         Penalty, next to the *mean* of the losses: the model remembers the latest ``1/(eta lam)`` rows or so.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -51,7 +54,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     offset_ : float
         The threshold rho: ``decision_function = score_samples - offset_``.
     support_vectors_ : (n_support, d) array
-        The rows that make up the function.
+        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (1, n_support) array
         Coefficients of the support vectors.
     n_support_ : int
@@ -94,6 +97,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         eta: float = 0.05,
         lam: float = 0.01,
         *,
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -104,6 +108,7 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         self.nu = nu
         self.eta = eta
         self.lam = lam
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

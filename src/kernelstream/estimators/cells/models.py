@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import is_flag, is_number, whole
+from ..._checks import is_number, whole
 from ...random import generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
@@ -88,8 +88,9 @@ class CellsEstimator(StreamEstimator):
                 continue
             if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
                 raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
-        if not is_flag(self.standardize):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
+
+    def _auto_scaling(self) -> bool:
+        return self.grids == "hashed"  # their widths are in deviations; the others do not know units
 
     # ---------------------------------------------------------------- hooks
     def _begin(self, state: State) -> None:
@@ -321,13 +322,14 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
         doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
         the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
-        columns, 2^18 cells for all grids together; it needs columns of like units (``standardize=True``).
+        columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
         Step scale; "auto" is 0.7, or 1.5 with forgetting.
     forgetting : float, default=1.0
         Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
+        for hashed grids.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python"}, default="auto"
@@ -379,7 +381,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         *,
         eta: float | str = "auto",
         forgetting: float = 1.0,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
@@ -410,13 +412,14 @@ class CellsRegressor(StreamRegressor, CellsEstimator):
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
         doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
         the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
-        columns, 2^18 cells for all grids together; it needs columns of like units (``standardize=True``).
+        columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
         Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
     forgetting : float, default=1.0
         Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
+        for hashed grids.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -473,7 +476,7 @@ class CellsRegressor(StreamRegressor, CellsEstimator):
         *,
         eta: float | str = "auto",
         forgetting: float = 1.0,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -13,21 +13,23 @@ from sklearn.utils import Tags
 
 from ... import kernels
 from ..._checks import positive
+from ...core import threads
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import ORDERS, Descent
 from ...random import generator
 from ...registry.parameters import named_part
-from ...rows import Rows, concat, drop, host, pack, unpack
+from ...rows import Rows, concat, dense, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import counted
 from .._contract.order import check_order
-from .._contract.state import packed, targets, widen_packed
-from .._contract.warm_up import WARM_UP, rows_until
+from .._contract.scaling import scales_columns
+from .._contract.state import packed, scaled_rows, targets, widen_packed
+from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
 from .choice import CHOICE_ROWS, choose, trial
 from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
@@ -147,15 +149,20 @@ class DoublyEstimator(StreamEstimator):
         return host(super()._check_X(X, reset, least))  # rows wait and are shuffled: they stay on the processor
 
     def _check_rows(self, X: Rows) -> None:
-        X = host(X)
-        if self._cached("restricted", lambda: self._given.restricted):
-            self._given.check(X)
+        if self._choosy():
+            self._given.check(host(X))
+
+    def _choosy(self) -> bool:
+        return self._cached("restricted", lambda: self._given.restricted)
 
     # ---------------------------------------------------------------- automatic choices
     def _warm_up_rows(self) -> int:
         if self._chooses_bandwidth() or self._step_part().eta == "auto":
             return CHOICE_ROWS
         return WARM_UP if self.center or self._given.kernel_needs_data else 0
+
+    def _one_width(self) -> bool:
+        return self._given.takes_width
 
     def _begin(self, state: State) -> None:
         if not self._warm_up_rows():
@@ -198,7 +205,8 @@ class DoublyEstimator(StreamEstimator):
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         step = clone(self._step_part()).set_params(eta=float(state["eta"]))
-        return {"kernel": self._kernel(state), "gamma": None, "step": step}, None
+        found = {"kernel": self._kernel(state), "gamma": None, "step": step, "standardize": scales_columns(state)}
+        return {name: value for name, value in found.items() if name in self._get_param_names()}, None
 
     # ---------------------------------------------------------------- a stream of batches
     def _reset(self, state: State) -> None:
@@ -223,6 +231,7 @@ class DoublyEstimator(StreamEstimator):
 
     def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
+        X = self._standardized(state, X, weight)
         wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
@@ -276,10 +285,13 @@ class DoublyEstimator(StreamEstimator):
 
     def _renew(self) -> None:
         state = self._state
-        X, y = unpack("warm_X", state), state["warm_y"]
+        X: Any = unpack("warm_X", state)
+        y = state["warm_y"]
         self._forget_rows(state)
-        weight = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
+        weight: Any = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
+        self._begin_scaling(state, X[weight > 0])
+        X = self._standardized(state, X, weight)
         self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
         self._forget()
         self._reset(state)
@@ -315,6 +327,8 @@ class DoublyEstimator(StreamEstimator):
                 rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
                 self._check_whole(target, weight)
                 self._fit(rows, target, weight, passes)
+                if scales_columns(self._state):
+                    rows = dense(rows)
                 self._link_from(*counted(rows, target, weight))
                 self._warm_caches()
         return self
@@ -325,8 +339,9 @@ class DoublyEstimator(StreamEstimator):
         n = len(y)
         weight = self._weigh_all(state, y, np.ones(n) if weight is None else weight)
         y = self._encode(state, y)
+        some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+        X = self._scaled_by_all(state, X, some)
         if self._warm_up_rows():
-            some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
             self._choose(state, X[some], y[some], weight[some], n)
         else:
             state["lam"] = self._regulariser(state, n)
@@ -335,6 +350,17 @@ class DoublyEstimator(StreamEstimator):
         self._reset(state)
         steps = self._steps(n, passes)
         self._descent(state).train(state, X, y, weight, steps, self._batch_size, state["seed"])
+
+    def _scaled_by_all(self, state: State, X: Rows, some: np.ndarray) -> Rows:
+        """Rows of ``fit``, all scaled by the same moments, if at all: decided by ``some`` of them."""
+        self._begin_scaling(state, X[some])
+        self._tell_units(X[some])
+        if not scales_columns(state):
+            return X
+        cuts = threads.cuts(X.shape[0], DENSE_ROWS)
+        for rows in cuts:
+            self._standardized(state, X[rows], None)  # for the moments
+        return np.concatenate([scaled_rows(X[rows], state) for rows in cuts])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Enter what is known from all targets; returns the weights of all rows."""

@@ -43,8 +43,8 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     kernel : str or Kernel, default="gaussian"
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
-        first rows and keeps what does best on held-out ones.
+        Bandwidth of a kernel given by name; columns of different units should be scaled beforehand. "auto" tries 1,
+        0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
     points : (m, d) array or None, default=None
@@ -233,6 +233,9 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             whole("variance_features", self.variance_features)
         if self.points is not None:
             check_array(self.points)
+
+    def _one_width(self) -> bool:
+        return self.points is None and super()._one_width()
 
     def _columns(self, state: State) -> int:
         return self._descent(state).columns  # type: ignore[attr-defined]

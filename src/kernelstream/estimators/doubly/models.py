@@ -46,6 +46,10 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
+        units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -107,6 +111,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         step: DoublyStep | str = "auto",
         *,
         schedule: DoublySchedule | str = "auto",
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
@@ -117,6 +122,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         self.lam = lam
         self.step = step
         self.schedule = schedule
+        self.standardize = standardize
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
@@ -174,6 +180,10 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
+        units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
@@ -227,6 +237,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         *,
         center: bool = True,
         schedule: DoublySchedule | str = "auto",
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -237,6 +248,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         self.step = step
         self.center = center
         self.schedule = schedule
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

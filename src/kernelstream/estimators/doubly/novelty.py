@@ -18,6 +18,8 @@ from ...state.schema import Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
+from .._contract.scaling import scales_columns
+from .._contract.state import scaled_rows
 from .base import DoublyEstimator
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
 from .step import DoublySchedule, DoublyStep
@@ -53,6 +55,10 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
+        units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -104,6 +110,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         step: DoublyStep | str = "auto",
         *,
         schedule: DoublySchedule | str = "auto",
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -112,6 +119,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         self.nu = nu
         self.step = step
         self.schedule = schedule
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 
@@ -244,6 +252,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     def _calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
         """Put the threshold at the quantile of f over rows X (n, d)."""
         if state["t"]:
+            X = scaled_rows(X, state) if scales_columns(state) else X
             f = self._descent(state).predict(state, X)[:, 0] + self.offset_
             state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
 

@@ -35,6 +35,10 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         Step sizes, averaging and preconditioning.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
+        units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -90,6 +94,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         step: DoublyStep | str = "auto",
         *,
         schedule: DoublySchedule | str = "auto",
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):
@@ -98,6 +103,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
         self.lam = lam
         self.step = step
         self.schedule = schedule
+        self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
 

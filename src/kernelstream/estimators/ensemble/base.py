@@ -74,6 +74,9 @@ class MultiKernelEstimator(CompositeEstimator):
             return None
         return self._cached("updates", lambda: named_part(self, "updates"))
 
+    def _one_width(self) -> bool:
+        return self.learners is None or super()._one_width()  # our list of widths fits columns of about 1
+
     def _prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
         return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
@@ -376,8 +379,6 @@ class MultiKernelEstimator(CompositeEstimator):
             for learner in learners:
                 _members.check(learner, self)
         self._check_choices()
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}")
         self._check_capacity()
 
     def _check_choices(self) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 
 from ...random import generator
 from .._contract.base import State, StreamEstimator
+from .._contract.scaling import AUTO
 from ..feature import FeatureEstimator
 
 # Entries that the whole and its members have in common; a flat state holds them once.
@@ -77,8 +78,8 @@ def check(member: Any, whole: StreamEstimator) -> None:
         raise ValueError(f"a {type(whole).__name__} cannot be among the learners of another")
     if is_classifier(member) != is_classifier(whole):
         raise ValueError(f"{type(whole).__name__} and its learner {type(member).__name__} learn different things")
-    for name, plain in {"standardize": False, "class_weight": None}.items():
-        if getattr(member, name, plain) != plain:
+    for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
+        if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
     if not (member._seed_source() is None or isinstance(member._seed_source(), (int, np.integer))):
         raise ValueError("random_state of a learner must be an integer or None, which takes that of the whole")
@@ -86,10 +87,12 @@ def check(member: Any, whole: StreamEstimator) -> None:
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
-    """Unfitted copies that use the given engine."""
+    """Unfitted copies that use the given engine, and take rows as they come: the whole scales them."""
     made = [clone(learner) for learner in learners]
     for learner in made:
         learner.engine = engine
+        if learner.standardize == AUTO:
+            learner.standardize = False
     return made
 
 

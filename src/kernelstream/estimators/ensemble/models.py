@@ -52,8 +52,9 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         evenly, the rest goes by weight.
     vote : {"sign", "score"}, default="sign"
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the first 100 rows have columns of different units, unless all widths of the ``learners`` are given numbers.
     class_weight : dict, "balanced" or None, default=None
         Factors of losses and discounts by class.
     engine : {"auto", "native", "python"}, default="auto"
@@ -116,7 +117,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         *,
         capacity: str = "fixed",
         vote: str = "sign",
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
@@ -172,8 +173,9 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
         Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
         evenly, the rest goes by weight.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the first 100 rows have columns of different units, unless all widths of the ``learners`` are given numbers.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -226,7 +228,7 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         updates: StochasticUpdates | str = "deterministic",
         *,
         capacity: str = "fixed",
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):

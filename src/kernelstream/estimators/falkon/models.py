@@ -49,6 +49,9 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
     tol: float
     max_iter: int
 
+    def _one_width(self) -> bool:
+        return not self._free and self._given.takes_width
+
     @property
     def _free(self) -> bool:
         """Whether the bandwidth is left to us, and with it the widths of the columns."""

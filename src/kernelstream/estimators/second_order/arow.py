@@ -109,8 +109,9 @@ class AROWClassifier(ConfidenceClassifier):
         square.
     intercept : bool, default=False
         Add a constant feature (it is penalised like the others).
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation, learned row by row with the model.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python"}, default="auto"
@@ -159,7 +160,7 @@ class AROWClassifier(ConfidenceClassifier):
         diagonal: bool = False,
         *,
         intercept: bool = False,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         random_state: Any = None,
@@ -197,8 +198,9 @@ class NewtonClassifier(ConfidenceClassifier):
         gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
     diagonal : bool, default=False
         Keep only the diagonal of A: time per row proportional to the number of features, not to its square.
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation, learned row by row with the model.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
@@ -245,7 +247,7 @@ class NewtonClassifier(ConfidenceClassifier):
         curvature: float = 0.5,
         diagonal: bool = False,
         *,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: str = "auto",
         random_state: Any = None,
     ):

@@ -11,13 +11,13 @@ from ... import second_order
 from ...features import FeatureMap
 from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
-from ...rows import host
 from ...second_order import LeastSquares, Rule, experts
 from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
+from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..feature import MAP
 from .base import ManyTargets, SecondOrderEstimator, one_against_rest
@@ -155,8 +155,11 @@ class RidgeEstimator(SecondOrderEstimator):
         if type(other) is not type(self):
             raise ValueError(f"a {type(self).__name__} cannot take in a {type(other).__name__}")
         mine, theirs = self.state_, other.state_
-        if self.standardize:
-            raise ValueError("models with standardize=True scale their rows differently and cannot be merged")
+        if scales_columns(mine) or scales_columns(theirs):
+            raise ValueError(
+                "models that scale columns (standardize=True, or 'auto' where units differ) do so by their own rows "
+                "and cannot be merged: scale the columns beforehand"
+            )
         if mine["warm_rows"] or theirs["warm_rows"]:
             raise ValueError("a model that is still estimating its bandwidth cannot be merged: give gamma a number")
         for name in ("lam", "forecaster", "forgetting", "intercept"):
@@ -199,8 +202,9 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         to 1e-13 of the trace of A.
     intercept : bool, default=False
         Add a constant feature (it is penalised like the others).
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         Blocks of rows, or the readable recursion.
     random_state : int, Generator, RandomState or None, default=None
@@ -253,7 +257,7 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
         forgetting: float = 1.0,
         *,
         intercept: bool = False,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         engine: Any = "auto",
         random_state: Any = None,
     ):
@@ -289,8 +293,8 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
     def _deviation(self, X: Any) -> np.ndarray:
         state = self._state
         X = self._check_X(X, reset=False)
-        if self.standardize:
-            X = scaled_rows(host(X), state)
+        if scales_columns(state):
+            X = scaled_rows(X, state)
         std = np.zeros((X.shape[0], state["n_outputs"]))
         if state["warm_rows"] and not state["warm_count"]:
             return std
@@ -334,8 +338,9 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         to 1e-13 of the trace of A.
     intercept : bool, default=False
         Add a constant feature (it is penalised like the others).
-    standardize : bool, default=False
-        Scale every column by its running mean and deviation.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the squared error by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -387,7 +392,7 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         forgetting: float = 1.0,
         *,
         intercept: bool = False,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,

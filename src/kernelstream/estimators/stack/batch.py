@@ -46,9 +46,10 @@ class Kind(NamedTuple):
 
 KINDS = {
     "binning": Kind(BinningClassifier, BinningRegressor, {"n_components": 128}),
-    "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern", "n_centers": 1000}),
-    "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian", "n_centers": 1000}, ranked=True),
+    "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern"}),
+    "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian"}, ranked=True),
 }
+CENTERS = {"medium": 2000, "large": 3000}  # of the kernels, by size
 
 View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a learner does
 
@@ -224,6 +225,8 @@ def _kinds(state: State) -> list[str]:
 
 def _make(kind: str, est: Any) -> Any:
     labels, numbers, params, _ = KINDS[kind]
+    if labels is FalkonClassifier:
+        params = {"n_centers": CENTERS.get(est.size, CENTERS["medium"])} | params
     return (numbers if est._regression else labels)(**params, engine=est.engine, random_state=int(est._state["seed"]))
 
 

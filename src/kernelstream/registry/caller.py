@@ -1,0 +1,13 @@
+"""Where in the user's program a warning belongs."""
+
+from __future__ import annotations
+
+import sys
+
+
+def caller() -> int:
+    """The ``stacklevel`` of a warning in the calling function that points to the user's line."""
+    frame, level, own = sys._getframe(1), 1, (__name__.partition(".")[0], "sklearn")  # which wraps ``fit``
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
+        frame, level = frame.f_back, level + 1
+    return level
