@@ -22,7 +22,7 @@ from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.updates import OGD, AdaGrad, Averaged
 
 WIDTH, CLASSES, BLOCK = 784, 10, 512
-CHECKING, SECONDS = 60, 80  # after which no further check is made, and no further number of programs tried
+CHECKING, SECONDS = 60, 72  # after which no further check is made, and no further number of programs tried
 
 
 def run(device: str, small: bool, report: Any) -> None:
@@ -79,7 +79,9 @@ class Checks:
         ]  # fmt: skip
         some = [learners[i] for i in (0, 2, 4, 6)]
         for programs, chosen in (
-            ((1, some), (5, learners), (10, some[:2]), (19, some[:2])) if self.gpu else ((None, learners),)
+            ((1, some), (3, some[:2]), (5, learners), (10, some[:2]), (19, some[:2]), (38, some[:2]))
+            if self.gpu
+            else ((None, learners),)
         ):
             for task, loss, update in chosen:
                 yield (
@@ -91,7 +93,8 @@ class Checks:
         if self.gpu:
             for task, loss in (("two", "logistic"), ("ten", "softmax")):
                 yield f"weights outside the registers, {loss}", lambda a=(task, loss): self.outside(*a)
-            yield "the same bits twice, programs 19", self.repeated
+            for programs in (3, 19):
+                yield f"the same bits three times, programs {programs}", lambda p=programs: self.repeated(p)
             yield "a wait that is given up", self.given_up
             yield "the default number of programs", self.chosen
             yield "tf32 and fp16 beside float32", self.rounded
@@ -158,8 +161,8 @@ class Checks:
         off = self.gap(got, self.learned(task, loss, "auto", "native"))
         return off < 1e-11 and shape.share > shape.block, f"off by {off:.1e}, {shape}"
 
-    def repeated(self) -> tuple[bool, str]:
-        runs = [self.learned("ten", "softmax", "auto", self.engine(), 19)[0].state_["w"] for _ in range(3)]
+    def repeated(self, programs: int) -> tuple[bool, str]:
+        runs = [self.learned("ten", "softmax", "auto", self.engine(), programs)[0].state_["w"] for _ in range(3)]
         same = all((run == runs[0]).all() for run in runs)
         return same, "equal" if same else "they differ"
 
@@ -210,7 +213,12 @@ class Checks:
         want = self.learned("ten", "softmax", "auto", "native", features=features)
         got = self.learned("ten", "softmax", "auto", self.engine(), features=features)
         off = self.gap(got, want)
-        return off < 1e-9, f"off by {off:.1e}"  # whitening by a nearly singular matrix multiplies rounding
+        where = ", ".join(
+            f"{name} {relative(got[0].state_[name], want[0].state_[name]):.1e}" for name in ("w", "G", "memory")
+        )
+        shape = walk_of(got[0]).shape if self.gpu else None
+        said = f"off by {off:.1e}, scores {relative(got[1], want[1]):.1e}, {where}, {shape}"
+        return off < 1e-9, said  # whitening by a nearly singular matrix multiplies rounding
 
     def split(self) -> tuple[bool, str]:
         order = np.argsort(self.y["ten"] * (np.arange(self.n) < self.n // 3), kind="stable")

@@ -100,7 +100,7 @@ def test_precisions(precision, tolerance, loss, form):
     np.testing.assert_allclose(got.state_["w"], want.state_["w"] * want.state_["scale"][:, None], atol=tolerance)
 
 
-@pytest.mark.parametrize("programs", [1, 2, 5, 19])
+@pytest.mark.parametrize("programs", [1, 2, 5, 10, 38])
 @pytest.mark.parametrize(
     "loss, update",
     [("hinge", "auto"), ("softmax", "auto"), ("one_vs_rest", AdaGrad(0.5)), ("squared", "auto"),
@@ -108,7 +108,11 @@ def test_precisions(precision, tolerance, loss, form):
     ids=str,
 )  # fmt: skip
 def test_row_after_row(loss, update, programs, monkeypatch):
-    """One program, and some that wait for each other for every row; weighted rows, calls that end inside a block."""
+    """One program, and some that wait for each other for every row; weighted rows, calls that end inside a block.
+
+    Words of 10 programs for three outputs, and of 38 for one, are more than a warp reads and fewer than there are
+    threads.
+    """
     from kernelstream.engine.torch.walk_pass import WalkPass
 
     monkeypatch.setattr(WalkPass, "programs", programs)
@@ -121,8 +125,11 @@ def test_row_after_row(loss, update, programs, monkeypatch):
     assert got._pass(got._state).there.walk.shape.programs == programs
     for name in ("w", "G", "w_mean", "memory"):
         if name in want.state_:
-            expected = want.state_[name] * (want.state_["scale"][:, None] if name == "w" else 1.0)
-            np.testing.assert_allclose(got.state_[name], expected, rtol=1e-9, atol=1e-11, err_msg=name)
+            # the last call is small: the processor learns it, and a decay is a factor beside its weights
+            found, expected = (
+                est.state_[name] * (est.state_["scale"][:, None] if name == "w" else 1.0) for est in (got, want)
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11, err_msg=name)
 
 
 def test_a_wait_in_vain_ends():

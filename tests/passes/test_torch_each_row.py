@@ -1,8 +1,10 @@
 """AdaGrad and averaging with the torch engine on the processor: the models of the other engines, in every respect."""
 
+import json
 import pickle
 import subprocess
 import sys
+from collections import defaultdict
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -92,6 +94,9 @@ def test_maps(features, update):
     got.partial_fit(X[:90], y[:90])
     got.partial_fit(X[90:], y[90:])
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-8, atol=1e-8)
+    for name in want.state_:
+        if name.startswith("map_"):  # a step of its own for every weight depends on the basis: it is the same
+            np.testing.assert_array_equal(got.state_[name], want.state_[name])
 
 
 def test_the_default_is_one_learner():
@@ -250,8 +255,26 @@ def test_division_of_the_features():
         assert shape.share % shape.block == 0 and shape.block & (shape.block - 1) == 0
         assert shape.warps in (4, 8, 16)
         columns = 1 << (outputs - 1).bit_length()
+        words = walk.places_read(shape.programs, columns, shape.warps) * columns
+        assert words >= shape.programs * columns and (words == 32 or words >= 32 * shape.warps)
         if shape.share == shape.block:
             assert columns * shape.block * 3 * (1 + double) <= walk.RESIDENT or shape.block == 16
+
+
+def test_the_chosen_number_of_programs_is_among_the_best_measured():
+    """On a GPU of 132 multiprocessors, in float32 (benchmarks/results/gpu.json)."""
+    pytest.importorskip("triton")
+    from kernelstream.engine.torch import walk
+
+    measured = json.loads((Path(__file__).parents[2] / "benchmarks/results/gpu.json").read_text())["adagrad"]["rows"]
+    speeds = defaultdict(dict)
+    for width, classes, learner, programs, speed, _ in measured:
+        if programs is not None and "AdaGrad" in learner:
+            speeds[width, classes][programs] = max(speed, speeds[width, classes].get(programs, 0.0))
+    assert len(speeds) == 6
+    for (width, classes), found in speeds.items():
+        chosen = walk.shape_of(width, 1 if classes == 2 else classes, 2, False, 132).programs
+        assert found[chosen] > 0.95 * max(found.values()), (width, classes, chosen, found)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ A program of its own, started by test_torch_engine.py; the arguments are numbers
 """
 
 import os
+import re
 import sys
 
 import triton
@@ -15,13 +16,18 @@ TARGET = GPUTarget("cuda", 90, 32)
 
 
 def compiled(function, signature, constants, **options):
-    """The machine code of a program; pointers and sizes are multiples of 16, as torch's are."""
+    """The machine code of a program."""
+    return assembled(function, signature, constants, **options)["cubin"]
+
+
+def assembled(function, signature, constants, **options):
+    """All stages of a program; pointers and sizes are multiples of 16, as torch's are."""
     names = function.arg_names
     places = {(names.index(name),): value for name, value in constants.items()}
     kinds = {name: signature.get(name, "constexpr") for name in names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if kinds[name].startswith("*")}
     source = ASTSource(fn=function, signature=kinds, constexprs=places, attrs=aligned)
-    return triton.compile(source, target=TARGET, options=options).asm["cubin"]
+    return triton.compile(source, target=TARGET, options=options).asm
 
 
 def recursion_program(name, update, wide):
@@ -51,24 +57,48 @@ def walk_programs():
     for name, update, C, width, average in (
         ("hinge", AdaGrad(), 1, 1024, False), ("squared", AdaGrad(), 1, 131072, True),
         ("softmax", AdaGrad(), 10, 16384, False), ("softmax", OGD(0.5, lam=0.01), 100, 131072, True),
+        ("hinge", AdaGrad(), 1, 131072, False), ("softmax", AdaGrad(), 10, 300, False),
+        ("softmax", AdaGrad(), 3, 5000, False),
     ):  # fmt: skip
         for wide in (False, True):
             loss, number = losses.get(name), "*fp64" if wide else "*fp32"
-            program = recursion.program(loss, update)
+            program, columns = recursion.program(loss, update), triton.next_power_of_2(C)
             shape = walk.shape_of(width, C, 3, wide, 132)
             names = ("Z", "K", "y", "weight", "F", "w", "G", "mean", "parts")
             signature = dict.fromkeys(names, number) | dict.fromkeys(("numbers", "memory", "book"), "*fp64")
             signature |= {"words": "*i64", "failed": "*i32"} | dict.fromkeys(("m", "width", "stride", "waits"), "i32")
             constants = {
-                "C": C, "CP": triton.next_power_of_2(C), "LOSS": program.loss, "REST": program.rest,
+                "C": C, "CP": columns, "LOSS": program.loss, "REST": program.rest,
                 "CLOSED": program.closed, "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind,
                 "DECAYS": program.decays, "CENTER": C == 1, "UNIT": C > 1, "AVERAGE": average,
                 "ACC": tl.float64 if wide else tl.float32, "SHARE": shape.share, "BLOCK": shape.block,
-                "PROGRAMS": shape.programs, "PP": triton.next_power_of_2(shape.programs),
+                "PROGRAMS": shape.programs, "PP": walk.places_read(shape.programs, columns, shape.warps),
             }  # fmt: skip
-            yield compiled(
+            stages = assembled(
                 walk._walk, signature, constants, num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1
             )
+            assert each_word_once(stages["ttgir"]) == (shape.programs > 1), (name, width, shape)
+            yield stages["cubin"]
+
+
+def each_word_once(code):
+    """Whether words that others write are read, and each once by every warp or once by all of them."""
+    layouts = {
+        name: [
+            [int(n) for n in part.split(",")] for part in re.findall(r"(?:Thread|Warp|CTA) = \[([\d, ]+)\]", text)[:3]
+        ]
+        for name, text in re.findall(r"^(#\w+) = #ttg\.blocked<(.*)>$", code, re.MULTILINE)
+    }
+    found = re.findall(r"isVolatile = true.*tensor<([\dx]+)x!tt\.ptr<i64>, (#\w+)>", code)
+    for shape, name in found:
+        each, lanes, warps = layouts[name]
+        size = [int(n) for n in shape.split("x")]
+        held = [a * b for a, b in zip(each, lanes, strict=True)]
+        assert held == size or all(a * b <= n for a, b, n in zip(held, warps, size, strict=True)), (
+            shape,
+            layouts[name],
+        )
+    return bool(found)
 
 
 def removal_programs():

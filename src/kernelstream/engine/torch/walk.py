@@ -42,7 +42,8 @@ from .formulas import (
 from .recursion import Program
 
 ALONE = 4096  # weights up to which one program is faster than several that wait for each other
-TILE = 2048  # weights of a program among several, where so many programs can run
+TILE = 2048  # weights of a program among several, up to so many programs:
+TOGETHER = 64  # more wait longer than they save, unless their weights would not fit in the registers otherwise
 RESIDENT = 1 << 15  # numbers of 32 bits that fit in the registers of a program, beside what it works with
 CHUNK = 4096  # weights that are worked on at once where they do not
 THREADS = tl.constexpr(2048)  # at least those of a program, four times
@@ -67,14 +68,33 @@ def shape_of(width: int, outputs: int, arrays: int, double: bool, most: int, pro
         Weights, squares, mean: how many there are.
     """
     columns = triton.next_power_of_2(outputs)
+
+    def tile(programs: int) -> tuple[int, bool]:
+        """Features of a program in one piece, and whether its registers have room for their weights."""
+        block = max(16, triton.next_power_of_2(triton.cdiv(width, programs)))
+        return block, columns * block * arrays * (2 if double else 1) <= RESIDENT
+
     if programs is None:
-        programs = 1 if columns * width <= ALONE else min(most, triton.cdiv(columns * width, TILE))
-    block = max(16, triton.next_power_of_2(triton.cdiv(width, programs)))
-    if columns * block * arrays * (2 if double else 1) > RESIDENT:
+        wanted = min(most, triton.cdiv(columns * width, TILE))
+        programs = 1 if columns * width <= ALONE else min(TOGETHER, wanted)
+        programs = programs if tile(programs)[1] else wanted
+    block, fits = tile(programs)
+    if not fits:
         block = max(16, CHUNK // columns)
     share = triton.cdiv(triton.cdiv(width, programs), block) * block
     warps = min(16, max(4, columns * block // 512))
     return Shape(triton.cdiv(width, share), share, block, warps)
+
+
+def places_read(programs: int, columns: int, warps: int) -> int:
+    """Programs whose words are looked at; some of them do not exist, so that no word is read twice for the same sum.
+
+    What several threads have read from one place is equal to the compiler: in a sum over warps it takes the one or the
+    other. Words that others are about to write are not: one thread may have found the row's and another the one before.
+    So either each warp has all words, one for each of its 32 threads, and sums for itself, or each thread has its own.
+    """
+    places = triton.next_power_of_2(programs)
+    return max(places, (32 if places * columns <= 32 else 32 * warps) // columns)
 
 
 class Walk:
@@ -132,7 +152,7 @@ class Walk:
             C=self.outputs, CP=self.columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed,
             UPDATE=program.update, FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center,
             UNIT=unit, AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share,
-            BLOCK=shape.block, PROGRAMS=shape.programs, PP=triton.next_power_of_2(shape.programs),
+            BLOCK=shape.block, PROGRAMS=shape.programs, PP=places_read(shape.programs, self.columns, shape.warps),
             num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1,
         )  # fmt: skip
         if average:
