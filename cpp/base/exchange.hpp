@@ -1,6 +1,8 @@
 // Two threads with half of the frequencies each: who has which, and how they tell each other the sums of a row.
 #pragma once
 
+#include <cmath>
+
 #include "base/helper.hpp"
 
 namespace ks {
@@ -28,9 +30,8 @@ class Exchange {
         return (s.far.empty() ? s.close : s.far.data()) + row % 2 * width_;
     }
     void publish(int side, std::size_t row) { sides_[side].rows.store(row + 1, std::memory_order_release); }
-    // True when it took long.
-    bool wait(int side, std::size_t row) {
-        return wait_until([&] { return sides_[side].rows.load(std::memory_order_acquire) > row; });
+    void wait(int side, std::size_t row) {
+        wait_until([&] { return sides_[side].rows.load(std::memory_order_acquire) > row; });
     }
 
   private:
@@ -66,34 +67,42 @@ class Together {
         }
     }
 
-    // The caller: alone(first, m) or both(first, m) for every block, the latter returning how often it waited long; join() before
-    // the first of them.
+    // The caller: alone(first, m) or both(first, m) for every block, join() before the first of the latter. The first block is learned
+    // alone, which says how long that takes. Where what one core writes reaches the other late, or other programs want the cores, two
+    // threads that wait for each other at every row are slower than one: then the call goes on alone, and so do some that follow.
     template <class Alone, class Join, class Both>
     void learn(Helper::Job& job, Alone&& alone, Join&& join, Both&& both) {
-        std::size_t delays = 0;
+        using Clock = std::chrono::steady_clock;
+        double usual = INFINITY;  // time for a row, alone
+        std::size_t slow = 0;     // blocks that both did not learn faster
         bool together = false;
         for (std::size_t first = 0; first < n_; first += block_) {
             const std::size_t m = std::min(block_, n_ - first);
-            if (open_ && !together && here_.load(std::memory_order_acquire)) join(), start_ = first, together = true;
-            if (!together) {
+            if (open_ && !together && first > 0 && here_.load(std::memory_order_acquire)) join(), start_ = first, together = true;
+            const auto begin = Clock::now();
+            if (together) {
+                agreed_.store(first + m, std::memory_order_release);
+                both(first, m);
+            } else {
                 alone(first, m);
-                continue;
             }
-            agreed_.store(first + m, std::memory_order_release);
-            // Where other programs want the cores, two threads that wait for each other at every row are slower than one.
-            if (both(first, m) > 0 && ++delays > 1) {
+            const double time = std::chrono::duration<double>(Clock::now() - begin).count() / double(m);
+            if (!together) {
+                usual = std::min(usual, time);
+            } else if (time > gain * usual && ++slow > 1) {
                 wait_until([&] { return finished_.load(std::memory_order_acquire) == first + m; });
                 together = open_ = false;
                 over_.store(true, std::memory_order_release);
             }
         }
         over_.store(true, std::memory_order_release);
-        job.report(delays > 1);
+        job.report(slow > 1);
     }
 
     bool open() const { return open_; }
 
   private:
+    static constexpr double gain = 0.9;  // of the time alone: with more two threads are not worth it
     const std::size_t n_, block_;
     bool open_;
     std::atomic<bool> here_{false}, over_{false};

@@ -338,7 +338,7 @@ template <class T, class Rows>
 KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const Rows& X, RrfHalf<T>* parts, int count, int side,
                                 Exchange* scores, Exchange* pulls, const double* y, const double* weight, const RrfModel<T>& model,
                                 Guarded<T> p, std::int64_t t, const Loss& loss, const Update& update, double* F, std::size_t stride,
-                                Entries<T> x, T* v, double* outputs, std::size_t* late) {
+                                Entries<T> x, T* v, double* outputs) {
     double *f = outputs, *rate = outputs + C, *g = outputs + 2 * C;
     const std::size_t D = parts[0].D;
     const T scale = T(1) / std::sqrt(T(D));
@@ -353,7 +353,7 @@ KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const R
             double* mine = scores->sums(side, i);
             for (int c = 0; c < C; ++c) mine[c] = parts[0].dot(model.W + c * 2 * D);
             scores->publish(side, i);
-            if (scores->wait(1 - side, i)) ++*late;
+            scores->wait(1 - side, i);
             const double *one = scores->sums(0, i), *two = scores->sums(1, i);
             for (int c = 0; c < C; ++c) f[c] = one[c] + two[c];
         } else {
@@ -375,7 +375,7 @@ KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const R
                 double* mine = pulls->sums(side, i);
                 for (std::size_t k = 0; k < x.n; ++k) mine[k] = double(parts[0].h[k]);
                 pulls->publish(side, i);
-                if (pulls->wait(1 - side, i)) ++*late;
+                pulls->wait(1 - side, i);
                 const double *one = pulls->sums(0, i), *two = pulls->sums(1, i);
                 for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (T(one[k]) + T(two[k])) * v[k]);
             } else {
@@ -398,7 +398,6 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
         std::vector<std::int32_t> index;
         std::vector<T> numbers, theta;
         std::vector<double> outputs, copied;
-        std::size_t late = 0;
         Room(std::size_t columns, int C) : index(columns), numbers(2 * columns), outputs(3 * C) {}
         Entries<T> entries() { return {0, index.data(), numbers.data()}; }
         T* v() { return numbers.data() + index.size(); }
@@ -425,14 +424,14 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
             },
             [&](std::size_t first, std::size_t m) {
                 rows = rrf_rows<T>(first, m, C, X, &parts[1], 1, 1, &scores, &pulls, y, weight, own, copy, rows, loss, update,
-                                   other->outputs.data() + 3 * C, 0, other->entries(), other->v(), other->outputs.data(), &other->late);
+                                   other->outputs.data() + 3 * C, 0, other->entries(), other->v(), other->outputs.data());
             });
     });
     together.learn(
         job,
         [&](std::size_t first, std::size_t m) {
             t = rrf_rows<T>(first, m, C, X, parts.data(), 2, 0, nullptr, nullptr, y, weight, model, p, t, loss, update, F, C, room.entries(),
-                            room.v(), room.outputs.data(), &room.late);
+                            room.v(), room.outputs.data());
         },
         [&] {
             theta.resize(2 * d + 2 * apart);
@@ -443,10 +442,8 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
             rows = t;
         },
         [&](std::size_t first, std::size_t m) {
-            room.late = 0;
             t = rrf_rows<T>(first, m, C, X, &parts[0], 1, 0, &scores, &pulls, y, weight, model, p, t, loss, update, F, C, room.entries(), room.v(),
-                            room.outputs.data(), &room.late);
-            return room.late;
+                            room.outputs.data());
         });
     return t;
 }

@@ -60,7 +60,7 @@ template <class T>
 KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, FourierPart<T>* parts, int count, int side,
                                     Exchange* exchange, const double* y, const double* weight, const LinearModel<T>& model,
                                     std::int64_t t, const Loss& loss, const Update& update, double* F, std::size_t stride,
-                                    double* scratch, double* other, std::size_t* late) {
+                                    double* scratch, double* other) {
     const RowRoom room(scratch, C);
     const std::size_t P = 2 * parts[0].D;
     const int numbers = model.mean ? 2 * C : C;
@@ -71,7 +71,7 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
             row_sums(P, C, parts[0].row(i), model, mine);
             exchange->publish(side, row0 + i);
             if (i + 1 < m) parts[0].make(i + 1);  // while the other's products are on their way
-            if (exchange->wait(1 - side, row0 + i)) ++*late;
+            exchange->wait(1 - side, row0 + i);
             const double *first = exchange->sums(0, row0 + i), *second = exchange->sums(1, row0 + i);
             for (int k = 0; k < numbers; ++k) room.sums[k] = first[k] + second[k];
         } else {
@@ -110,7 +110,7 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
 
     // The second thread has its own copy of the numbers that are not weights.
     Exchange exchange(model.mean ? 2 * C : C);
-    struct { std::vector<double> numbers, scratch, scores; std::int64_t t; std::size_t late; } second;
+    struct { std::vector<double> numbers, scratch, scores; std::int64_t t; } second;
     constexpr std::size_t apart = 8;  // numbers of a line of the cache: what two threads write to must not share one
     LinearModel<T> own = model;
     Together together(shared && halves.count == 2, n, block);
@@ -124,29 +124,26 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
             [&](std::size_t first, std::size_t m) {
                 projected(parts[1], first, m);
                 second.t = fourier_rows<T>(m, first, C, &parts[1], 1, 1, &exchange, y + first, weight_of(first), own, second.t, loss, update,
-                                           second.scores.data(), 0, second.scratch.data(), nullptr, &second.late);
+                                           second.scores.data(), 0, second.scratch.data(), nullptr);
             });
     });
-    std::size_t late = 0;
     together.learn(
         job,
         [&](std::size_t first, std::size_t m) {
             for (FourierPart<T>& part : parts) projected(part, first, m);
             t = fourier_rows<T>(m, first, C, parts.data(), halves.count, 0, nullptr, y + first, weight_of(first), model, t, loss, update,
-                                F + first * C, C, scratch.data(), other.data(), &late);
+                                F + first * C, C, scratch.data(), other.data());
         },
         [&] {
             second.numbers.resize(C + memory + 2 + 2 * apart);
             double* at = std::copy_n(model.memory, memory, std::copy_n(model.scale, C, second.numbers.data() + apart));
             if (model.center) std::copy_n(model.center, 2, at);
-            second.t = t, second.late = 0;
+            second.t = t;
         },
         [&](std::size_t first, std::size_t m) {
-            late = 0;
             projected(parts[0], first, m);
             t = fourier_rows<T>(m, first, C, &parts[0], 1, 0, &exchange, y + first, weight_of(first), model, t, loss, update, F + first * C, C,
-                                scratch.data(), other.data(), &late);
-            return late;
+                                scratch.data(), other.data());
         });
     return t;
 }
