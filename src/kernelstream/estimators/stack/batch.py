@@ -30,6 +30,7 @@ PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
 MOST = 200_000  # rows that they learn from
 ORDER = 7  # stream of the seed that chooses those rows
+AGAIN = 0.05  # part of the rows that must have been held out for a second solution with them
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
 MOST_RANKED = 100  # columns up to which ranks are tried: of the pixels of a picture they say little, and cost much
@@ -76,8 +77,10 @@ class Local:
         learner.fit(view(X), y, sample_weight=weight)
 
     def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """Solve."""
+        """Solve, unless so few rows were held out that they would change little."""
         (X, y, weight), (XH, yH, wH) = self.rows(), held
+        if len(yH) < AGAIN * len(y):
+            return
         weight = None if weight is None else np.concatenate([weight, wH])
         learner._solve_again(view(np.concatenate([X, XH])), np.concatenate([y, yH]), weight)
 
