@@ -84,7 +84,7 @@ class FourierLearner {
         T* z = room_.data() + D;
         fourier_row<T>(d, D, X.data(), W_.data(), T(1 / std::sqrt(double(D))), room_.data(), z);
         const LinearModel<T> model = arrays_->model();
-        const std::int64_t t = linear_pass<T>(1, 2 * D, int(C), {z, nullptr, T(1)}, y.data(), data_or_null(weight), model,
+        const std::int64_t t = linear_pass<T>(1, 2 * D, int(C), z, y.data(), data_or_null(weight), model,
                                               number<std::int64_t>(state_, name::t), *spec_.loss, *spec_.update, true, F.data(), scratch_.data());
         for (const T* weights : {model.W, model.G, model.mean}) require_finite(2 * C * D, weights);
         require_finite(C, F.data());
@@ -112,7 +112,7 @@ void learn_nystroem(nb::handle state, std::size_t n, const Project& project, con
     const double* weights = data_or_null(weight);
     learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
         return nystroem_pass<T>(n, project, xx, map, products, t, shared, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
-            return linear_pass<T>(m, k, C, {Z, nullptr, T(1)}, y.data() + first, weights ? weights + first : nullptr, model, rows, *spec.loss,
+            return linear_pass<T>(m, k, C, Z, y.data() + first, weights ? weights + first : nullptr, model, rows, *spec.loss,
                                   *spec.update, false, F.data() + first * C, scratch);
         });
     });

@@ -6,15 +6,6 @@ using namespace ks;
 
 namespace {
 
-// Where `source` has the features.
-template <class T>
-void learn(nb::handle state, std::size_t m, std::size_t P, const Source<T>& source, const Vector<const double>& y,
-           const Maybe<Vector<const double>>& weight, const Spec& spec, bool unit, const Matrix<double>& F) {
-    learn_rows<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-        return linear_pass<T>(m, P, C, source, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, unit, F.data(), scratch);
-    });
-}
-
 // Rows X of P columns are the features.
 template <class T, class I>
 void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vector<const double> y, Maybe<Vector<const double>> weight,
@@ -28,16 +19,14 @@ void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vec
     });
 }
 
-// form: 1, the rows have norm one; + 2, Z are projections whose cosines and sines are the features.
+// unit: the rows have norm one.
 template <class T>
 void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
-                       int form, Matrix<double> F) {
-    const bool unit = form & 1, trig = form & 2;
-    const std::size_t P = Z.shape(1) * (trig ? 2 : 1);
-    static thread_local std::vector<T> row;
-    if (trig && row.size() < P) row.resize(P);
-    const Source<T> source{Z.data(), trig ? row.data() : nullptr, T(1 / std::sqrt(double(P / 2)))};
-    learn<T>(state, Z.shape(0), P, source, y, weight, spec, unit, F);
+                       bool unit, Matrix<double> F) {
+    const std::size_t m = Z.shape(0), P = Z.shape(1);
+    learn_rows<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+        return linear_pass<T>(m, P, C, Z.data(), y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, unit, F.data(), scratch);
+    });
 }
 
 template <class T>

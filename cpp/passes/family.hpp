@@ -108,7 +108,7 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
                 stretched(rows, member.D, stride, P + start * stride, members[k - links[k]].stretch, scale, V.data(), Z.data());
             for (int link = anew ? 1 : links[k]; link <= links[k]; ++link)
                 double_angles(rows, member.D, scale, link % checks == 0, V.data(), Z.data());
-            member.t = linear_pass<T>(rows, 2 * member.D, C, Source<T>{Z.data(), nullptr, scale}, y + start,
+            member.t = linear_pass<T>(rows, 2 * member.D, C, Z.data(), y + start,
                                       member.weight ? member.weight + start : nullptr, member.model, member.t, *member.loss,
                                       *member.update, true, member.F + start * C, scratch.data());
         }

@@ -22,15 +22,6 @@ struct LinearModel {
     double* center;  // count and mean of the target, or null
 };
 
-// Where the features of a row come from: an array, or projections (m, P/2) that become [cos, sin] when their turn comes, so
-// that z never leaves the first-level cache.
-template <class T>
-struct Source {
-    const T* rows;
-    T* z;  // room for one row of features, or null when `rows` are the features
-    T scale;
-};
-
 // mean += (factor w - mean) share, n numbers.
 template <class T>
 KS_INLINE void follow_weights(std::size_t n, T factor, T share, const T* KS_RESTRICT w, T* KS_RESTRICT mean) {
@@ -164,13 +155,12 @@ KS_INLINE std::int64_t linear_row(std::size_t P, int C, const R& z, double y, do
 }
 
 template <class T>
-KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const Source<T>& source, const double* y,
+KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const T* Z, const double* y,
                                    const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss,
                                    const Update& update, bool unit, double* F, double* scratch) {
     const RowRoom room(scratch, C);
     for (std::size_t i = 0; i < m; ++i) {
-        if (source.z) cos_sin(P / 2, source.rows + i * (P / 2), source.scale, source.z, source.z + P / 2);
-        const DenseRow<T> z{P, source.z ? source.z : source.rows + i * P};
+        const DenseRow<T> z{P, Z + i * P};
         t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, unit, F + i * C, room);
     }
     return t;

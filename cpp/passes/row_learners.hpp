@@ -192,8 +192,7 @@ struct Linear : Learner<T> {
         journal.keep(model.scale, C);
         journal.keep(model.memory, memory);
         journal.keep(model.center, 2);
-        const Source<T> source{features(row.x), nullptr, T(1)};
-        this->t = linear_pass<T>(1, P, int(C), source, &row.y, nullptr, model, this->t, *loss, *update, unit, f, scratch.data());
+        this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, nullptr, model, this->t, *loss, *update, unit, f, scratch.data());
         for (const T* weights : {model.W, model.G, model.mean})
             if (weights && !all_finite(C * P, weights)) return false;
         return all_finite(C, f) && all_finite(memory, model.memory);

@@ -25,11 +25,6 @@ def fourier(X: Rows, W: np.ndarray, out: np.ndarray | None = None) -> np.ndarray
     return cos_sin(matmul(X, W))
 
 
-def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
-    """X[rows] W for dense or CSR X."""
-    return matmul(X[rows], W)
-
-
 def cos_sin(P: np.ndarray) -> np.ndarray:
     """``[cos P, sin P] / sqrt(D)``, (m, D) -> (m, 2D)."""
     return np.concatenate([np.cos(P), np.sin(P)], axis=1) / np.asarray(math.sqrt(P.shape[1]), P.dtype)

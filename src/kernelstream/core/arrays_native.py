@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from .. import _core
 from ..rows import Rows
 from .arrays import SQUASH
-from .threads import BUFFERS
 from .workspace import workspace as workspace
 
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
@@ -36,17 +35,6 @@ def squashed(X: np.ndarray) -> np.ndarray:
     """Scaled rows whose far values are drawn in; a new array."""
     out = np.array(X, order="C")
     _core.squash(out, SQUASH)
-    return out
-
-
-def project(X: Rows, rows: slice, W: np.ndarray) -> np.ndarray:
-    """X[rows] W for dense or CSR X, in a buffer that the third next call uses again."""
-    m, D = rows.stop - rows.start, W.shape[1]
-    out = workspace(f"P{rows.start // BLOCK % BUFFERS}", (m, D), W.dtype)
-    if not sp.issparse(X):
-        return np.dot(X[rows], W, out=out)
-    # slicing the row pointers is enough; scipy's own slicing costs more than the product
-    _core.csr_matmul(X.data.astype(W.dtype, copy=False), X.indices, X.indptr[rows.start : rows.stop + 1], W, out)
     return out
 
 

@@ -17,7 +17,6 @@ from ..core.arrays_native import (
     fourier,
     matmul,
     plain_rows,
-    project,
     set_aside,
     squashed,
     standardize,

@@ -20,7 +20,6 @@ from ..core.arrays import (
     fourier,
     matmul,
     plain_rows,
-    project,
     squashed,
     workspace,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays import cos_sin
 from ..linear.python import linear_pass
 
 State = dict[str, Any]
@@ -182,5 +183,5 @@ def family_pass(
     F = np.empty((len(states), len(P), len(states[0]["w"])))
     for i, (state, spec) in enumerate(zip(states, specs, strict=True)):
         projections = P[:, : state["w"].shape[1] // 2] * P.dtype.type(stretch[i])
-        F[i] = linear_pass(projections, y, None if weights is None else weights[i], state, spec, True, trig=True)
+        F[i] = linear_pass(cos_sin(projections), y, None if weights is None else weights[i], state, spec, True)
     return F

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from ...core import threads
 from ...features import Mapping
-from ...features.fourier import FourierMapping
 from ...losses import Loss
 from ...rows import Rows, host
 from ...updates import Update
@@ -36,8 +35,6 @@ class FeaturePass:
         self.ops, self.mapping, self.state = ops, mapping, state
         self.spec = ops.spec(loss, update)
         self.outputs = len(state["w"])
-        # for Fourier features the recursion needs only the projections
-        self.W = mapping.W if isinstance(mapping, FourierMapping) else None
 
     def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""
@@ -49,13 +46,9 @@ class FeaturePass:
             Z = mapping(X, ops, ops.workspace("Z", (n, mapping.n_out), mapping.dtype))
             return ops.linear_pass(Z, y, weight, state, spec, mapping.unit)
         scores = np.empty((n, self.outputs))
-        # On one thread, projections become features row by row, in the nearest cache; a second thread makes them ahead.
-        alone = threads.get_num_threads() < 2 or n <= (threads.FEW - 1) * ops.BLOCK or not worth_sharing(mapping, X)
-        trig = self.W is not None and alone
-        blocks = projected_blocks(self.W, X, ops) if trig else feature_blocks(mapping, X, ops)
-        for rows, Z in blocks:
+        for rows, Z in feature_blocks(mapping, X, ops):
             part = None if weight is None else weight[rows]
-            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit, trig)
+            scores[rows] = ops.linear_pass(Z, y[rows], part, state, spec, mapping.unit)
         return scores
 
     def score(self, X: Rows) -> np.ndarray:
@@ -102,11 +95,6 @@ def worth_sharing(mapping: Mapping, X: Rows) -> bool:
     """Whether a call has work enough for two threads."""
     entries = X.nnz if sp.issparse(X) else X.size
     return X.shape[0] * mapping.work(entries / max(1, X.shape[0])) >= threads.WORTH
-
-
-def projected_blocks(W: Any, X: Rows, ops: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, X[rows] W)`` block by block, in buffers that are used again."""
-    return threads.prefetch(lambda rows: ops.project(X, rows, W), threads.cuts(X.shape[0], ops.BLOCK), False)
 
 
 def exact_rows(

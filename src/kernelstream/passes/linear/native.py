@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from ... import _core
 from ...core import threads
 from ...core.blas import BLAS
+from ...features import Mapping
+from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
 from ...features.raw import RawMapping
 from ...losses import Loss
@@ -34,13 +36,13 @@ def spec(loss: Loss, update: Update) -> Spec:
 
 
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool, trig: bool = False
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool
 ) -> np.ndarray:
     """Online learning on explicit features; see :mod:`.python`."""
     if spec.core is None:
-        return specification.linear_pass(Z, y, weight, state, spec.parts, unit, trig)
+        return specification.linear_pass(Z, y, weight, state, spec.parts, unit)
     scores = np.empty((Z.shape[0], len(state["w"])))
-    _core.linear_pass(state, Z, y, weight, spec.core, unit + 2 * trig, scores)
+    _core.linear_pass(state, Z, y, weight, spec.core, unit, scores)
     return scores
 
 
@@ -52,6 +54,10 @@ class FeaturePass(host.FeaturePass):
     """See :class:`.host.FeaturePass`; Fourier features take one call, sparse rows stay sparse."""
 
     single: Any = None  # learns rows one by one; made for the first of them
+
+    def __init__(self, ops: Any, mapping: Mapping, loss: Loss, update: Update, state: State):
+        super().__init__(ops, mapping, loss, update, state)
+        self.W = mapping.W if isinstance(mapping, FourierMapping) else None
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core

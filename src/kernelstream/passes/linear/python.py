@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import cos_sin
 from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
 from ...losses import Loss
@@ -23,7 +22,7 @@ def spec(loss: Loss, update: Update) -> Any:
 
 @quiet
 def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool, trig: bool = False
+    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
 ) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
@@ -33,8 +32,7 @@ def linear_pass(
     Parameters
     ----------
     Z : (m, P)
-        Feature rows; ``unit`` says that every row has norm one. With ``trig``, projections (m, P/2) whose cosines and
-        sines are the features.
+        Feature rows; ``unit`` says that every row has norm one.
     y : (m,) float64
         ±1, class codes or targets.
     weight : (m,) or None
@@ -45,8 +43,6 @@ def linear_pass(
         ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates; ``w_mean`` (C, P) for
         averaging; ``center`` (2,) = count and mean of the target when it is centred. Updated in place.
     """
-    if trig:
-        Z = cos_sin(Z)
     loss, update, average = spec
     w, scale, memory = state["w"], state["scale"], state["memory"]
     center = state.get("center")
