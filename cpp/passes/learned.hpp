@@ -245,6 +245,22 @@ KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, 
     model.pending[0] = model.pending[1] = 0.0;
 }
 
+// What a row with the products f (C) does: the scores F (C) before it; rate and g (C) times the row's importance, and t after it. False
+// when the row is not learned.
+template <class T>
+KS_INLINE bool rrf_step(int C, double y, double importance, const RrfModel<T>& model, std::int64_t& t, const Loss& loss,
+                        const Update& update, const double* f, double* F, double* rate, double* g) {
+    const double offset = offset_of(model.center);
+    for (int c = 0; c < C; ++c) F[c] = f[c] + offset;
+    if (importance == 0.0) return false;
+    ++t;
+    const double target = loss.kind == Kind::multiclass ? y : y - offset;
+    update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
+    for (int c = 0; c < C; ++c) g[c] *= importance;
+    follow(model.center, y, importance);
+    return true;
+}
+
 template <class T, class Rows, class Spectrum>
 KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y,
                                 const double* weight, const RrfModel<T>& model, Guarded<T> p,
@@ -257,20 +273,11 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         X.read(i, model.unit, s.x);
         spectrum.project(p, s.x, s.u);
         trig(1, D, s.u, scale, s.z);
-        const double offset = offset_of(model.center);
-        for (int c = 0; c < C; ++c) {
-            f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
-            F[i * C + c] = f[c] + offset;
-        }
-        const double importance = weight ? weight[i] : 1.0;
-        if (importance == 0.0) continue;
-        ++t;
-        const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
-        update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
-        follow(model.center, y[i], importance);
+        for (int c = 0; c < C; ++c) f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
+        if (!rrf_step(C, y[i], weight ? weight[i] : 1.0, model, t, loss, update, f, F + i * C, rate, g)) continue;
         bool still = true;
         for (int c = 0; c < C; ++c) {
-            const T gc = T(g[c] * importance);
+            const T gc = T(g[c]);
             if (gc == T(0)) continue;
             T *a = model.W + c * 2 * D, *b = a + D;
             if (still) std::fill_n(s.q, D, T(0));
@@ -348,7 +355,6 @@ KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const R
 #pragma omp simd
         for (std::size_t k = 0; k < x.n; ++k) v[k] = x.value[k] * exp(v[k]);
         for (int s = 0; s < count; ++s) parts[s].features(x, v, scale);
-        const double offset = offset_of(model.center);
         if (scores) {
             double* mine = scores->sums(side, i);
             for (int c = 0; c < C; ++c) mine[c] = parts[0].dot(model.W + c * 2 * D);
@@ -359,14 +365,7 @@ KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const R
         } else {
             for (int c = 0; c < C; ++c) f[c] = parts[0].dot(model.W + c * 2 * D) + parts[1].dot(model.W + c * 2 * D);
         }
-        for (int c = 0; c < C; ++c) F[i * stride + c] = f[c] + offset;
-        const double importance = weight ? weight[i] : 1.0;
-        if (importance == 0.0) continue;
-        ++t;
-        const double target = loss.kind == Kind::multiclass ? y[i] : y[i] - offset;
-        update.step(loss, Row{target, f, C, 1.0, t}, model.memory, rate, g);
-        follow(model.center, y[i], importance);
-        for (int c = 0; c < C; ++c) g[c] *= importance;
+        if (!rrf_step(C, y[i], weight ? weight[i] : 1.0, model, t, loss, update, f, F + i * stride, rate, g)) continue;
         bool changed = false;
         for (int s = 0; s < count; ++s) changed = parts[s].change(x, C, g, T(rate[0]), model);
         p.expect(1.0, t);
@@ -396,8 +395,8 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
     // Room of one thread: the entries of a row, its numbers times widths, and outputs.
     struct Room {
         std::vector<std::int32_t> index;
-        std::vector<T> numbers, theta;
-        std::vector<double> outputs, copied;
+        std::vector<T> numbers;
+        std::vector<double> outputs;
         Room(std::size_t columns, int C) : index(columns), numbers(2 * columns), outputs(3 * C) {}
         Entries<T> entries() { return {0, index.data(), numbers.data()}; }
         T* v() { return numbers.data() + index.size(); }

@@ -31,7 +31,7 @@ from .hooks import Hooks
 from .hooks import State as State
 from .order import Order, check_order
 from .parts import unfolded
-from .scaling import check_standardize, no_moments, scales_columns
+from .scaling import check_standardize, demanded, no_moments, scales_columns
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
 from .warm_up import DENSE_ROWS, WarmUp
@@ -315,7 +315,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
         self._check_rows(X)
-        if sp.issparse(X) and not isinstance(self.standardize, str) and self.standardize:
+        if sp.issparse(X) and demanded(self.standardize):
             raise ValueError(
                 "standardize=True centres every column and would make sparse rows dense; "
                 "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
@@ -495,7 +495,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.standardize, str) or not self.standardize
+        tags.input_tags.sparse = not demanded(self.standardize)
         return tags
 
 

@@ -42,18 +42,20 @@ class BatchEstimator(StreamEstimator):
         raise NotImplementedError
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        X, y, weight = counted(X, y, weight)
-        self._solve(self._state, X, *self._batch_target(self._state, y, weight))
-        self._state["t"] = X.shape[0]
-        self._link_from(X, y, weight)
+        self._link_from(*self._solved(X, y, weight))
         return np.empty(0)
 
     def _solve_again(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Fit the model to rows X (n, d) with targets y (n,), by the choices of the last time: nothing is searched."""
+        self._solved(X, y, weight)
+        self._forget()
+
+    def _solved(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
+        """Fit the model to the rows of positive weight, which are returned."""
         X, y, weight = counted(X, y, weight)
         self._solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]
-        self._forget()
+        return X, y, weight
 
     @available_if(_never)
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:

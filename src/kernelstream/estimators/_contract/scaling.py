@@ -41,6 +41,11 @@ def check_standardize(value: Any) -> None:
         raise ValueError(f"standardize must be True, False or 'auto', got {value!r}")
 
 
+def demanded(value: Any) -> bool:
+    """Whether ``standardize`` asks for scaling whatever the rows are."""
+    return not isinstance(value, str) and bool(value)
+
+
 def no_moments(d: int) -> dict[str, Any]:
     """Entries of a state that scales d columns, before the first row."""
     return {"x_count": 0.0} | {name: np.zeros(d) for name in COLUMNS}

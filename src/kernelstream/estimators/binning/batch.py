@@ -19,7 +19,7 @@ from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online
 from ...state.schema import Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State
-from .._contract.batch import CALLER, SolvedEstimator, counted
+from .._contract.batch import CALLER, SolvedEstimator
 from .base import BinningEstimator
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
@@ -87,18 +87,13 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
         """What the search makes small, for scores F and targets Y (n, C)."""
         raise NotImplementedError
 
-    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        X, y, weight = counted(X, y, weight)
-        self._solve(self._state, X, *self._batch_target(self._state, y, weight), self._cache.pop("old", None))
-        self._link_from(X, y, weight)
-        return np.empty(0)
-
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found: dict[str, Any] = {"lam": state["lam"] * share}
         return found | ({"gamma": float(state["gamma"])} if "gamma" in state else {}), state.get("width")
 
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, old: State | None = None) -> None:
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         solver, loss, ops = self._solver, self._solver_loss(), self._ops
+        old = self._cache.pop("old", None)
         outputs = Y.shape[1]
         offset = state["offset"] = best_constant(Y, weight, loss)
         if "gamma" not in state:
@@ -130,7 +125,7 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}
         if solver.name == "cd":
             keys, starts, W = without_zeros(keys, starts, W)
-        state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W), "t": X.shape[0]}
+        state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
     def _search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
         fixed = (self._solver_loss(), self._solver, self._error, np.dtype(state["dtype"]), state["seed"], self._ops)
