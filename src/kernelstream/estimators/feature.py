@@ -230,12 +230,13 @@ class FeatureEstimator(StreamEstimator):
             return schema
         update, average = unwrap(self._update)
         shape, dtype = (state["n_outputs"], width), state["dtype"]
+        factors = Array(shape[:1], low=SAFE, high=1.0, optional=True)
         return (
             schema
+            | ({"G_scale": factors} if self._wide(state["n_features"]) else {})
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}
-            | ({"G_scale": Array((shape[0],), low=SAFE, high=1.0, optional=True)} if self._wide(state["n_features"]) else {})
             | centres(self)
         )
 

@@ -219,14 +219,40 @@ class Expansion:
 
     def _replace_wide(self, X: WideRows, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
         """:meth:`replace` for wide rows: of a support vector only what was not zero, or will not be, is written to."""
-        support, held = state["support"], self._entries(state)
-        old = np.empty((2, held.count(slots)), np.int64)
-        held.entries(slots, *old)
         count, columns = X.entries(rows)
         new = np.stack([np.repeat(slots, count), columns])
-        _undo.rows(support, tuple(np.concatenate([old, new], axis=1)))
-        held.put(X.csr, rows, slots, support)
+        _undo.rows(state["support"], tuple(np.concatenate([self.filled(state, slots), new], axis=1)))
+        self._entries(state).put(X.csr, rows, slots, state["support"])
         self._norms(state)[slots] = X.norms[rows]
+
+    def filled(self, state: State, slots: np.ndarray) -> np.ndarray:
+        """Slots and columns (2, n) of all entries of some support vectors."""
+        held = self._entries(state)
+        found = np.empty((2, held.count(slots)), np.int64)
+        held.entries(slots, *found)
+        return found
+
+    def blend(self, X: WideRows, state: State, blends: np.ndarray) -> None:
+        """:func:`_blend` for wide rows, in the columns that the vectors and rows have which it is about."""
+        support, written = state["support"], np.unique(blends[:, 0]).astype(np.int64)
+        ends = np.unique(blends[:, 1:3]).astype(np.int64)
+        rows, slots = -1 - ends[ends < 0], np.union1d(written, ends[ends >= 0])
+        used = np.unique(np.concatenate([self.filled(state, slots)[1], X.entries(rows)[1]]))
+        vectors = dict(zip(slots.tolist(), support[np.ix_(slots, used)], strict=True))
+        for i in rows.tolist():
+            at = slice(X.X.indptr[X.rows.start + i], X.X.indptr[X.rows.start + i + 1])
+            vectors[-1 - i] = np.zeros(len(used), support.dtype)
+            vectors[-1 - i][np.searchsorted(used, X.X.indices[at])] = X.X.data[at]
+        for slot, a, b, h in blends:
+            mixed = vectors[a] if h == 1.0 else h * vectors[a] + (1 - h) * vectors[b]
+            vectors[int(slot)] = mixed.astype(support.dtype, copy=False)
+        made = sp.csr_array(np.stack([vectors[slot] for slot in written.tolist()]))
+        csr = made.data, used[made.indices].astype(np.int64), made.indptr.astype(np.int64)
+        norms = np.empty(len(written), support.dtype)
+        _core.csr_norms(csr, X.shape[1], norms)
+        _undo.rows(support, np.ix_(written, used))
+        self._entries(state).put(csr, np.arange(len(written)), written, support)
+        self._norms(state)[written] = norms
 
     def _norms(self, state: State) -> np.ndarray:
         """||s||^2 of the support vectors, padded to whole tiles."""
@@ -375,6 +401,11 @@ def _solve_likely(
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
     """Make the merged vectors ``h a + (1 - h) b`` in the order in which they came about."""
+    if not len(blends):
+        return
+    if isinstance(X, WideRows):
+        expansion.blend(X, state, blends)
+        return
     support = state["support"]
     rows = X.plain() if isinstance(X, SparseRows) else X
 
@@ -388,8 +419,7 @@ def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> No
     _undo.rows(support, slots)
     for slot, a, b, h in blends:
         support[int(slot)] = vector(a) if h == 1.0 else h * vector(a) + (1 - h) * vector(b)
-    if len(blends):
-        expansion.changed(state, slots)
+    expansion.changed(state, slots)
 
 
 def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:

@@ -35,9 +35,7 @@ def spec(loss: Loss, update: Update) -> Spec:
     return Spec(core, specification.spec(loss, update))
 
 
-def linear_pass(
-    Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool
-) -> np.ndarray:
+def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool) -> np.ndarray:
     """Online learning on explicit features; see :mod:`.python`."""
     if spec.core is None:
         return specification.linear_pass(Z, y, weight, state, spec.parts, unit)

@@ -27,14 +27,12 @@ def spec(loss: Loss, update: Update) -> Any:
 
 
 @quiet
-def linear_pass(
-    Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool
-) -> np.ndarray:
+def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
     ``f_t = w'z_t``; ``(decay, tau) = step(loss, y_t, f_t, z_t'z_t, t)``; ``w <- decay w + tau z_t``. Diagonal updates
     move ``w_i <- w_i - eta g z_i / sqrt(G_i)``. The decay is kept as one factor ``scale`` per output; so is the fading
-    of G where features are sparse, so that a row costs what its entries cost (but for averaging, which moves all means).
+    of G where features are sparse, so that a row costs what its entries cost (averaging moves all means).
 
     Parameters
     ----------
