@@ -314,9 +314,10 @@ def picture(laws: list[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     axes = [axis for axis in AXES if any(law["axis"] == axis for law in laws)]
-    figure, panels = plt.subplots(2, (len(axes) + 1) // 2, figsize=(15, 7.5), squeeze=False)
+    figure, panels = plt.subplots(2, (len(axes) + 1) // 2, figsize=(15, 9.5), squeeze=False)
     for panel, axis in zip(panels.flat, axes, strict=False):
         for law in laws:
             if law["axis"] == axis:
@@ -325,7 +326,11 @@ def picture(laws: list[dict[str, Any]], path: Path) -> None:
                 )
         panel.set_title(axis)
         panel.set_ylabel("seconds" if axis == "rows" else "seconds a row")
-        panel.legend(fontsize=6)
+        sizes = sorted({size for law in laws if law["axis"] == axis for size in law["sizes"]})
+        if sizes[-1] < 100 * sizes[0]:  # no two powers of ten to write at the axis
+            panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.08))
     for panel in panels.flat[len(axes) :]:
         panel.axis("off")
     figure.tight_layout()

@@ -9,7 +9,7 @@ namespace {
 // Rows X of P columns are the features. `before_all` is called before weights change that no row of X has an entry for.
 template <class T, class I>
 void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vector<const double> y, Maybe<Vector<const double>> weight,
-                           const Spec& spec, Matrix<double> F, nb::callable before_all) {
+                           const Spec& spec, Matrix<double> F, nb::object before_all) {
     const std::size_t m = csr_rows(X, P);
     const T* data = std::get<0>(X).data();
     const I *indices = std::get<1>(X).data(), *indptr = std::get<2>(X).data();
