@@ -24,7 +24,7 @@ def excused():
     for name, excuses in SCIKIT_LEARN.items():
         for words, est, check in checks(name):
             if why := excuses.get(check.func.__name__):
-                yield pytest.param(est, check, marks=pytest.mark.xfail(reason=why, strict=True), id=f"{name}: {words}")
+                yield pytest.param(est, check, why, id=f"{name}: {words}")
 
 
 def test_every_public_estimator_has_a_case():
@@ -79,6 +79,13 @@ def test_checks_that_repeat_others(name):
     assert not failures(name, lambda words: repeats(name, words))
 
 
-@pytest.mark.parametrize("estimator, check", list(excused()))
-def test_excused(estimator, check):
-    run(estimator, check)
+@pytest.mark.parametrize("estimator, check, why", list(excused()))
+def test_excused(estimator, check, why):
+    """What is excused fails; a test that is marked so would spend most of its time on the words of the failure."""
+    try:
+        run(estimator, check)
+    except SkipTest:
+        pytest.skip("the check does not concern it")
+    except Exception:
+        return
+    pytest.fail(f"no excuse is needed: {why}")
