@@ -24,6 +24,7 @@ from . import python as _expansion_python
 State = dict[str, Any]
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory
+SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
 
@@ -188,6 +189,7 @@ class Expansion:
                 raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
             lower = np.tril(inverse.T)
             self.inverse = lower + np.tril(lower, -1).T
+            self.block = SOLVED
         return self.inverse
 
     # ---------------------------------------------------------------- Gaussian kernel
