@@ -204,7 +204,8 @@ Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool u
                                made->template numbers<double>("memory", remembered),
                                made->template maybe_numbers<double>("center", 2)};
     require(!update->diagonal || model.G, "a diagonal update needs G like w");
-    made->learner = std::make_unique<Linear<T>>(std::move(map), model, C, remembered, unit, std::move(loss), std::move(update));
+    double* faded = model.G ? made->template maybe_numbers<double>("G_scale", C) : nullptr;
+    made->learner = std::make_unique<Linear<T>>(std::move(map), model, faded, C, remembered, unit, std::move(loss), std::move(update));
     return made;
 }
 

@@ -1,5 +1,6 @@
 """Sparse rows of very many columns: the models of the python engine, and nothing done for columns that are zero."""
 
+import copy
 import time
 import tracemalloc
 from itertools import pairwise
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import FeatureClassifier, engine, zoo
+from kernelstream import FeatureClassifier, KernelClassifier, engine, zoo
 from kernelstream.distributed._mix import mixed
 from kernelstream.passes.linear.host import LARGE
 from kernelstream.passes.linear.python import folded
@@ -280,3 +281,20 @@ def test_a_call_of_one_row_does_not_go_through_all_columns(make):
             spent.append(time.perf_counter() - start)
         least.append(min(spent))
     assert least[1] < 4 * least[0]
+
+
+def test_single_rows_of_the_one_learner_see_squares_times_their_factor():
+    """G and twice G with the factor one half are the same model, also in the pass of all members for single rows."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((330, 210))
+    y = (X[:, :20].sum(axis=1) > 0).astype(int)
+    model = KernelClassifier(size="small", random_state=0)
+    model.learn(X[:300], y[:300], classes=[0, 1])
+    other = copy.deepcopy(model)
+    state = next(member._state for member in other._learners if "G_scale" in member._state)
+    state["G"] *= 2
+    state["G_scale"] *= 0.5
+    for i in range(300, 330):
+        a, b = (each.learn(X[i : i + 1], y[i : i + 1]) for each in (model, other))
+        np.testing.assert_allclose(b, a, rtol=1e-12)
+    assert (state["G_scale"] == 1).all()

@@ -181,7 +181,7 @@ class FeatureEstimator(StreamEstimator):
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = W is not None or isinstance(mapping, RawMapping)
         parts = twins(self._loss_now(state), update)
-        if not known or ops.on_device or parts is None or self._wide(state["n_features"]):
+        if not known or ops.on_device or parts is None:
             return None
         return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 

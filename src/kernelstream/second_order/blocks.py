@@ -29,8 +29,8 @@ class Head:
     ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = q'v + tau'u`` with ``q = R^-1 b`` (b at the
     start of the window, too). See cpp/passes/second_order_block.hpp.
 
-    Only the n rows that moved this matrix are here: others of the window moved those of other classes. Vectors are padded
-    with zeros, so that each begins at a line of the processor's cache; R has ones on the diagonal there.
+    Only the n rows that moved this matrix are here: others of the window moved those of other classes. Vectors are
+    padded with zeros, so that each begins at a line of the processor's cache; R has ones on the diagonal there.
     """
 
     BLAS = BLAS
