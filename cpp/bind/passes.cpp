@@ -6,11 +6,11 @@ using namespace ks;
 
 namespace {
 
-// Rows X of P columns are the features. `before_all` is called before weights change that no row of X has an entry for.
+// The columns of rows X are the features. `before_all` is called before weights change that no row of X has an entry for.
 template <class T, class I>
-void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vector<const double> y, Maybe<Vector<const double>> weight,
-                           const Spec& spec, Matrix<double> F, nb::object before_all) {
-    const std::size_t m = csr_rows(X, P);
+void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
+                           Matrix<double> F, nb::object before_all) {
+    const std::size_t P = entry<Matrix<T>>(state, name::w).shape(1), m = csr_rows(X, P);
     const T* data = std::get<0>(X).data();
     const I *indices = std::get<1>(X).data(), *indptr = std::get<2>(X).data();
     const auto kept = maybe_entry<Vector<double>>(state, name::G_scale);
@@ -77,8 +77,8 @@ void bind(nb::module_& m) {
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
-    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, value, plain, maybe, value, plain, value);
-    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, value, plain, maybe, value, plain, value);
+    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, plain, maybe, value, plain, value);
+    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, plain, maybe, value, plain, value);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }

@@ -48,7 +48,7 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
                     _undo.rows(state[name], specification.ALL)
 
         parts = Z.data, Z.indices, Z.indptr
-        _core.linear_pass_csr(state, parts, Z.shape[1], y, weight, spec.core, scores, before_all)
+        _core.linear_pass_csr(state, parts, y, weight, spec.core, scores, before_all)
         return scores
     if "G_scale" in state:
         state |= specification.folded(state)
