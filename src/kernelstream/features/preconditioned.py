@@ -5,58 +5,84 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
 
 from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
+from kernelstream.features.fourier import RandomFourier
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
 ROWS = 1024  # rows from which the directions are estimated
 FEWEST = 8  # rows for each direction
 LEAST = 1e-6  # eigenvalues below this share of the largest are rounding
+SKETCH = 16  # frequencies for each direction, from which a row's parts along the directions are worked out
+DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
+SMALL = 256  # rows or features up to which all eigenvectors are worked out
+ROUNDS = 4  # of block power steps where there are more
 
 
 class PreconditionedMapping(Mapping):
-    """``z - V ((1 - d) * V'z)`` of the features z of another mapping."""
+    """``z - psi B`` of the features z (m, P) of another mapping, with ``psi = s V`` of some features s (m, p) among z.
 
-    def __init__(self, inner: Mapping, V: np.ndarray, damping: np.ndarray):
+    Parameters
+    ----------
+    inner : Mapping
+        For z.
+    V : (p, k)
+    back : (k, P)
+        B.
+    """
+
+    def __init__(self, inner: Mapping, V: np.ndarray, back: np.ndarray):
         self.inner, self.n_out, self.dtype = inner, inner.n_out, inner.dtype
-        self.V = np.ascontiguousarray(V, self.dtype)
-        self.back = np.ascontiguousarray((V * (1.0 - damping)).T, self.dtype)
+        self.V, self.back = (np.ascontiguousarray(part, self.dtype) for part in (V, back))
 
     def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         Z = self.inner(X, ops, out)
-        if self.V.shape[1]:
-            Z -= ops.matmul(ops.matmul(Z, self.V), self.back)
+        if len(self.back):
+            Z -= ops.matmul(ops.matmul(some(Z, len(self.V)), self.V), self.back)
         return Z
+
+
+def some(Z: Any, p: int) -> Any:
+    """p of the features Z (m, P): half of them from the beginning of each half of Z, cosines and sines."""
+    P = Z.shape[1]
+    if p == P:
+        return Z
+    at = np.r_[: p // 2, P // 2 : P // 2 + p // 2]
+    return Z[:, at]
 
 
 class Preconditioned(FeatureMap):
     r"""Features of another map with their leading directions damped [1]_.
 
-    .. math:: \tilde z = P^{1/2} z, \qquad P = I - V\, \mathrm{diag}(1 - \sigma_{k+1} / \sigma_j)\, V'
+    .. math:: \tilde z(x) = z(x) - \sum_{j \le k} \Big(1 - \sqrt{\sigma_{l+1} / \sigma_j}\Big)\, c_j\, \psi_j(x), \qquad
+       c_j = \frac{E\, z \psi_j}{E\, \psi_j^2}, \qquad l = \max(k, \min(2k, 64))
 
-    with the k leading eigenvectors V and eigenvalues :math:`\sigma` of the second moment of the features z, estimated
-    from the first rows. A step ``w += tau z~`` on them is the step ``w += tau P z`` on the features z: the few
-    directions in which all rows agree no longer limit its length, and updates that go by ``z'z``
-    (:class:`~kernelstream.updates.NormAdaGrad`, :class:`~kernelstream.updates.AdaGrad`) take the longer one that this
-    allows. In a stream the directions are renewed whenever the number of rows has doubled, up to 1,024.
+    with the k leading eigenfunctions :math:`\psi_j(x) = v_j's(x)` of the features and the eigenvalues :math:`\sigma` of
+    their second moment, estimated from the first rows. Of Fourier features s are those of the first 16 k frequencies,
+    whose leading eigenfunctions are nearly those of all; of others s is z, so :math:`\tilde z = P^{1/2} z` with
+    :math:`P = I - V \mathrm{diag}(1 - \sigma_{l+1} / \sigma_j) V'`, and a step ``w += tau z~`` is the step
+    ``w += tau P z`` on the features z: the few directions in which all rows agree no longer limit its length, and
+    updates that go by ``z'z`` (:class:`~kernelstream.updates.NormAdaGrad`, :class:`~kernelstream.updates.AdaGrad`) take
+    the longer one that this allows. In a stream the directions are renewed whenever the number of rows has doubled, up
+    to 1,024.
 
     Parameters
     ----------
     features : FeatureMap or str, default "fourier"
         The map z, of dense features.
     rank : int, default 64
-        Number k of directions; smaller while there are fewer than eight rows for each.
+        Number k of directions; smaller while there are fewer than eight rows for each. A row costs P × k products for P
+        features: 16 directions have half of the gain, or more, at a quarter of the price (``docs/default_update.md``).
     random_state : int, RandomState, Generator or None, default None
         For the map inside.
 
     Attributes
     ----------
     entries_ : dict
-        Entries of the map inside, directions and damping.
+        Entries of the map inside, V (p, k) for psi, and (1 - …) c (k, P).
     mapping_ : PreconditionedMapping
     n_features_in_ : int
 
@@ -108,24 +134,28 @@ class Preconditioned(FeatureMap):
         Z = mapping(X, arrays)
         if not isinstance(Z, np.ndarray):
             raise ValueError(f"Preconditioned needs a map of dense features, got {inner!r}")
-        V, damping = leading(Z.astype(np.float64), min(rank, X.shape[0] // FEWEST, Z.shape[1] - 1))
-        return {INNER + name: value for name, value in entries.items()} | {"directions": V, "damping": damping}
+        n, P = Z.shape
+        k = min(rank, n // FEWEST, P - 1)
+        S = some(Z, self._sketched(P))
+        V, back = damped(S, Z, k)
+        return {INNER + name: value for name, value in entries.items()} | {"directions": V, "back": back}
 
     def build(self, entries: Entries, d: int, dtype: Any) -> PreconditionedMapping:
         inner = checked(self._inner.build(self._of_inner(entries), d, dtype))
-        return PreconditionedMapping(inner, entries["directions"], entries["damping"])
+        return PreconditionedMapping(inner, entries["directions"], entries["back"])
 
     def schema(self, entries: Entries, d: int) -> Schema:
         own = self._of_inner(entries)
         inner = self._inner.schema(own, d)
         check(own, inner)
-        k, width = length(entries, "damping"), self._inner.width(own, d)
+        k, width = length(entries, "back"), self._inner.width(own, d)
         if k > whole("rank", self.rank):
             raise ValueError(f"{k} directions are more than rank={self.rank}")
-        return prefixed(INNER, inner) | {
-            "directions": Array((width, k)),
-            "damping": Array((k,), low=0.0, high=1.0),
-        }
+        return prefixed(INNER, inner) | {"directions": Array((self._sketched(width), k)), "back": Array((k, width))}
+
+    def _sketched(self, P: int) -> int:
+        """How many of P features the directions are estimated from."""
+        return min(P, 2 * SKETCH * whole("rank", self.rank)) if isinstance(self._inner, RandomFourier) else P
 
     def width(self, entries: Entries, d: int) -> int:
         return self._inner.width(self._of_inner(entries), d)
@@ -135,14 +165,27 @@ class Preconditioned(FeatureMap):
         return {name[len(INNER) :]: value for name, value in entries.items() if name.startswith(INNER)}
 
 
-def leading(Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """k leading eigenvectors (P, k) of ``Z'Z``, Z (n, P), and ``sqrt(s_(k+1) / s_j)`` for each, (k,)."""
-    n, P = Z.shape
-    if k < 1:
-        return np.zeros((P, 0)), np.zeros(0)
-    s, U = eigh(Z @ Z.T, subset_by_index=(n - min(n, k + 1), n - 1), check_finite=False)
-    s, U = s[::-1], U[:, ::-1]
-    kept = s[:-1] > LEAST * max(s[0], np.finfo(float).tiny)
-    k = int(kept.sum())
-    V = (Z.T @ U[:, :k]) / np.sqrt(s[:k])
-    return np.ascontiguousarray(V), np.sqrt(np.maximum(s[k], LEAST * s[0]) / s[:k]) if k else np.zeros(0)
+def damped(S: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """V (p, k) for psi, and ``(1 - sqrt(s_(l+1) / s_j)) c_j`` (k, P), from features Z (n, P) and S (n, p) of rows."""
+    s, U = leading(S, max(k, min(2 * k, DEEP)) + 1 if k else 0)
+    k = min(k, int((s[:-1] > LEAST * max(s[:1].sum(), np.finfo(float).tiny)).sum()))
+    if not k:
+        return np.zeros((S.shape[1], 0)), np.zeros((0, Z.shape[1]))
+    size, U = np.sqrt(s[:k]), np.asarray(U[:, :k], Z.dtype)  # psi is U size on these rows
+    damping = np.sqrt(max(s[-1], LEAST * s[0])) / size
+    V, back = S.T @ U / size, U.T @ Z * ((1.0 - damping) / size)[:, None]
+    return np.ascontiguousarray(V, np.float64), np.ascontiguousarray(back, np.float64)
+
+
+def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most k leading eigenvalues of ``SS'``, S (n, p), in falling order, and eigenvectors (n, k)."""
+    n, p = S.shape
+    k = min(k, n, p)
+    if min(n, p) <= SMALL:
+        Q, root, _ = np.linalg.svd(S.astype(np.float64), full_matrices=False)
+        return root[:k] ** 2, Q[:, :k]
+    Q = np.random.default_rng(0).standard_normal((n, min(k + FEWEST, n, p))).astype(S.dtype)
+    for _ in range(ROUNDS):
+        Q = np.linalg.qr(S @ (S.T @ Q))[0]
+    _, root, mix = np.linalg.svd(S.T @ Q, full_matrices=False)  # the best that is in the span of Q
+    return root[:k].astype(np.float64) ** 2, (Q @ mix.T)[:, :k]

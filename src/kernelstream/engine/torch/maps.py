@@ -11,7 +11,7 @@ import torch
 from ...core.threads import cuts
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
-from ...features.preconditioned import PreconditionedMapping
+from ...features.preconditioned import PreconditionedMapping, some
 from ...rows import dense, host, is_tensor
 from . import from_array
 
@@ -119,7 +119,7 @@ class GaussianNystroem(DeviceMap):
 
 
 class Preconditioned(DeviceMap):
-    """``z - ((z V) * (1 - d)) V'`` of the features z of a map that the device has."""
+    """``z - (s V) B`` of the features z of a map that the device has, and some of them, s."""
 
     def __init__(self, ops: Any, mapping: PreconditionedMapping):
         super().__init__(ops, mapping)
@@ -132,7 +132,7 @@ class Preconditioned(DeviceMap):
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         Z = self.inner(X)
         with self.ops.full():  # what is taken off is most of z: rounding it would be felt in what is left
-            return Z.addmm_(Z @ self.V, self.back, alpha=-1.0)
+            return Z.addmm_(some(Z, len(self.V)) @ self.V, self.back, alpha=-1.0)
 
 
 def padded(d: int) -> int:
