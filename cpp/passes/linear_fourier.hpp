@@ -4,12 +4,15 @@
 // have one half each. A thread projects rows on its frequencies, makes their features and changes their weights; all that goes from one
 // to the other is a row's C products, while both make the features of the next row. Each takes the step from the same sums, so the
 // bits do not depend on the threads.
+//
+// Where leading directions are damped (maps/damped.hpp), the features of four rows are made together.
 #pragma once
 
 #include <vector>
 
 #include "base/exchange.hpp"
 #include "base/projection.hpp"
+#include "maps/damped.hpp"
 #include "passes/linear.hpp"
 
 namespace ks {
@@ -23,6 +26,7 @@ struct PartRow {
     KS_INLINE double dot(const T* w) const {
         return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
     }
+    KS_INLINE double norm() const { return double(ks::dot(2 * count, z, z)); }
     KS_INLINE void add(T factor, T* w) const {
         axpy(count, factor, z, w + begin);
         axpy(count, factor, z + count, w + D + begin);
@@ -42,17 +46,26 @@ struct PartRow {
     }
 };
 
-// What a thread has in hand: the projections of a block of rows on its frequencies, and the features of two rows.
+// What a thread has in hand: the projections of a block of rows on its frequencies, and the features of two groups of rows.
 template <class T>
 struct FourierPart {
     std::size_t D, begin, count;
     T scale;
+    const Directions<T>* damped;  // or null
     std::vector<T> P, z;
-    KS_INLINE void make(std::size_t i) {
-        T* at = z.data() + i % 2 * 2 * count;
-        cos_sin(count, P.data() + i * count, scale, at, at + count);
+    std::size_t rows() const { return damped ? 4 : 1; }  // of a group
+    KS_INLINE T* at(std::size_t i) { return z.data() + i % (2 * rows()) * 2 * count; }
+    // Row i of the m rows of a block, which is row `row` of the call, and the others of its group.
+    KS_INLINE void make(std::size_t i, std::size_t m, std::size_t row) {
+        const std::size_t group = std::min(rows(), m - i);
+        if (i % rows()) return;
+        for (std::size_t r = i; r < i + group; ++r) cos_sin(count, P.data() + r * count, scale, at(r), at(r) + count);
+        if (!damped) return;
+        const T* psi = damped->psi + row * damped->k;
+        if (group == 4) return take_off<T, 4>(*damped, D, begin, count, psi, at(i), 2 * count);
+        for (std::size_t r = 0; r < group; ++r) take_off<T, 1>(*damped, D, begin, count, psi + r * damped->k, at(i + r), 2 * count);
     }
-    KS_INLINE PartRow<T> row(std::size_t i) const { return {D, begin, count, z.data() + i % 2 * 2 * count}; }
+    KS_INLINE PartRow<T> row(std::size_t i) { return {D, begin, count, at(i)}; }
 };
 
 // Rows of a block, `row0` rows into the call. One thread has both parts, or `side` says which one this thread has.
@@ -64,43 +77,50 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
     const RowRoom room(scratch, C);
     const std::size_t P = 2 * parts[0].D;
     const int numbers = model.mean ? 2 * C : C;
-    for (int h = 0; h < count; ++h) parts[h].make(0);
+    const bool damped = parts[0].damped;
+    for (int h = 0; h < count; ++h) parts[h].make(0, m, row0);
     for (std::size_t i = 0; i < m; ++i) {
+        double norm = 1.0;
         if (exchange) {
             double* mine = exchange->sums(side, row0 + i);
             row_sums(P, C, parts[0].row(i), model, mine);
+            if (damped) mine[numbers] = parts[0].row(i).norm();
             exchange->publish(side, row0 + i);
-            if (i + 1 < m) parts[0].make(i + 1);  // while the other's products are on their way
+            if (i + 1 < m) parts[0].make(i + 1, m, row0 + i + 1);  // while the other's products are on their way
             exchange->wait(1 - side, row0 + i);
             const double *first = exchange->sums(0, row0 + i), *second = exchange->sums(1, row0 + i);
             for (int k = 0; k < numbers; ++k) room.sums[k] = first[k] + second[k];
+            if (damped) norm = first[numbers] + second[numbers];
         } else {
             row_sums(P, C, parts[0].row(i), model, room.sums);
+            if (damped) norm = parts[0].row(i).norm();
             if (count == 2) {
                 row_sums(P, C, parts[1].row(i), model, other);
                 for (int k = 0; k < numbers; ++k) room.sums[k] += other[k];
+                if (damped) norm += parts[1].row(i).norm();
             }
         }
-        if (row_step(C, 1.0, y[i], weight ? weight[i] : 1.0, model, t, loss, update, F + i * stride, room))
+        if (row_step(C, norm, y[i], weight ? weight[i] : 1.0, model, t, loss, update, F + i * stride, room))
             for (int h = 0; h < count; ++h) row_change(P, C, parts[h].row(i), model, t, update, room);
         if (!exchange && i + 1 < m)
-            for (int h = 0; h < count; ++h) parts[h].make(i + 1);
+            for (int h = 0; h < count; ++h) parts[h].make(i + 1, m, row0 + i + 1);
     }
     return t;
 }
 
-// All n rows; returns t. memory: numbers that the update remembers. shared: a second thread may take a half.
+// All n rows; returns t. memory: numbers that the update remembers. shared: a second thread may take a half. damped: or null.
 template <class T, class Project>
 std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memory, const Project& project, const double* y,
                           const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss, const Update& update,
-                          bool shared, double* F) {
+                          bool shared, const Directions<T>* damped, double* F) {
     const Halves halves(D);
     // Projections of a block stay in the second-level cache.
     const std::size_t block = std::min<std::size_t>(n, D <= 512 ? 128 : D <= 1024 ? 64 : 32);
     std::vector<FourierPart<T>> parts;
     for (int h = 0; h < halves.count; ++h) {
         const std::size_t count = halves.size(h);
-        parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), std::vector<T>(block * count), std::vector<T>(4 * count)});
+        parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), damped, std::vector<T>(block * count), {}});
+        parts.back().z.resize(4 * count * parts.back().rows());
     }
     const auto projected = [&](FourierPart<T>& part, std::size_t first, std::size_t m) {
         project(first, m, part.begin, part.count, part.P.data());
@@ -109,7 +129,7 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
     std::vector<double> scratch(RowRoom::size * C), other(2 * C);
 
     // The second thread has its own copy of the numbers that are not weights.
-    Exchange exchange(model.mean ? 2 * C : C);
+    Exchange exchange((model.mean ? 2 * C : C) + 1);
     struct { std::vector<double> numbers, scratch, scores; std::int64_t t; } second;
     constexpr std::size_t apart = 8;  // numbers of a line of the cache: what two threads write to must not share one
     LinearModel<T> own = model;
