@@ -26,7 +26,6 @@ struct PartRow {
     KS_INLINE double dot(const T* w) const {
         return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
     }
-    KS_INLINE double norm() const { return double(ks::dot(2 * count, z, z)); }
     KS_INLINE void add(T factor, T* w) const {
         axpy(count, factor, z, w + begin);
         axpy(count, factor, z + count, w + D + begin);
@@ -53,6 +52,7 @@ struct FourierPart {
     T scale;
     const Directions<T>* damped;  // or null
     std::vector<T> P, z;
+    double norms[8];  // of damped rows
     std::size_t rows() const { return damped ? 4 : 1; }  // of a group
     KS_INLINE T* at(std::size_t i) { return z.data() + i % (2 * rows()) * 2 * count; }
     // Row i of the m rows of a block, which is row `row` of the call, and the others of its group.
@@ -62,9 +62,11 @@ struct FourierPart {
         for (std::size_t r = i; r < i + group; ++r) cos_sin(count, P.data() + r * count, scale, at(r), at(r) + count);
         if (!damped) return;
         const T* psi = damped->psi + row * damped->k;
-        if (group == 4) return take_off<T, 4>(*damped, D, begin, count, psi, at(i), 2 * count);
-        for (std::size_t r = 0; r < group; ++r) take_off<T, 1>(*damped, D, begin, count, psi + r * damped->k, at(i + r), 2 * count);
+        if (group == 4) return take_off<T, 4>(*damped, D, begin, count, psi, at(i), 2 * count, norms + i % 8);
+        for (std::size_t r = i; r < i + group; ++r, psi += damped->k)
+            take_off<T, 1>(*damped, D, begin, count, psi, at(r), 2 * count, norms + r % 8);
     }
+    KS_INLINE double norm(std::size_t i) const { return norms[i % 8]; }
     KS_INLINE PartRow<T> row(std::size_t i) { return {D, begin, count, at(i)}; }
 };
 
@@ -84,7 +86,7 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
         if (exchange) {
             double* mine = exchange->sums(side, row0 + i);
             row_sums(P, C, parts[0].row(i), model, mine);
-            if (damped) mine[numbers] = parts[0].row(i).norm();
+            if (damped) mine[numbers] = parts[0].norm(i);
             exchange->publish(side, row0 + i);
             if (i + 1 < m) parts[0].make(i + 1, m, row0 + i + 1);  // while the other's products are on their way
             exchange->wait(1 - side, row0 + i);
@@ -93,11 +95,11 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
             if (damped) norm = first[numbers] + second[numbers];
         } else {
             row_sums(P, C, parts[0].row(i), model, room.sums);
-            if (damped) norm = parts[0].row(i).norm();
+            if (damped) norm = parts[0].norm(i);
             if (count == 2) {
                 row_sums(P, C, parts[1].row(i), model, other);
                 for (int k = 0; k < numbers; ++k) room.sums[k] += other[k];
-                if (damped) norm += parts[1].row(i).norm();
+                if (damped) norm += parts[1].norm(i);
             }
         }
         if (row_step(C, norm, y[i], weight ? weight[i] : 1.0, model, t, loss, update, F + i * stride, room))
@@ -119,7 +121,7 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
     std::vector<FourierPart<T>> parts;
     for (int h = 0; h < halves.count; ++h) {
         const std::size_t count = halves.size(h);
-        parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), damped, std::vector<T>(block * count), {}});
+        parts.push_back({D, halves.begin[h], count, T(1 / std::sqrt(double(D))), damped, std::vector<T>(block * count), {}, {}});
         parts.back().z.resize(4 * count * parts.back().rows());
     }
     const auto projected = [&](FourierPart<T>& part, std::size_t first, std::size_t m) {

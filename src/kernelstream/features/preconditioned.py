@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
-from kernelstream.features.fourier import RandomFourier
+from kernelstream.features.fourier import FourierMapping
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
-ROWS = 1024  # rows from which the directions are estimated
-FEWEST = 8  # rows for each direction
-LEAST = 1e-6  # eigenvalues below this share of the largest are rounding
-SKETCH = 16  # frequencies for each direction, from which a row's parts along the directions are worked out
+ROWS = 1024  # rows that a stream keeps to estimate the directions from,
+EACH = 32  # and how many of them, and of the frequencies, are looked at for each direction
+FEWEST = 8  # rows for each direction without which there are fewer
+FEW, MANY = 16, 64  # directions, if their number is not given: 8 for each 44 that there are in a row's entries + 40
 DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
-SMALL = 256  # rows or features up to which all eigenvectors are worked out
+LEAST = 1e-6  # eigenvalues below this share of the largest are rounding
+SMALL = 64  # rows or features up to which all eigenvectors are worked out
 ROUNDS = 4  # of block power steps where there are more
 
 
@@ -61,21 +63,23 @@ class Preconditioned(FeatureMap):
        c_j = \frac{E\, z \psi_j}{E\, \psi_j^2}, \qquad l = \max(k, \min(2k, 64))
 
     with the k leading eigenfunctions :math:`\psi_j(x) = v_j's(x)` of the features and the eigenvalues :math:`\sigma` of
-    their second moment, estimated from the first rows. Of Fourier features s are those of the first 16 k frequencies,
-    whose leading eigenfunctions are nearly those of all; of others s is z, so :math:`\tilde z = P^{1/2} z` with
-    :math:`P = I - V \mathrm{diag}(1 - \sigma_{l+1} / \sigma_j) V'`, and a step ``w += tau z~`` is the step
-    ``w += tau P z`` on the features z: the few directions in which all rows agree no longer limit its length, and
-    updates that go by ``z'z`` (:class:`~kernelstream.updates.NormAdaGrad`, :class:`~kernelstream.updates.AdaGrad`) take
-    the longer one that this allows. In a stream the directions are renewed whenever the number of rows has doubled, up
-    to 1,024.
+    their second moment, estimated from the first rows. Of Fourier features s are those of the first 32 k frequencies,
+    at most 1,024, whose leading eigenfunctions are nearly those of all. Of other features s is z, so
+    :math:`\tilde z = P^{1/2} z` with :math:`P = I - V \mathrm{diag}(1 - \sigma_{l+1} / \sigma_j) V'`, and a step
+    ``w += tau z~`` is the step ``w += tau P z`` on the features z: the few directions in which all rows agree no longer
+    limit its length, and updates that go by ``z'z`` (:class:`~kernelstream.updates.NormAdaGrad`,
+    :class:`~kernelstream.updates.AdaGrad`) take the longer one that this allows. In a stream the directions are renewed
+    whenever the number of rows has doubled, up to 32 rows for each direction and 1,024 in all (512 with
+    ``rank="auto"``).
 
     Parameters
     ----------
     features : FeatureMap or str, default "fourier"
         The map z, of dense features.
-    rank : int, default 64
+    rank : int or "auto", default "auto"
         Number k of directions; smaller while there are fewer than eight rows for each. A row costs P × k products for P
-        features: 16 directions have half of the gain, or more, at a quarter of the price (``docs/default_update.md``).
+        features. "auto" is 16 for rows of few columns and up to 64 for many, so that a pass takes about half as long
+        again as a plain one (``docs/default_update.md``); with many classes, or time to spare, 64 learns more.
     random_state : int, RandomState, Generator or None, default None
         For the map inside.
 
@@ -105,9 +109,8 @@ class Preconditioned(FeatureMap):
 
     name: ClassVar[str] = "preconditioned"
     needs_data = True
-    rows_wanted = ROWS
 
-    def __init__(self, features: Any = "fourier", rank: int = 64, random_state: Any = None):
+    def __init__(self, features: Any = "fourier", rank: int | str = "auto", random_state: Any = None):
         self.features = features
         self.rank = rank
         self.random_state = random_state
@@ -115,6 +118,10 @@ class Preconditioned(FeatureMap):
     @property
     def _inner(self) -> Any:
         return get(self.features)
+
+    @property
+    def rows_wanted(self) -> int:
+        return ROWS // 2 if isinstance(self.rank, str) else min(ROWS, EACH * whole("rank", self.rank))
 
     @property
     def takes_width(self) -> bool:
@@ -128,17 +135,25 @@ class Preconditioned(FeatureMap):
         self._inner.check(X)
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        inner, rank = self._inner, whole("rank", self.rank)
+        inner, k = self._inner, self._rank(X)
         entries = inner.prepare(X, seed)
         mapping = checked(inner.build(entries, X.shape[1], X.dtype))
-        Z = mapping(X, arrays)
+        Z = mapping(X[:: max(1, X.shape[0] // (EACH * k))], arrays)
         if not isinstance(Z, np.ndarray):
             raise ValueError(f"Preconditioned needs a map of dense features, got {inner!r}")
-        n, P = Z.shape
-        k = min(rank, n // FEWEST, P - 1)
-        S = some(Z, self._sketched(P))
-        V, back = damped(S, Z, k)
+        P = Z.shape[1]
+        p = min(P, 2 * EACH * k, 2 * ROWS) if isinstance(mapping, FourierMapping) else P
+        V, back = damped(some(Z, p), Z, min(k, len(Z) // FEWEST, P - 1))
         return {INNER + name: value for name, value in entries.items()} | {"directions": V, "back": back}
+
+    def _rank(self, X: Any) -> int:
+        """Number of directions for rows like these."""
+        if not isinstance(self.rank, str):
+            return whole("rank", self.rank)
+        if self.rank != "auto":
+            raise ValueError(f"rank must be a whole number or 'auto', got {self.rank!r}")
+        entries = (X.nnz if sp.issparse(X) else X.size) / max(1, X.shape[0])
+        return int(min(max(FEW, 8 * ((entries + 40) // 44)), MANY))
 
     def build(self, entries: Entries, d: int, dtype: Any) -> PreconditionedMapping:
         inner = checked(self._inner.build(self._of_inner(entries), d, dtype))
@@ -148,14 +163,12 @@ class Preconditioned(FeatureMap):
         own = self._of_inner(entries)
         inner = self._inner.schema(own, d)
         check(own, inner)
-        k, width = length(entries, "back"), self._inner.width(own, d)
-        if k > whole("rank", self.rank):
+        k, p, width = length(entries, "back"), length(entries, "directions"), self._inner.width(own, d)
+        if k > (MANY if isinstance(self.rank, str) else whole("rank", self.rank)):
             raise ValueError(f"{k} directions are more than rank={self.rank}")
-        return prefixed(INNER, inner) | {"directions": Array((self._sketched(width), k)), "back": Array((k, width))}
-
-    def _sketched(self, P: int) -> int:
-        """How many of P features the directions are estimated from."""
-        return min(P, 2 * SKETCH * whole("rank", self.rank)) if isinstance(self._inner, RandomFourier) else P
+        if p > width or (p < width and (p % 2 or width % 2)):
+            raise ValueError(f"directions of {p} features do not fit a map of {width}")
+        return prefixed(INNER, inner) | {"directions": Array((p, k)), "back": Array((k, width))}
 
     def width(self, entries: Entries, d: int) -> int:
         return self._inner.width(self._of_inner(entries), d)
