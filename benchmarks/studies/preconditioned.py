@@ -6,10 +6,10 @@
 
 One pass (or ``--passes``) over the first rows of a set in random order, AdaGrad or NormAdaGrad with automatic steps.
 Rank 0 is the plain map, "auto" goes by the price of a row. Columns are scaled to [0, 1], gamma is four times the median
-rule. Errors are shares of wrong answers, or 1 - R², on up to 10,000 test rows; seconds are those of the processor in one
-thread, the least of ``--repeat`` fits that take turns, or with a GPU of the clock on the wall, without the first rows.
-``plan`` takes covtype, letter, casp and ijcnn1 with 4,000 frequencies, and mnist with 8,192 of them (16,384 features) in
-one pass and in five, all training rows unless ``--rows`` says otherwise. Lines are added to
+rule. Errors are shares of wrong answers, or 1 - R², on up to 10,000 test rows; seconds are those of the processor in
+one thread, the least of ``--repeat`` fits that take turns, or with a GPU of the clock on the wall, without the first
+rows. ``plan`` takes covtype, letter, casp and ijcnn1 with 4,000 frequencies, and mnist with 8,192 of them (16,384
+features) in one pass and in five, all training rows unless ``--rows`` says otherwise. Lines are added to
 ``benchmarks/results/preconditioned.jsonl``; ``show`` makes the table of it.
 """
 
@@ -99,7 +99,8 @@ def show() -> None:
             f"{format(line['price'], '.2f') if 'price' in line else ''} |"
         )
     table.append(
-        "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of a processor, one thread. `python benchmarks/studies/preconditioned.py`."
+        "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of a processor, one thread. "
+        "`python benchmarks/studies/preconditioned.py`."
     )
     (RESULTS / "preconditioned.md").write_text("\n".join(table) + "\n")
     print("\n".join(table))

@@ -172,14 +172,15 @@ def test_bad_parameters(params, message):
         Preconditioned(**params).fit(X)
 
 
-def test_the_device_makes_them_by_itself():
+@pytest.mark.parametrize("features", [FOURIER, WIDE], ids=["all", "some"])
+def test_the_device_makes_them_by_itself(features):
     """The same features, and the same learner, from the torch engine on the processor."""
     pytest.importorskip("torch")
     from kernelstream.engine import TorchEngine
     from kernelstream.engine.torch.maps import Preconditioned as OnDevice
 
     models = [
-        FeatureClassifier(Preconditioned(FOURIER, 6), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
+        FeatureClassifier(Preconditioned(features, 4), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
         for engine in ("native", TorchEngine("cpu", precision="float32"))
     ]
     np.testing.assert_allclose(models[1].decision_function(X), models[0].decision_function(X), atol=1e-9)

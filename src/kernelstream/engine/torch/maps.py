@@ -11,7 +11,7 @@ import torch
 from ...core.threads import cuts
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
-from ...features.preconditioned import PreconditionedMapping, some
+from ...features.preconditioned import PreconditionedMapping
 from ...rows import dense, host, is_tensor
 from . import from_array
 
@@ -131,8 +131,13 @@ class Preconditioned(DeviceMap):
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         Z = self.inner(X)
+        p, middle = len(self.V), self.n_out // 2
         with self.ops.full():  # what is taken off is most of z: rounding it would be felt in what is left
-            return Z.addmm_(some(Z, len(self.V)) @ self.V, self.back, alpha=-1.0)
+            if p == self.n_out:
+                psi = Z @ self.V
+            else:  # of the cosines and of the sines, the first ones
+                psi = Z[:, : p // 2] @ self.V[: p // 2] + Z[:, middle : middle + p // 2] @ self.V[p // 2 :]
+            return Z.addmm_(psi, self.back, alpha=-1.0)
 
 
 def padded(d: int) -> int:
