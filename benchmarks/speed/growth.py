@@ -1,12 +1,17 @@
 """How cost grows with rows, columns, features, classes, budget and members: exponents measured and expected.
 
-    python benchmarks/speed/growth.py [--full] [--only rows,classes] [--out FOLDER]
+    python benchmarks/speed/growth.py [--full [classes,columns]] [--only rows,classes] [--out FOLDER]
 
 Rows are generated, all times are those of the processor, one thread. *rows*: seconds for the whole stream so far,
 10^4 rows up to 10^8 with ``--full`` (as far as ten minutes of a learner reach), 3·10^5 without. The others: seconds a
 row of learners that have learned some rows already. The exponent is the slope of log(seconds) over log(size) through
 the larger half of the sizes, where fixed costs have faded. A law is steep where the exponent is above the expected one
-by more than 0.2. Writes growth.json (what the page is made of) to benchmarks/results and growth.png to docs.
+by more than 0.2.
+
+A sparse row costs what its entries cost, but entries in random columns are read from tables that leave the caches of
+the processor one after the other as columns are added. What that takes is measured beside the learner, by scipy's
+product of the same rows with tables of the same size; the expected exponent is that of a cost which is the same for all
+sizes but for this. Writes growth.json (what the page is made of) to benchmarks/results and growth.png to docs.
 """
 
 from __future__ import annotations
@@ -58,6 +63,8 @@ class Law:
         The last ones with ``--full`` only.
     expected : float
         Exponent.
+    tables : tuple of int
+        Numbers for each column in the tables that a sparse row is looked up in, one table after the other.
     """
 
     axis: str
@@ -65,6 +72,7 @@ class Law:
     build: Callable[[int], Any]
     sizes: tuple[int, ...]
     expected: float
+    tables: tuple[int, ...] = ()
 
 
 def make(name: str, **params: Any) -> Any:
@@ -103,14 +111,14 @@ LAWS = [
     Law("rows", "perceptron, no budget", lambda _: make("perceptron", gamma=GAMMA), SHORT, 2.0),
     Law("rows", "doubly SVM, no limit", lambda _: make("doubly_svm", gamma=GAMMA, eta=5.0, lam=1e-6), SHORT, 2.0),
     *(
-        Law(axis, name, build, sizes, expected)
+        Law(axis, name, build, sizes, expected, tables if axis.startswith("sparse") else ())
         for axis, sizes, expected in (("columns", TENS, 1.0), ("sparse columns", WIDE, 0.0))
-        for name, build in {
-            "FOGD, 100 frequencies": lambda _: make("fogd", n_components=100, gamma=GAMMA),
-            "NOGD, 100 landmarks": lambda _: make("nogd", gamma=GAMMA),
-            "RBP, 100 vectors": lambda _: make("rbp", gamma=GAMMA),
-            "linear": lambda _: FeatureClassifier("raw"),
-        }.items()
+        for name, build, tables in (
+            ("FOGD, 100 frequencies", lambda _: make("fogd", n_components=100, gamma=GAMMA), (100,)),
+            ("NOGD, 100 landmarks", lambda _: make("nogd", gamma=GAMMA), (100,)),
+            ("RBP, 100 vectors", lambda _: make("rbp", gamma=GAMMA), ()),
+            ("linear", lambda _: FeatureClassifier("raw"), (1, 1)),  # weights and squares of gradients
+        )
     ),
     Law("columns", "cells", lambda _: CellsClassifier(random_state=0), TENS, 1.0),
     Law("columns", "one learner, small", lambda _: KernelClassifier(size="small", random_state=0), TENS[:5], 1.0),
@@ -205,6 +213,21 @@ def row_seconds(law: Law, size: int, least: float) -> float:
     return spent / learned
 
 
+def table_seconds(law: Law, size: int, least: float) -> float:
+    """Seconds of a row that scipy takes for the product of such rows with the tables."""
+    tables = [np.ones((size + ENTRIES, width), np.float32) for width in law.tables]
+    source = blocks(512, size, 2, True)
+    spent, rows = 0.0, -512  # the first block is not counted
+    while spent < least:
+        X, _ = next(source)
+        start = time.process_time()
+        for table in tables:
+            X @ table
+        spent += (time.process_time() - start) * (rows >= 0)
+        rows += X.shape[0]
+    return spent / rows
+
+
 def stream_seconds(law: Law, sizes: tuple[int, ...], most: float) -> list[tuple[int, float]]:
     """Seconds that a learner has taken after so many rows, as far as ``most`` seconds reach."""
     model, found, spent, learned = law.build(0), [], 0.0, 0
@@ -229,26 +252,39 @@ def stream_seconds(law: Law, sizes: tuple[int, ...], most: float) -> list[tuple[
 # ------------------------------------------------------------------------------------------------------------- report
 def exponent(found: list[tuple[int, float]]) -> float:
     """Slope of log(seconds) over log(size) through the larger half of the sizes, three at least."""
-    part = np.log(np.array(found[-max(3, (len(found) + 1) // 2) :], dtype=float))
+    part = np.log(np.array(larger_half(found), dtype=float))
     return float(np.polyfit(part[:, 0], part[:, 1], 1)[0])
+
+
+def larger_half(found: list[Any]) -> list[Any]:
+    return found[-max(3, (len(found) + 1) // 2) :]
+
+
+def with_reading(found: list[tuple[int, float]], reading: list[float]) -> float:
+    """Exponent of a cost that is the same for all sizes, but for what reading the tables takes."""
+    part, read = larger_half(found), larger_half(reading)
+    return exponent([(size, part[0][1] + more - read[0]) for (size, _), more in zip(part, read, strict=True)])
 
 
 def study(law: Law, full: bool) -> dict[str, Any]:
     sizes = law.sizes if full else tuple(size for size in law.sizes if size <= 300_000)[: 4 if law.sizes is LONG else 5]
+    reading: list[float] = []
     if law.axis == "rows":
         found = stream_seconds(law, sizes, 600.0 if full else 6.0)
     else:
-        found = []
+        found, least = [], 0.5 if full else 0.05
         for size in sizes:
-            found.append((size, row_seconds(law, size, 0.5 if full else 0.05)))
+            found.append((size, row_seconds(law, size, least)))
+            if law.tables:
+                reading.append(table_seconds(law, size, least))
     return {
         "axis": law.axis,
         "learner": law.name,
         "sizes": [size for size, _ in found],
         "seconds": [seconds for _, seconds in found],
         "exponent": exponent(found),
-        "expected": law.expected,
-    }
+        "expected": with_reading(found, reading) if reading else law.expected,
+    } | ({"reading": reading} if reading else {})
 
 
 def shown(seconds: float) -> str:
@@ -268,7 +304,8 @@ def table(laws: list[dict[str, Any]]) -> dict[str, Any]:
     for law in laws:
         ends = [f"{law['sizes'][i]:,}: {shown(law['seconds'][i])}" for i in (0, -1)]
         mark = " (steep)" if law["exponent"] > law["expected"] + STEEP else ""
-        rows.append([law["axis"], law["learner"], *ends, f"{law['exponent']:.2f}{mark}", f"{law['expected']:g}"])
+        expected = f"{law['expected']:.2f}, for reading" if "reading" in law else f"{law['expected']:g}"
+        rows.append([law["axis"], law["learner"], *ends, f"{law['exponent']:.2f}{mark}", expected])
     return {"head": head, "rows": rows}
 
 
@@ -277,9 +314,10 @@ def picture(laws: list[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     axes = [axis for axis in AXES if any(law["axis"] == axis for law in laws)]
-    figure, panels = plt.subplots(2, (len(axes) + 1) // 2, figsize=(15, 7.5), squeeze=False)
+    figure, panels = plt.subplots(2, (len(axes) + 1) // 2, figsize=(15, 9.5), squeeze=False)
     for panel, axis in zip(panels.flat, axes, strict=False):
         for law in laws:
             if law["axis"] == axis:
@@ -288,7 +326,11 @@ def picture(laws: list[dict[str, Any]], path: Path) -> None:
                 )
         panel.set_title(axis)
         panel.set_ylabel("seconds" if axis == "rows" else "seconds a row")
-        panel.legend(fontsize=6)
+        sizes = sorted({size for law in laws if law["axis"] == axis for size in law["sizes"]})
+        if sizes[-1] < 100 * sizes[0]:  # no two powers of ten to write at the axis
+            panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.08))
     for panel in panels.flat[len(axes) :]:
         panel.axis("off")
     figure.tight_layout()
@@ -297,7 +339,13 @@ def picture(laws: list[dict[str, Any]], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="larger sizes, longer clocks: up to an hour")
+    parser.add_argument(
+        "--full",
+        nargs="?",
+        const=",".join(AXES),
+        default="",
+        help="axes with larger sizes, longer clocks: up to an hour",
+    )
     parser.add_argument("--only", help="axes, with commas between them; nothing is written then")
     parser.add_argument("--out", type=Path, help="folder for growth.json and growth.png instead of the usual ones")
     args = parser.parse_args()
@@ -306,14 +354,19 @@ def main() -> None:
     for law in LAWS[:9:2]:  # what a process does once is no part of a law
         row_seconds(law, 10, 1e-3)
     wanted = args.only.split(",") if args.only else AXES
+    full = args.full.split(",") if args.full else []
+    unknown = sorted({*wanted, *full} - set(AXES))
+    if unknown:
+        parser.error(f"no such axis: {', '.join(unknown)}; there are {', '.join(AXES)}")
     laws = []
     for law in LAWS:
         if law.axis in wanted:
-            laws.append(study(law, args.full))
+            laws.append(study(law, law.axis in full))
             print(" | ".join(table(laws[-1:])["rows"][0]), flush=True)
     if args.only and not args.out:
         return
-    machine = f"{platform.machine()}, {'full' if args.full else 'quick'} run"
+    longest = "all axes" if set(full) == set(AXES) else ", ".join(full) or "none"
+    machine = f"{platform.machine()}; axes with the largest sizes: {longest}"
     record = {"machine": machine, **table(laws), "laws": laws}
     results, pictures = (args.out, args.out) if args.out else (ROOT / "benchmarks" / "results", ROOT / "docs")
     results.mkdir(parents=True, exist_ok=True)

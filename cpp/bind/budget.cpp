@@ -1,6 +1,6 @@
 // Bindings of the kernel expansions: Gaussian blocks, and the passes with and without a budget.
 #include "bind/rows.hpp"
-#include "maps/gaussian.hpp"
+#include "maps/gaussian_wide.hpp"
 #include "passes/budget.hpp"
 #include "passes/expansion.hpp"
 
@@ -97,6 +97,84 @@ void bound_csr_to_slots(CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vect
         if (tiles) csr_to_tile<T, I>(all, i, d, tiles->data(), j);
         if (support) csr_to_row<T, I>(all, i, d, support->data() + j * d);
     }
+}
+
+// ---- Vectors of very many columns -----------------------------------------------------------------------------------
+
+template <class T>
+void read_vectors(SparseSet<T>& set, Matrix<const T> support, Vector<const std::int64_t> slots) {
+    require(support.shape(0) <= set.capacity() && support.shape(1) < std::size_t(~std::uint32_t(0)), "support vectors have another shape");
+    for (std::size_t k = 0; k < slots.shape(0); ++k) {
+        const auto slot = std::size_t(slots.data()[k]);
+        require(slot < support.shape(0), "slot out of range");
+        set.read(slot, support.shape(1), support.data() + slot * support.shape(1));
+    }
+}
+
+template <class T>
+std::size_t count_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots) {
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < slots.shape(0); ++k) {
+        require(std::size_t(slots.data()[k]) < set.capacity(), "slot out of range");
+        count += set[std::size_t(slots.data()[k])].columns.size();
+    }
+    return count;
+}
+
+// Slots and columns of all entries of the vectors `slots`.
+template <class T>
+void list_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots, Vector<std::int64_t> rows, Vector<std::int64_t> columns) {
+    require(rows.shape(0) == count_entries(set, slots) && columns.shape(0) == rows.shape(0), "no room for the entries");
+    std::size_t to = 0;
+    for (std::size_t k = 0; k < slots.shape(0); ++k)
+        for (const std::uint32_t j : set[std::size_t(slots.data()[k])].columns) {
+            rows.data()[to] = slots.data()[k];
+            columns.data()[to++] = std::int64_t(j);
+        }
+}
+
+template <class T, class I>
+void put_rows(SparseSet<T>& set, CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots, Matrix<T> support) {
+    const std::size_t d = support.shape(1), m = csr_rows(X, d);
+    require(rows.shape(0) == slots.shape(0) && support.shape(0) == set.capacity(), "rows, slots and support vectors do not fit");
+    for (std::size_t k = 0; k < rows.shape(0); ++k) {
+        const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
+        require(i < m && j < set.capacity(), "slot out of range");
+        set.put(j, csr(X), i, support.data() + j * d);
+    }
+}
+
+// K (m, n) with the vectors first, ..., first + n - 1, whose norms are sn.
+template <class T, class I>
+void wide_values(const SparseSet<T>& set, CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, std::size_t first, Vector<const T> sn,
+                 double gamma, Strided<T> K) {
+    const std::size_t m = csr_rows(X, d), n = K.shape(1), stride = row_stride(K);
+    require(xn.shape(0) == m && K.shape(0) == m && sn.shape(0) == n && first + n <= set.capacity(), "block shapes differ");
+    nb::gil_scoped_release release;
+    gaussian_wide<T, I>(m, n, csr(X), xn.data(), set, first, sn.data(), Gaussian<T>{gamma}, K.data(), stride);
+}
+
+template <class T, class I>
+void bound_gaussian_wide_among(CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, double gamma, Matrix<T> G) {
+    const std::size_t m = csr_rows(X, d);
+    require(xn.shape(0) == m && G.shape(0) == m && G.shape(1) == m, "block shapes differ");
+    nb::gil_scoped_release release;
+    gaussian_wide_among<T, I>(m, csr(X), xn.data(), Gaussian<T>{gamma}, G.data());
+}
+
+template <class T>
+void bind_sparse_set(nb::module_& m, const char* name) {
+    const auto plain = nb::arg().noconvert();
+    nb::class_<SparseSet<T>>(m, name, "Vectors of very many columns, by their entries.")
+        .def(nb::init<std::size_t>())
+        .def("__len__", &SparseSet<T>::capacity)
+        .def("read", &read_vectors<T>, plain, plain)
+        .def("count", &count_entries<T>, plain)
+        .def("entries", &list_entries<T>, plain, plain, plain)
+        .def("put", &put_rows<T, std::int32_t>, plain, plain, plain, plain)
+        .def("put", &put_rows<T, std::int64_t>, plain, plain, plain, plain)
+        .def("gaussian", &wide_values<T, std::int32_t>, plain, nb::arg(), plain, nb::arg(), plain, nb::arg(), plain)
+        .def("gaussian", &wide_values<T, std::int64_t>, plain, nb::arg(), plain, nb::arg(), plain, nb::arg(), plain);
 }
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
@@ -215,6 +293,7 @@ void bind_sparse(nb::module_& m) {
     m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, nb::arg(), plain);
     m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, nb::arg(), plain);
     m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, nb::arg(), plain, plain);
+    m.def("gaussian_wide_among", &bound_gaussian_wide_among<T, I>, plain, nb::arg(), plain, nb::arg(), plain);
     m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, maybe, maybe);
 }
 
@@ -233,6 +312,8 @@ void bind(nb::module_& m) {
 void bind_budget(nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
+    bind_sparse_set<float>(m, "SparseSetSingle");
+    bind_sparse_set<double>(m, "SparseSet");
     m.def("expansion_pass", &bound_expansion_pass);
     m.def("budget_pass", &bound_budget_pass);
     m.attr("FLOAT_TILE") = csr_tile_width<float>;

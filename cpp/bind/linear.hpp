@@ -26,10 +26,11 @@ template <class T> struct LinearArrays : Carried {
     }
 };
 
-// Learn m rows with P features; pass(C, model, t, scratch) goes over them and returns t.
-template <class T, class Pass>
+// Learn m rows with P features; pass(C, model, t, scratch) goes over them and returns t, and finite(model) says whether the weights
+// that it has changed are.
+template <class T, class Pass, class Finite>
 void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<const double>& y, const Maybe<Vector<const double>>& weight,
-                const Spec& spec, const Matrix<double>& F, Pass pass) {
+                const Spec& spec, const Matrix<double>& F, Pass pass, Finite finite) {
     const LinearArrays<T> arrays(state, spec, entry<Matrix<T>>(state, name::w));
     const std::size_t C = arrays.W.shape(0);
     require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row of Z");
@@ -42,11 +43,27 @@ void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<con
     {
         nb::gil_scoped_release release;
         t = pass(int(C), model, t, scratch.data());
-        for (const T* weights : {model.W, model.G, model.mean}) require_finite(C * P, weights);
+        require_finite(finite(model));
         require_finite(F.size(), F.data());
         require_finite(arrays.memory.size(), arrays.memory.data());
     }
     set_number(state, name::t, t);
+}
+
+// The same where a pass changes all weights.
+template <class T, class Pass>
+void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<const double>& y, const Maybe<Vector<const double>>& weight,
+                const Spec& spec, const Matrix<double>& F, Pass pass) {
+    std::size_t all = 0;
+    const auto counted = [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+        all = std::size_t(C) * P;
+        return pass(C, model, t, scratch);
+    };
+    learn_rows<T>(state, m, P, y, weight, spec, F, counted, [&](const LinearModel<T>& model) {
+        for (const T* weights : {model.W, model.G, model.mean})
+            if (weights && !all_finite(all, weights)) return false;
+        return true;
+    });
 }
 
 }  // namespace ks

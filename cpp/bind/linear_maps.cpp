@@ -18,7 +18,7 @@ void learn_fourier(nb::handle state, std::size_t n, const Frequencies<T>& map, c
     const std::size_t memory = entry<Matrix<double>>(state, name::memory).size(), D = std::get<0>(map).shape(1);
     const bool shared = std::get<2>(map);
     const auto &psi = std::get<3>(map), &strips = std::get<4>(map);
-    Directions<T> damped{data_or_null(psi), data_or_null(strips), psi ? psi->shape(1) : 0};
+    Directions<T> damped{data_or_null(psi), data_or_null(strips), psi ? psi->shape(1) : 0, D};
     require(!psi || (strips && psi->shape(0) == n && strips->shape(0) == 2 * Directions<T>::count(D) &&
                      strips->shape(1) == damped.k * Directions<T>::width),
             "fourier_pass: the directions do not fit the rows and frequencies");

@@ -6,16 +6,34 @@ using namespace ks;
 
 namespace {
 
-// Rows X of P columns are the features.
+// Rows X of P columns are the features. `before_all` is called before weights change that no row of X has an entry for.
 template <class T, class I>
 void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, std::size_t P, Vector<const double> y, Maybe<Vector<const double>> weight,
-                           const Spec& spec, Matrix<double> F) {
+                           const Spec& spec, Matrix<double> F, nb::object before_all) {
     const std::size_t m = csr_rows(X, P);
     const T* data = std::get<0>(X).data();
     const I *indices = std::get<1>(X).data(), *indptr = std::get<2>(X).data();
-    learn_rows<T>(state, m, P, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-        return linear_pass_csr<T, I>(m, P, C, data, indices, indptr, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update,
-                                     F.data(), scratch);
+    const auto kept = maybe_entry<Vector<double>>(state, name::G_scale);
+    const std::function<void()> announce = [&] {
+        nb::gil_scoped_acquire held;
+        before_all();
+    };
+    bool swept = false, moved = true;  // all weights have changed; those that rows have an entry for are finite
+    const auto pass = [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+        std::vector<double> own(kept ? 0 : C, 1.0);
+        require(!kept || kept->shape(0) == std::size_t(C), "G_scale needs one entry per output");
+        Deferred<T> later{P, C, model, kept ? kept->data() : own.data(), announce};
+        t = linear_pass_csr<T, I>(m, C, data, indices, indptr, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, later,
+                                  F.data(), scratch);
+        for (int c = 0; c < C && model.G && !kept; ++c) later.restore(c);
+        swept = later.swept;
+        moved = later.watch == T(0);
+        return t;
+    };
+    learn_rows<T>(state, m, P, y, weight, spec, F, pass, [&](const LinearModel<T>& model) {
+        const std::size_t all = F.shape(1) * P;
+        if (!moved || (model.mean && !all_finite(all, model.mean))) return false;
+        return !swept || (all_finite(all, model.W) && (!model.G || all_finite(all, model.G)));
     });
 }
 
@@ -59,8 +77,8 @@ void bind(nb::module_& m) {
     const auto maybe = nb::arg().none().noconvert();
     const auto value = nb::arg();
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
-    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, value, plain, maybe, value, plain);
-    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, value, plain, maybe, value, plain);
+    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, value, plain, maybe, value, plain, value);
+    m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, value, plain, maybe, value, plain, value);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }

@@ -14,7 +14,7 @@ template <class T>
 struct Directions {
     static constexpr std::size_t width = 64 / sizeof(T);
     const T *psi, *strips;  // psi (n, k)
-    std::size_t k;
+    std::size_t k, D;
     static std::size_t count(std::size_t D) { return (D + width - 1) / width; }
 };
 
@@ -57,10 +57,10 @@ KS_INLINE void take_off_strip(std::size_t k, const T* KS_RESTRICT B, const T* KS
     }
 }
 
-// R rows z (2 count numbers each, `apart`) of the features of `count` of D frequencies, from number `begin` on; psi (R, k). Afterwards
+// R rows z (2 count numbers each, `apart`) of the features of `count` frequencies, from number `begin` on; psi (R, k). Afterwards
 // z'z of each row in norms (R).
 template <class T, int R>
-KS_INLINE void take_off(const Directions<T>& map, std::size_t D, std::size_t begin, std::size_t count, const T* psi, T* z, std::size_t apart,
+KS_INLINE void take_off(const Directions<T>& map, std::size_t begin, std::size_t count, const T* psi, T* z, std::size_t apart,
                         double* norms) {
     constexpr std::size_t width = Directions<T>::width;
 #if defined(__GNUC__)
@@ -70,7 +70,7 @@ KS_INLINE void take_off(const Directions<T>& map, std::size_t D, std::size_t beg
 #endif
     V size[R] = {};
     for (int half = 0; half < 2; ++half) {
-        const T* B = map.strips + (half * Directions<T>::count(D) + begin / width) * map.k * width;
+        const T* B = map.strips + (half * Directions<T>::count(map.D) + begin / width) * map.k * width;
         T* at = z + half * count;
         std::size_t f = 0;
         for (; f + width <= count; f += width, B += map.k * width) take_off_strip<T, R>(map.k, B, psi, at + f, apart, size);

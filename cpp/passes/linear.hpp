@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
+#include "base/adagrad.hpp"
 #include "base/center.hpp"
 #include "maps/fourier.hpp"
 #include "parts/updates.hpp"
@@ -39,20 +42,72 @@ struct DenseRow {
     KS_INLINE double norm() const { return double(ks::dot(P, z, z)); }
     KS_INLINE void add(T factor, T* w) const { axpy(P, factor, z, w); }
     KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
-        if (fade != 1.0) scale(P, T(fade), G);
-        adagrad_step(P, g, eta, z, G, w);
+        adagrad_step(P, g, eta, T(fade), z, G, w);
     }
     KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
     KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
 };
 
+// What a pass over sparse rows puts off, because it concerns all columns. The squared gradients are faded * G, so that fading costs
+// one multiplication. Where the mean of the iterates is followed, a column that no row has had since row a of the pass holds the mean
+// of then, and
+//   (t0 + b) mean_b = (t0 + a) mean_a + w (s_a+1 + ... + s_b),  s = scale,  as its weight was the same all the time.
+template <class T>
+struct Deferred {
+    static constexpr std::size_t most = 4096;  // rows whose scales are remembered
+    std::size_t P;
+    int C;
+    const LinearModel<T>& model;
+    double* faded;                          // (C,)
+    const std::function<void()>& announce;  // is told before all columns change
+    bool swept = false;                     // whether they have
+    T watch = 0;                            // 0 as long as the weights that change are finite, else NaN: 0 * inf
+    double t0 = 0;                          // rows that the mean is of, before
+    std::size_t now = 0;                    // rows since then
+    std::vector<std::uint32_t> last;        // (P,) rows up to which a column's mean is right
+    std::vector<double> sums;               // (now + 1, C) sums of the scales
+
+    void begin(std::int64_t t) {
+        if (!model.mean) return;
+        t0 = double(t);
+        now = 0;
+        last.assign(P, 0);
+        sums.assign(std::size_t(C), 0.0);
+    }
+    void sweep() {
+        if (!swept) announce();
+        swept = true;
+    }
+    // The squared gradients of one output as they are.
+    void restore(int c) {
+        if (faded[c] != 1.0) {
+            sweep();
+            scale(P, T(faded[c]), model.G + c * P);
+        }
+        faded[c] = 1.0;
+    }
+    KS_INLINE void catch_up(int c, std::size_t j) {
+        const std::size_t a = last[j];
+        T& mean = model.mean[c * P + j];
+        mean = T(((t0 + double(a)) * double(mean) + double(model.W[c * P + j]) * (sums[now * C + c] - sums[a * C + c])) / (t0 + double(now)));
+    }
+    // The mean of all columns is that of now.
+    void settle(std::int64_t t) {
+        if (!model.mean) return;
+        for (int c = 0; c < C; ++c)
+            for (std::size_t j = 0; j < P; ++j)
+                if (last[j] < now) catch_up(c, j);
+        begin(t);
+    }
+};
+
 // or those that are not zero: what a row costs does not depend on the number of columns.
 template <class T, class I>
 struct SparseRow {
-    std::size_t P, count;
+    std::size_t count;
     const I* at;
     const T* z;
-    double* faded;  // (C,): the squared gradients are faded * G, so that fading costs one multiplication
+    Deferred<T>& later;
 
     KS_INLINE double dot(const T* w) const {
         T sum = 0;
@@ -61,33 +116,82 @@ struct SparseRow {
     }
     KS_INLINE double norm() const { return double(ks::dot(count, z, z)); }
     KS_INLINE void add(T factor, T* w) const {
-        for (std::size_t k = 0; k < count; ++k) w[at[k]] += factor * z[k];
+        T watch = 0;
+        for (std::size_t k = 0; k < count; ++k) watch += (w[at[k]] += factor * z[k]) * T(0);
+        later.watch += watch;
     }
     KS_INLINE void adagrad(int c, T g, T eta, double fade, T* G, T* w) const {
-        faded[c] *= fade;
-        if (!(faded[c] > 1e-6)) restore(c, G);
-        const T factor = T(faded[c]), rate = eta * g;
+        later.faded[c] *= fade;
+        if (!(later.faded[c] > 1e-6)) later.restore(c);
+        const T factor = T(later.faded[c]), rate = eta * g;
+        T watch = 0;
         for (std::size_t k = 0; k < count; ++k) {
             const T gradient = g * z[k];
             T& squares = G[at[k]];
             squares += gradient * gradient / factor;
             w[at[k]] -= rate * z[k] / std::sqrt(squares * factor + T(1e-12));
+            watch += squares * T(0) + w[at[k]] * T(0);
+        }
+        later.watch += watch;
+    }
+    KS_INLINE void stretch(T factor, T* w) const {
+        later.sweep();
+        later.settle(std::int64_t(later.t0) + std::int64_t(later.now));
+        scale(later.P, factor, w);
+    }
+    // The mean of the columns that the row has, before it is learned
+    KS_INLINE void catch_up() const {
+        for (std::size_t k = 0; k < count; ++k) {
+            if (later.last[at[k]] == later.now) continue;
+            for (int c = 0; c < later.C; ++c) later.catch_up(c, at[k]);
+            later.last[at[k]] = std::uint32_t(later.now);
         }
     }
-    KS_INLINE void restore(int c, T* G) const {
-        if (faded[c] != 1.0) scale(P, T(faded[c]), G);
-        faded[c] = 1.0;
+    // and after it.
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
+        for (std::size_t k = 0; k < count; ++k) mean[at[k]] += (w[at[k]] * factor - mean[at[k]]) * share;
     }
-    KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
-    KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
+    KS_INLINE void averaged() const {
+        const std::size_t before = later.now * later.C;
+        for (int c = 0; c < later.C; ++c) later.sums.push_back(later.sums[before + c] + later.model.scale[c]);
+        ++later.now;
+        for (std::size_t k = 0; k < count; ++k) later.last[at[k]] = std::uint32_t(later.now);
+    }
+};
+
+// or the cosines and sines of `count` of D frequencies, from number `begin` on; z (2 count).
+template <class T>
+struct PartRow {
+    std::size_t D, begin, count;
+    const T* z;
+
+    KS_INLINE double dot(const T* w) const {
+        return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
+    }
+    KS_INLINE void add(T factor, T* w) const {
+        axpy(count, factor, z, w + begin);
+        axpy(count, factor, z + count, w + D + begin);
+    }
+    KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
+        adagrad_step(count, g, eta, T(fade), z, G + begin, w + begin);
+        adagrad_step(count, g, eta, T(fade), z + count, G + D + begin, w + D + begin);
+    }
+    KS_INLINE void stretch(T factor, T* w) const {
+        scale(count, factor, w + begin);
+        scale(count, factor, w + D + begin);
+    }
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
+        follow_weights(count, factor, share, w + begin, mean + begin);
+        follow_weights(count, factor, share, w + D + begin, mean + D + begin);
+    }
 };
 
 // Room for what is worked out for a row.
 struct RowRoom {
-    static constexpr std::size_t size = 7;  // numbers for each output
-    double *sums, *f, *decay, *tau, *stretch, *faded;
+    static constexpr std::size_t size = 6;  // numbers for each output
+    double *sums, *f, *decay, *tau, *stretch;
     RowRoom(double* room, int C)
-        : sums(room), f(room + 2 * C), decay(room + 3 * C), tau(room + 4 * C), stretch(room + 5 * C), faded(room + 6 * C) {}
+        : sums(room), f(room + 2 * C), decay(room + 3 * C), tau(room + 4 * C), stretch(room + 5 * C) {}
 };
 
 // A row is learned in three steps. First the products sums (2 C) of its features with the weights, and with their mean, where there
@@ -168,18 +272,21 @@ KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const T*
 
 // The same on rows of a CSR matrix as they are.
 template <class T, class I>
-KS_CLONES std::int64_t linear_pass_csr(std::size_t m, std::size_t P, int C, const T* data, const I* indices, const I* indptr,
-                                       const double* y, const double* weight, const LinearModel<T>& model, std::int64_t t,
-                                       const Loss& loss, const Update& update, double* F, double* scratch) {
+KS_CLONES std::int64_t linear_pass_csr(std::size_t m, int C, const T* data, const I* indices, const I* indptr, const double* y,
+                                       const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss,
+                                       const Update& update, Deferred<T>& later, double* F, double* scratch) {
     const RowRoom room(scratch, C);
-    double* faded = room.faded;
-    std::fill(faded, faded + C, 1.0);
+    later.begin(t);
     for (std::size_t i = 0; i < m; ++i) {
         const std::size_t start = std::size_t(indptr[i]);
-        const SparseRow<T, I> z{P, std::size_t(indptr[i + 1]) - start, indices + start, data + start, faded};
-        t = linear_row<T>(P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, false, F + i * C, room);
+        const SparseRow<T, I> z{std::size_t(indptr[i + 1]) - start, indices + start, data + start, later};
+        if (model.mean) z.catch_up();
+        const std::int64_t before = t;
+        t = linear_row<T>(later.P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, false, F + i * C, room);
+        if (model.mean && t > before) z.averaged();
+        if (later.now == Deferred<T>::most) later.settle(t);
     }
-    for (int c = 0; c < C && model.G; ++c) SparseRow<T, I>{P, 0, nullptr, nullptr, faded}.restore(c, model.G + c * P);
+    later.settle(t);
     return t;
 }
 

@@ -176,15 +176,16 @@ template <class T>
 struct Linear : Learner<T> {
     Features<T> features;
     LinearModel<T> model;
+    double* faded;          // (C,) factors of the squared gradients, or null
     std::size_t C, memory;  // outputs, numbers that the update remembers
     bool unit;
     std::unique_ptr<Loss> loss;
     std::unique_ptr<Update> update;
     std::vector<double> scratch;
-    Linear(Features<T> map, const LinearModel<T>& m, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
+    Linear(Features<T> map, const LinearModel<T>& m, double* factors, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
            std::unique_ptr<Update> up)
-        : features(std::move(map)), model(m), C(outputs), memory(remembered), unit(u), loss(std::move(l)), update(std::move(up)),
-          scratch(RowRoom::size * outputs) {}
+        : features(std::move(map)), model(m), faded(factors), C(outputs), memory(remembered), unit(u), loss(std::move(l)),
+          update(std::move(up)), scratch(RowRoom::size * outputs) {}
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t P = features.size();
@@ -192,6 +193,11 @@ struct Linear : Learner<T> {
         journal.keep(model.scale, C);
         journal.keep(model.memory, memory);
         journal.keep(model.center, 2);
+        if (faded) journal.keep(faded, C);
+        for (std::size_t c = 0; c < C && faded; ++c) {  // sparse rows may have left them; this row has all columns
+            if (faded[c] != 1.0) scale(P, T(faded[c]), model.G + c * P);
+            faded[c] = 1.0;
+        }
         this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, nullptr, model, this->t, *loss, *update, unit, f, scratch.data());
         for (const T* weights : {model.W, model.G, model.mean})
             if (weights && !all_finite(C * P, weights)) return false;
@@ -301,7 +307,7 @@ struct LeastSquares : Learner<T> {
     LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
                  const second::Statistics& s, double lam, const Blas& products)
         : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
-          blas(products), z(h.r), y(h.k), beta(h.k) {}
+          blas(products), z(h.features), y(h.k), beta(h.k) {}
 
     void map(const Row<T>& row) {
         const T* from = features(row.x);
@@ -325,11 +331,11 @@ struct LeastSquares : Learner<T> {
 
     // The window is full.
     bool begin_anew(Journal& journal) {
-        const std::size_t r = head.r, k = head.k;
-        journal.keep(sums.gram, r * r);
-        journal.keep(sums.b, k * r);
+        const std::size_t n = head.features, r = head.r, k = head.k;
+        journal.keep(sums.gram, n * n);
+        journal.keep(sums.b, k * n);
         journal.keep(sums.yy, k);
-        journal.keep(sums.zsum, r);
+        journal.keep(sums.zsum, n);
         journal.keep(R, r * r);
         journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
         journal.keep(q, k * r);

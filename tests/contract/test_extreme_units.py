@@ -23,6 +23,12 @@ KERNELS = [Polynomial(1, c=0.0, gamma=1.0), Polynomial(3, c=0.0, gamma=1.0), Gau
 # words of parameters that nobody has set here
 UNSET = ("gamma", "eta", "lam ", "lam=", "theta", "nan", "budget", "infs or NaNs", "leading minor", "Singular")
 
+LINEAR = [
+    (name, task)
+    for name, task in PAIRS
+    if "kernel" in zoo.get(name).parameters and not name.startswith(("doubly", "random_binning", "awv"))
+]
+
 CASES = {}
 ROWS = ("plain", "columns_tiny", "columns_apart", "row_huge", "rows_zero")  # cases that concern the rows
 
@@ -134,7 +140,7 @@ def quick(monkeypatch):
 def small(name, task, **more):
     """The recipe with little to do: its strategies and features are exercised by thirty rows."""
     known = zoo.get(name).parameters
-    own = {"budget": 24 if name.startswith("omkl") else 6, "n_components": 8, "kernels": KERNELS}
+    own = {"budget": 24 if name.startswith("omkl") else 6, "n_components": 8, "n_centers": 8, "kernels": KERNELS}
     own = {key: value for key, value in own.items() if key in known}
     if name.startswith("doubly"):
         own |= {"batch_size": 8, "block_size": 4}
@@ -235,26 +241,22 @@ def test_recipes_in_all_their_tasks(name, task):
     for case in ROWS:
         try_out(name, task, case, np.float32, sparse=False)
         try_out(name, task, case, np.float64, sparse=True)
+    if (name, task) in LINEAR:
+        for case in ("rows_zero", "columns_tiny", "columns_huge"):
+            try_out(name, task, case, np.float64, sparse=False, kernel="linear")
 
 
 @pytest.mark.parametrize("name, task", [pair for pair in PAIRS if not pair[0].startswith(("doubly", "omkl"))][::3])
 def test_recipes_python(name, task):
     """A third of the recipes with the specification, on the cases that overflow."""
-    for case in ("columns_tiny", "columns_huge", "rows_zero", "target_large", "weights_large"):
+    for case in turns(name, task, ("columns_tiny", "columns_huge", "rows_zero", "target_large", "weights_large")):
         try_out(name, task, case, np.float64, sparse=False, engine="python")
-
-
-LINEAR = [
-    (name, task)
-    for name, task in PAIRS
-    if "kernel" in zoo.get(name).parameters and not name.startswith(("doubly", "random_binning", "awv"))
-]
 
 
 @pytest.mark.parametrize("name, task", LINEAR, ids=lambda value: value)
 def test_linear_kernel(name, task):
-    """k(x, x) is 0 for some rows, and far from 1 for others."""
-    for case in ("rows_zero", "columns_tiny", "columns_huge"):
+    """k(x, x) is 0 for some rows, and far from 1 for others: in turn, as above."""
+    for case in turns(name, task, ("rows_zero", "columns_tiny", "columns_huge")):
         try_out(name, task, case, np.float64, sparse=False, kernel="linear")
 
 

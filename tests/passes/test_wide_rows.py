@@ -1,5 +1,7 @@
 """Sparse rows of very many columns: the models of the python engine, and nothing done for columns that are zero."""
 
+import copy
+import time
 import tracemalloc
 from itertools import pairwise
 
@@ -7,7 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import FeatureClassifier, engine, zoo
+from kernelstream import FeatureClassifier, KernelClassifier, engine, zoo
+from kernelstream.distributed._mix import mixed
+from kernelstream.passes.linear.host import LARGE
+from kernelstream.passes.linear.python import folded
 from kernelstream.updates import OGD, AdaGrad, Averaged
 
 pytestmark = pytest.mark.skipif(not engine.usable("native"), reason="needs the compiled core")
@@ -44,6 +49,149 @@ def test_linear_models(update):
     for one in (model, native):
         one.learn(X, y, sample_weight=weight)
     np.testing.assert_allclose(native.state_["w"], model.state_["w"], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("update", "n"),
+    [(OGD(0.3), 4300), (OGD(0.5, lam=0.9), 200), (AdaGrad(0.1), 200)],  # 4096: the scales of so many are remembered
+    ids=["plain", "shrinks", "diagonal"],
+)
+def test_the_mean_of_the_iterates(update, n):
+    """Columns are brought up to date when a row has them: after the pass all are what the mean over the rows is."""
+    X, y = rows(n, 70)
+    one = FeatureClassifier("raw", update=update, engine="python")
+    averaged = FeatureClassifier("raw", update=Averaged(update), engine="native")
+    total = np.zeros(70)
+    for i in range(60):
+        one.learn(X[[i]], y[[i]], classes=[0, 1])
+        total += one.state_["w"][0] * one.state_["scale"]
+    averaged.learn(X[:1], y[:1], classes=[0, 1])
+    averaged.learn(X[1:60], y[1:60])
+    np.testing.assert_allclose(averaged.state_["w_mean"][0], total / 60, rtol=1e-9, atol=1e-12)
+    slow = FeatureClassifier("raw", update=Averaged(update), engine="python")
+    slow.learn(X[:60], y[:60], classes=[0, 1])
+    for model in (averaged, slow):
+        model.learn(X[60:], y[60:])
+    np.testing.assert_allclose(averaged.state_["w_mean"], slow.state_["w_mean"], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["auto", AdaGrad(0.1, 1e-3), OGD(0.5, lam=0.9)], ids=["auto", "forgets", "shrinks"])
+@pytest.mark.parametrize("name", ["python", "native"])
+def test_a_linear_model_takes_back_a_call_that_fails(name, update):
+    """Weights are kept by the columns of a call, and all of them where all change."""
+    X, y = rows(300, LARGE + 10, dtype=np.float32)
+    model = FeatureClassifier("raw", update=update, engine=name)
+    model.learn(X[:200], y[:200], classes=[0, 1])
+    before = {key: np.copy(value) for key, value in model.state_.items()}
+    held = model._pass(model._state)
+    follow = model._follow
+
+    def fails(*args):
+        assert not np.array_equal(model._state["w"], before["w"])  # the rows were learned
+        raise KeyboardInterrupt
+
+    model._follow = fails
+    model._cache.pop("follow", None)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(X[200:], y[200:], sample_weight=np.ones(100))
+    model._follow = follow
+    assert held.wide
+    assert set(before) == set(model.state_)
+    for key, value in before.items():
+        np.testing.assert_array_equal(model.state_[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["python", "native"])
+@pytest.mark.parametrize("d", [600, LARGE + 10])
+def test_weights_beyond_the_range_of_floats(name, d):
+    X, y = rows(60, d, dtype=np.float32)
+    model = FeatureClassifier("raw", update=OGD(1e37), engine=name)
+    model.learn(X[:1], y[:1], classes=[0, 1])
+    before = model.state_["w"].copy()
+    large = sp.csr_array((X.data * 1e4, X.indices, X.indptr), shape=X.shape)
+    with pytest.raises(ValueError, match="beyond the range of floats"):
+        model.learn(large, y)
+    np.testing.assert_array_equal(model.state_["w"], before)
+
+
+def test_factors_of_the_squares():
+    """Sparse calls fade sums of squares by a factor; dense rows, new classes and shards take it into account."""
+    X, _ = rows(240, 300)
+    y = np.arange(240) % 3
+    models = {
+        name: FeatureClassifier("raw", update=AdaGrad(forgetting=0.9), engine=name) for name in ("python", "native")
+    }
+    for model in models.values():
+        model.learn(X[:50], y[:50] % 2)
+        assert 1e-6 <= model.state_["G_scale"][0] < 0.1
+        model.learn(X[50:100].toarray(), y[50:100] % 2)
+        model.learn(X[100:150], y[100:150])  # the third class
+        model.widen(320)
+        wider = sp.csr_array((X.data, X.indices, X.indptr), shape=(240, 320))
+        model.learn(wider[150:200], y[150:200])
+    states = [folded(dict(model.state_)) for model in models.values()]
+    for key in ("w", "G"):
+        np.testing.assert_allclose(states[1][key], states[0][key], rtol=1e-9, atol=1e-12, err_msg=key)
+    base = dict(models["native"].state_)
+    parts = [(base | {"w": base["w"] + i}, 5) for i in range(2)]
+    with_factors = mixed(base, base, parts, AdaGrad())
+    without = mixed(folded(base), folded(base), [(folded(state), n) for state, n in parts], AdaGrad())
+    np.testing.assert_allclose(folded(with_factors)["G"], without["G"], rtol=1e-12)
+
+
+def test_narrow_models_learn_on_when_they_are_widened():
+    """A model of few columns has no factors; one that grows gets them."""
+    X, y = rows(200, 40)
+    found = []
+    for name in ("python", "native"):
+        model = FeatureClassifier("raw", update=AdaGrad(forgetting=0.9), engine=name)
+        model.learn(X[:100], y[:100], classes=[0, 1])
+        assert "G_scale" not in model.state_
+        model.widen(100)
+        model.learn(sp.csr_array((X.data, X.indices, X.indptr), shape=(200, 100))[100:], y[100:])
+        assert model.state_["G_scale"][0] < 1
+        found.append(model.state_["w"])
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernel_values_of_wide_rows(dtype, index):
+    """The formula, coordinate by coordinate; close rows far from the origin too."""
+    from kernelstream import _core
+
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 5000, density=0.004, format="csr", rng=rng, dtype=np.float64).toarray()
+    X[:20, :3] = 300 + 0.1 * rng.standard_normal((20, 3))
+    X[5] = 0
+    X = X.astype(dtype)
+    S = np.concatenate([X[10:30], np.zeros((1, 5000), dtype)])
+    truth = np.exp(-0.7 * ((X[:, None].astype(float) - S[None]) ** 2).sum(axis=2))
+    A = sp.csr_array(X)
+    csr = A.data, A.indices.astype(index), A.indptr.astype(index)
+    norms, sizes = np.empty(40, dtype), np.empty(21, dtype)
+    _core.csr_norms(csr, 5000, norms)
+    _core.row_norms(S, sizes)
+    vectors = (_core.SparseSetSingle if dtype == np.float32 else _core.SparseSet)(21)
+    vectors.read(S, np.arange(21))
+    K = np.zeros((40, 30), dtype)
+    vectors.gaussian(csr, 5000, norms, 0, sizes, 0.7, K[:, :21])
+    tolerance = 3e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(K[:, :21], truth, rtol=0, atol=tolerance)
+    assert not K[:, 21:].any()
+    among = np.empty((40, 40), dtype)
+    _core.gaussian_wide_among(csr, 5000, norms, 0.7, among)
+    exact = np.exp(-0.7 * ((X[:, None].astype(float) - X[None]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(among, exact, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["rbp", "bsgd_merge"])
+def test_kernel_expansions_in_single_precision(name):
+    X, y = rows(260, 5000, dtype=np.float32)
+    params = {"gamma": 0.05, "random_state": 0, "budget": 20}
+    truth, _ = learned(lambda: zoo.make(name, engine="python", **params), X, y)
+    scores, _ = learned(lambda: zoo.make(name, engine="native", **params), X, y)
+    np.testing.assert_allclose(scores, truth, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["rbp", "forgetron", "projectron", "bsgd_merge", "bogd", "perceptron", "nogd"])
@@ -111,3 +259,42 @@ def test_no_array_of_rows_by_columns(make):
     finally:
         tracemalloc.stop()
     assert peak < 5 * d * 4  # five vectors; a block of rows would be 128
+
+
+@pytest.mark.parametrize("make", [
+    lambda: FeatureClassifier("raw", engine="native"),
+    lambda: zoo.make("rbp", gamma=0.05, budget=20, random_state=0, engine="native"),
+], ids=["linear", "rbp"])  # fmt: skip
+def test_a_call_of_one_row_does_not_go_through_all_columns(make):
+    """Its time is that of a model of 500 columns, not some milliseconds."""
+    least = []
+    for d in (5000, 3_000_000):
+        X, y = rows(80, d, dtype=np.float32)
+        model = make()
+        model.learn(X[:40], y[:40], classes=[0, 1])
+        spent = []
+        for i in range(40, 80):
+            row, label = X[[i]], y[[i]]
+            start = time.perf_counter()
+            model.learn(row, label)
+            model.decision_function(row)
+            spent.append(time.perf_counter() - start)
+        least.append(min(spent))
+    assert least[1] < 4 * least[0]
+
+
+def test_single_rows_of_the_one_learner_see_squares_times_their_factor():
+    """G and twice G with the factor one half are the same model, also in the pass of all members for single rows."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((330, 210))
+    y = (X[:, :20].sum(axis=1) > 0).astype(int)
+    model = KernelClassifier(size="small", random_state=0)
+    model.learn(X[:300], y[:300], classes=[0, 1])
+    other = copy.deepcopy(model)
+    state = next(member._state for member in other._learners if "G_scale" in member._state)
+    state["G"] *= 2
+    state["G_scale"] *= 0.5
+    for i in range(300, 330):
+        a, b = (each.learn(X[i : i + 1], y[i : i + 1]) for each in (model, other))
+        np.testing.assert_allclose(b, a, rtol=1e-12)
+    assert (state["G_scale"] == 1).all()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.ranges import DOUBT, HIGH, LOW
+from ..passes.linear.python import folded
 from ..updates import AdaGrad, NormAdaGrad
 
 State = dict[str, Any]
@@ -55,7 +56,8 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
     parts : list of (dict, int)
         What they ended with, and how many rows they have learned.
     """
-    states, rows = [state for state, _ in parts], np.array([n for _, n in parts], float)
+    base, start = folded(base), folded(start)
+    states, rows = [folded(state) for state, _ in parts], np.array([n for _, n in parts], float)
     K, t, n = len(states), base["t"], rows.sum()
     # steps are long and stale at the beginning: adding sets in as the rows seen outnumber those of a round
     s = 1.0 + (math.sqrt(K) - 1.0) * t / (t + n) if adds(update) else 1.0

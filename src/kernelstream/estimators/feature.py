@@ -11,8 +11,10 @@ from .. import losses, updates
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
-from ..features.raw import RawMapping
+from ..features.raw import RawFeatures, RawMapping
 from ..features.sampling import Draws
+from ..passes.linear.host import LARGE, WIDE
+from ..passes.linear.python import SAFE, folded
 from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state.change import Change
@@ -50,6 +52,16 @@ class FeatureEstimator(StreamEstimator):
     update: Any
 
     _held = "pass"
+
+    @property
+    def _by_row(self) -> frozenset[str]:  # type: ignore[override]
+        """A sparse row touches few weights; so few are copied before a call that it takes very many to notice."""
+        d = (self.__dict__.get("_state") or {}).get("n_features", 0)
+        return frozenset({"w", "G"} if d >= LARGE and self._wide(d) and not self._ops.on_device else ())
+
+    def _wide(self, d: int) -> bool:
+        """Whether the columns are the features, and so many that sparse rows of them stay sparse."""
+        return isinstance(self._map, RawFeatures) and d >= WIDE
 
     # ---------------------------------------------------------------- components
     @property
@@ -133,6 +145,12 @@ class FeatureEstimator(StreamEstimator):
             state["G"] = weights.copy()
         if average:
             state["w_mean"] = weights.copy()
+        self._keep_factor(state, state["n_features"])
+
+    def _keep_factor(self, state: State, d: int) -> None:
+        """Sums of squares of many columns fade by one factor, where rows may be sparse."""
+        if "G" in state and "G_scale" not in state and self._wide(d):
+            state["G_scale"] = np.ones(state["n_outputs"])
 
     def _pass(self, state: State) -> Any:
         """The engine's learner for a state, with ``learn``, ``score`` and ``sync``; as long as the outputs stay."""
@@ -195,6 +213,7 @@ class FeatureEstimator(StreamEstimator):
             for name in ("w", "G", "w_mean"):  # there is a feature for every column, and new ones come last
                 if name in state:
                     state[name] = pad_columns(state[name], self._map.width(entries, d))
+            self._keep_factor(state, d)
 
     def _map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
         """Entries of the map, which are checked, and the number of its features; 0 as long as it waits for rows."""
@@ -211,8 +230,10 @@ class FeatureEstimator(StreamEstimator):
             return schema
         update, average = unwrap(self._update)
         shape, dtype = (state["n_outputs"], width), state["dtype"]
+        factors = Array(shape[:1], low=SAFE, high=1.0, optional=True)
         return (
             schema
+            | ({"G_scale": factors} if self._wide(state["n_features"]) else {})
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}
@@ -226,8 +247,11 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
         if name in state:
             state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
     if "G" in state:
+        state |= folded(state)
         state["G"] = state["G"][change.source]
         state["G"][change.fresh] = 0
+    if "G_scale" in state:
+        state["G_scale"] = np.ones(len(change))
     state["scale"] = np.ones(len(change))
     state["memory"] = update.carry(state["memory"], change)
 

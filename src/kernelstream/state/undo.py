@@ -65,11 +65,20 @@ _journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the ar
 
 
 def rows(array: np.ndarray, index: Any) -> None:
-    """Some rows of an array are about to change: a slice, or an array of indices; or a row and some of its columns."""
+    """Some rows of an array are about to change: a slice, or an array of indices.
+
+    Or some entries: a pair of indices. ``slice(None)`` and an array of indices are columns.
+    """
     journal = _journals.get(id(array))
-    if journal is not None:
-        whole = isinstance(index, np.ndarray)
-        journal.append((array, index, array.take(index, axis=0) if whole else array[index].copy()))
+    if journal is None:
+        return
+    if isinstance(index, np.ndarray):
+        before = array.take(index, axis=0)
+    elif isinstance(index, tuple) and isinstance(index[0], slice):
+        before = array.take(index[1], axis=1)
+    else:
+        before = array[index].copy()
+    journal.append((array, index, before))
 
 
 class Undo:

@@ -20,6 +20,7 @@ import torch
 
 from ...core.center import follow, offset_of
 from ...losses import Loss
+from ...passes.linear.python import folded
 from ...updates import TINY, Update, unwrap
 from . import from_array
 from .passes import FeaturePass, State
@@ -37,6 +38,7 @@ class EachRowPass(FeaturePass):
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         super().__init__(ops, mapping, loss, update, state)
         self.inner, self.average = unwrap(update)
+        state |= folded(state)
         self.G = ops.tensor(state["G"]) if self.inner.diagonal else None
         self.mean = ops.tensor(state["w_mean"]) if "w_mean" in state else None
 
@@ -53,6 +55,7 @@ class EachRowPass(FeaturePass):
 
     def _load(self) -> None:
         super()._load()
+        self.state |= folded(self.state)
         for name, held in self._others().items():
             held.copy_(from_array(self.state[name]))
 

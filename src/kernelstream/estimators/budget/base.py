@@ -166,7 +166,7 @@ class BudgetEstimator(KernelEstimator):
         n, first = X.shape[0], state["t"]
         chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
-        for rows in self._cuts(state, n, expansion.block):
+        for rows in self._cuts(state, n, expansion):
             block = expansion.cut(X, rows)
             part = None if weight is None else weight[rows]
             u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
@@ -177,14 +177,14 @@ class BudgetEstimator(KernelEstimator):
                 scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
         return scores
 
-    def _cuts(self, state: State, n: int, block: int) -> Iterator[slice]:
+    def _cuts(self, state: State, n: int, expansion: Any) -> Iterator[slice]:
         """Blocks of n rows, cut off where the arrays might be full; then they are made longer, up to the budget."""
         start = 0
         while start < n:
             self._lengthen(state)  # the budget may have been raised
-            size = block
+            size = expansion.block
             if self._may_grow(state):
-                size = min(block, state["alpha"].shape[1] - state["n_support"])
+                size = min(size, state["alpha"].shape[1] - state["n_support"])
             rows = slice(start, min(n, start + size))
             yield rows
             self._lengthen(state)

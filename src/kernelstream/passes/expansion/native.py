@@ -24,6 +24,7 @@ from . import python as _expansion_python
 State = dict[str, Any]
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory
+SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
 
@@ -50,25 +51,14 @@ class SparseRows:
 
 
 class WideRows(SparseRows):
-    """The same for rows of so many columns that nothing may be done for each of them.
+    """The same for rows of so many columns that nothing may be done for each of them."""
 
-    ``used`` are the columns that the rows of the block have, ``compact`` (m, len(used)) is the block in these alone.
-    """
-
-    __slots__ = ("compact", "used")
-
-    def __init__(self, X: Any, rows: slice, norms: np.ndarray):
-        super().__init__(X, rows, norms)
-        start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-        self.used, places = np.unique(X.indices[start:stop], return_inverse=True)
-        indptr = X.indptr[rows.start : rows.stop + 1] - start
-        shape = (len(norms), len(self.used))
-        self.compact = sp.csr_array((X.data[start:stop], places.astype(indptr.dtype), indptr), shape=shape)
-
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Columns and values of row i."""
-        at = slice(self.X.indptr[self.rows.start + i], self.X.indptr[self.rows.start + i + 1])
-        return self.X.indices[at], self.X.data[at]
+    def entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of some rows, the number of entries (len(rows),) and their columns, row by row."""
+        start = self.X.indptr[self.rows.start + rows]
+        count = self.X.indptr[self.rows.start + rows + 1] - start
+        before = np.cumsum(count) - count
+        return count, self.X.indices[np.arange(count.sum()) + np.repeat(start - before, count)]
 
 
 class Expansion:
@@ -86,7 +76,7 @@ class Expansion:
         self.norms = np.zeros(0)
         self.tiles: np.ndarray | None = None
         self.inverse: np.ndarray | None = None
-        self.filled: dict[int, np.ndarray] = {}  # columns of support vectors that are not zero, where rows are wide
+        self.entries: Any = None  # the support vectors by their entries, where rows are wide
 
     def cut(self, X: Rows, rows: slice) -> Any:
         """The rows of a block."""
@@ -106,7 +96,7 @@ class Expansion:
         if not self._fits(X):
             K[:, :n] = self.kernel.pairwise(X, support[:n])
         elif isinstance(X, WideRows):
-            K[:, :n] = self._wide(X, state, slice(0, n))
+            self._wide(X, state, slice(0, n), K[:, :n])
         elif isinstance(X, SparseRows):
             _core.gaussian_csr(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
         else:
@@ -118,10 +108,10 @@ class Expansion:
         m = X.shape[0]
         if not self._fits(X):
             return np.ascontiguousarray(self.kernel.pairwise(X, X))
-        if isinstance(X, WideRows):
-            return np.ascontiguousarray(self.kernel.pairwise(X.compact, X.compact))
         G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
-        if isinstance(X, SparseRows):
+        if isinstance(X, WideRows):
+            _core.gaussian_wide_among(X.csr, X.shape[1], X.norms, self._gamma, G)
+        elif isinstance(X, SparseRows):
             width = tile_width(G.dtype)
             tiles = workspace("tiles", (-(-m // width), X.shape[1], width), G.dtype)
             _core.gaussian_csr_among(X.csr, X.norms, tiles, self._gamma, G)
@@ -142,11 +132,12 @@ class Expansion:
             return F
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
-            if isinstance(X, WideRows):
-                K = self._wide(X, state, part)
-            elif self._fits(X):
+            if self._fits(X):
                 K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
-                self._dense(X, support[part], self._norms(state)[part], K)
+                if isinstance(X, WideRows):
+                    self._wide(X, state, part, K)
+                else:
+                    self._dense(X, support[part], self._norms(state)[part], K)
             else:
                 K = self.kernel.pairwise(X, support[part])
             F += K @ alpha[:, part].T
@@ -175,7 +166,8 @@ class Expansion:
         """The support vectors ``slots`` of the state are new."""
         if not self.gaussian:
             return
-        self.filled.clear()
+        if self.entries is not None:
+            self._entries(state).read(state["support"], slots)
         vectors = state["support"][slots]
         self._norms(state)[slots] = squared_norms(vectors)
         if self.tiles is not None:
@@ -197,6 +189,7 @@ class Expansion:
                 raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
             lower = np.tril(inverse.T)
             self.inverse = lower + np.tril(lower, -1).T
+            self.block = SOLVED
         return self.inverse
 
     # ---------------------------------------------------------------- Gaussian kernel
@@ -212,43 +205,56 @@ class Expansion:
         np.matmul(X, S.T, out=K)
         _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
 
-    def _wide(self, X: WideRows, state: State, part: slice) -> np.ndarray:
-        """Kernel values of wide rows with some support vectors, from the columns that both have.
+    def _wide(self, X: WideRows, state: State, part: slice, K: np.ndarray) -> None:
+        """Kernel values of wide rows with some support vectors, from the columns that both have."""
+        norms = self._norms(state)[part]
+        self._entries(state).gaussian(X.csr, X.shape[1], X.norms, part.start, norms, self._gamma, K)
 
-        The other columns of a support vector add the same to its distances from all rows.
-        """
-        columns = [self._filled(state, slot) for slot in range(part.start, part.stop)]
-        slots = np.repeat(np.arange(len(columns)), [len(some) for some in columns])
-        found = np.concatenate(columns)
-        places = np.minimum(np.searchsorted(X.used, found), max(len(X.used) - 1, 0))
-        common = X.used[places] == found if len(X.used) else np.zeros(len(found), bool)
-        slots, places, found = slots[common], places[common], found[common]
-        values = state["support"][part.start + slots, found]
-        indptr = np.searchsorted(slots, np.arange(len(columns) + 1))
-        S = sp.csr_array((values, places, indptr), shape=(len(columns), len(X.used)))
-        inside = np.bincount(slots, values.astype(np.float64) ** 2, len(columns))
-        rest = np.maximum(self._norms(state)[part].astype(np.float64) - inside, 0.0)
-        K = self.kernel.pairwise(X.compact, S)
-        K *= np.exp(-self._gamma * rest).astype(K.dtype)
-        return K
-
-    def _filled(self, state: State, slot: int) -> np.ndarray:
-        """Columns in which a support vector is not zero."""
-        found = self.filled.get(slot)
-        if found is None:
-            found = self.filled[slot] = np.flatnonzero(state["support"][slot])
-        return found
+    def _entries(self, state: State) -> Any:
+        """The support vectors by their entries."""
+        support = state["support"]
+        if self.entries is None or len(self.entries) != len(support):
+            make = _core.SparseSetSingle if support.dtype == np.float32 else _core.SparseSet
+            self.entries = make(len(support))
+            self.entries.read(support, np.arange(state["n_support"]))
+        return self.entries
 
     def _replace_wide(self, X: WideRows, rows: np.ndarray, state: State, slots: np.ndarray) -> None:
         """:meth:`replace` for wide rows: of a support vector only what was not zero, or will not be, is written to."""
-        support, norms = state["support"], self._norms(state)
-        for slot, i in zip(slots.tolist(), rows.tolist(), strict=True):
-            old, (columns, values) = self._filled(state, slot), X.row(i)
-            _undo.rows(support, (slot, np.concatenate([old, columns])))
-            support[slot, old] = 0
-            support[slot, columns] = values
-            self.filled[slot] = columns.astype(old.dtype)
-            norms[slot] = X.norms[i]
+        count, columns = X.entries(rows)
+        new = np.stack([np.repeat(slots, count), columns])
+        _undo.rows(state["support"], tuple(np.concatenate([self.filled(state, slots), new], axis=1)))
+        self._entries(state).put(X.csr, rows, slots, state["support"])
+        self._norms(state)[slots] = X.norms[rows]
+
+    def filled(self, state: State, slots: np.ndarray) -> np.ndarray:
+        """Slots and columns (2, n) of all entries of some support vectors."""
+        held = self._entries(state)
+        found = np.empty((2, held.count(slots)), np.int64)
+        held.entries(slots, *found)
+        return found
+
+    def blend(self, X: WideRows, state: State, blends: np.ndarray) -> None:
+        """:func:`_blend` for wide rows, in the columns that the vectors and rows have which it is about."""
+        support, written = state["support"], np.unique(blends[:, 0]).astype(np.int64)
+        ends = np.unique(blends[:, 1:3]).astype(np.int64)
+        rows, slots = -1 - ends[ends < 0], np.union1d(written, ends[ends >= 0])
+        used = np.unique(np.concatenate([self.filled(state, slots)[1], X.entries(rows)[1]]))
+        vectors = dict(zip(slots.tolist(), support[np.ix_(slots, used)], strict=True))
+        for i in rows.tolist():
+            at = slice(X.X.indptr[X.rows.start + i], X.X.indptr[X.rows.start + i + 1])
+            vectors[-1 - i] = np.zeros(len(used), support.dtype)
+            vectors[-1 - i][np.searchsorted(used, X.X.indices[at])] = X.X.data[at]
+        for slot, a, b, h in blends:
+            mixed = vectors[a] if h == 1.0 else h * vectors[a] + (1 - h) * vectors[b]
+            vectors[int(slot)] = mixed.astype(support.dtype, copy=False)
+        made = sp.csr_array(np.stack([vectors[slot] for slot in written.tolist()]))
+        csr = made.data, used[made.indices].astype(np.int64), made.indptr.astype(np.int64)
+        norms = np.empty(len(written), support.dtype)
+        _core.csr_norms(csr, X.shape[1], norms)
+        _undo.rows(support, np.ix_(written, used))
+        self._entries(state).put(csr, np.arange(len(written)), written, support)
+        self._norms(state)[written] = norms
 
     def _norms(self, state: State) -> np.ndarray:
         """||s||^2 of the support vectors, padded to whole tiles."""
@@ -397,6 +403,11 @@ def _solve_likely(
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
     """Make the merged vectors ``h a + (1 - h) b`` in the order in which they came about."""
+    if not len(blends):
+        return
+    if isinstance(X, WideRows):
+        expansion.blend(X, state, blends)
+        return
     support = state["support"]
     rows = X.plain() if isinstance(X, SparseRows) else X
 
@@ -410,8 +421,7 @@ def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> No
     _undo.rows(support, slots)
     for slot, a, b, h in blends:
         support[int(slot)] = vector(a) if h == 1.0 else h * vector(a) + (1 - h) * vector(b)
-    if len(blends):
-        expansion.changed(state, slots)
+    expansion.changed(state, slots)
 
 
 def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:

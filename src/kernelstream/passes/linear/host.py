@@ -10,11 +10,17 @@ import scipy.sparse as sp
 
 from ...core import threads
 from ...features import Mapping
+from ...features.raw import RawMapping
 from ...losses import Loss
 from ...rows import Rows, host
+from ...state import undo as _undo
 from ...updates import Update
+from .python import ALL
 
 State = dict[str, Any]
+
+WIDE = 64  # columns from which sparse rows that are the features themselves are learned as they are
+LARGE = 65536  # columns from which what a call may have to take back is copied by its entries
 
 
 class FeaturePass:
@@ -35,11 +41,17 @@ class FeaturePass:
         self.ops, self.mapping, self.state = ops, mapping, state
         self.spec = ops.spec(loss, update)
         self.outputs = len(state["w"])
+        self.wide = isinstance(mapping, RawMapping) and mapping.n_out >= WIDE
 
     def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""
         ops, mapping, state, spec, n = self.ops, self.mapping, self.state, self.spec, X.shape[0]
         X = host(X)
+        if self.wide:
+            few = sp.issparse(X) and 2 * X.nnz < mapping.n_out  # else a copy of all is quicker
+            self._announce((ALL, X.indices) if few else ALL)
+            if sp.issparse(X):
+                return ops.linear_pass(X.astype(mapping.dtype, copy=False), y, weight, state, spec, mapping.unit)
         if n == 1:  # a small new array is quicker than looking up the kept one
             return ops.linear_pass(mapping(X, ops), y, weight, state, spec, mapping.unit)
         if n <= ops.BLOCK:
@@ -55,12 +67,20 @@ class FeaturePass:
         """Scores of rows, (n, C) float64."""
         ops, mapping, weights = self.ops, self.mapping, self._weights()
         X = host(X)
+        if self.wide and sp.issparse(X):
+            return self._scaled(_sparse_product(X, weights))
         if X.shape[0] == 1:
             return self._scaled((mapping(X, ops) @ weights.T).astype(np.float64))
         scores = np.empty((X.shape[0], len(weights)))
         for rows, Z in feature_blocks(mapping, X, ops):
             scores[rows] = Z @ weights.T
         return self._scaled(scores)
+
+    def _announce(self, index: Any) -> None:
+        """Some weights are about to change: see :mod:`kernelstream.state.undo`."""
+        for name in ("w", "G"):
+            if name in self.state:
+                _undo.rows(self.state[name], index)
 
     def _weights(self) -> np.ndarray:
         """The weights that answer, (C, P)."""
@@ -75,6 +95,14 @@ class FeaturePass:
 
     def sync(self) -> None:
         """Bring the state up to date: here it always is."""
+
+
+def _sparse_product(X: Any, W: np.ndarray) -> np.ndarray:
+    """X W' of CSR rows with weights W (C, P), from the columns that the rows have."""
+    if X.nnz < X.shape[1]:
+        used, places = np.unique(X.indices, return_inverse=True)
+        X, W = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(used))), W[:, used]
+    return X @ np.ascontiguousarray(W.T)
 
 
 def feature_blocks(

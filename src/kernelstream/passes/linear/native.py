@@ -17,10 +17,10 @@ from ...features import Mapping
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
 from ...features.preconditioned import PreconditionedMapping
-from ...features.raw import RawMapping
 from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import host as on_host
+from ...state import undo as _undo
 from ...updates import Update, unwrap
 from ..spec import Spec
 from . import host
@@ -37,21 +37,28 @@ def spec(loss: Loss, update: Update) -> Spec:
     return Spec(core, specification.spec(loss, update))
 
 
-def linear_pass(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool
-) -> np.ndarray:
+def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool) -> np.ndarray:
     """Online learning on explicit features; see :mod:`.python`."""
     if spec.core is None:
         return specification.linear_pass(Z, y, weight, state, spec.parts, unit)
     scores = np.empty((Z.shape[0], len(state["w"])))
+    if sp.issparse(Z):
+
+        def before_all() -> None:
+            for name in ("w", "G"):
+                if name in state:
+                    _undo.rows(state[name], specification.ALL)
+
+        parts = Z.data, Z.indices, Z.indptr
+        _core.linear_pass_csr(state, parts, Z.shape[1], y, weight, spec.core, scores, before_all)
+        return scores
+    if "G_scale" in state:
+        state |= specification.folded(state)
     _core.linear_pass(state, Z, y, weight, spec.core, unit, scores)
     return scores
 
 
 SHARED = 5e6  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
-WIDE = 256  # columns from which sparse rows that are the features themselves are learned as they are
-
-
 CALL = 8192  # rows whose parts along damped directions are held at a time
 
 
@@ -83,7 +90,7 @@ class Damped:
 
 
 class FeaturePass(host.FeaturePass):
-    """See :class:`.host.FeaturePass`; Fourier features take one call, sparse rows stay sparse."""
+    """See :class:`.host.FeaturePass`; Fourier features and those of landmarks take one call."""
 
     single: Any = None  # learns rows one by one; made for the first of them
 
@@ -109,12 +116,7 @@ class FeaturePass(host.FeaturePass):
             return self._learn_damped(self.damped, on_host(X), y, weight)
         if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
             return self._learn_nystroem(self.mapping, on_host(X), y, weight)
-        if not self._as_they_are(X):
-            return super().learn(X, y, weight)
-        scores = np.empty((X.shape[0], self.outputs))
-        parts = np.asarray(X.data, self.mapping.dtype), X.indices, X.indptr
-        _core.linear_pass_csr(self.state, parts, X.shape[1], y, weight, core, scores)
-        return scores
+        return super().learn(X, y, weight)
 
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """A second thread takes half of the frequencies."""
@@ -164,11 +166,3 @@ class FeaturePass(host.FeaturePass):
             return
         with threads.one_blas_thread():
             yield threads.second()
-
-    def score(self, X: Any) -> np.ndarray:
-        """Scores of rows, (n, C) float64."""
-        return super().score(X) if not self._as_they_are(X) else self._scaled(X @ self._weights().T)
-
-    def _as_they_are(self, X: Any) -> bool:
-        """Whether rows are sparse, and the features themselves."""
-        return sp.issparse(X) and X.shape[1] >= WIDE and isinstance(self.mapping, RawMapping)
