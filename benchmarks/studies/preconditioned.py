@@ -1,15 +1,16 @@
 """Default steps on Fourier features, and on the same features with their leading directions damped.
 
-    python benchmarks/studies/preconditioned.py letter,ijcnn1 [--frequencies 4000] [--rows 20000] [--ranks 0,64]
+    python benchmarks/studies/preconditioned.py letter,ijcnn1 [--frequencies 4000] [--rows 20000] [--ranks 0,auto,64]
     python benchmarks/studies/preconditioned.py plan [--engine torch] [--rows 0]
     python benchmarks/studies/preconditioned.py show
 
 One pass (or ``--passes``) over the first rows of a set in random order, AdaGrad or NormAdaGrad with automatic steps.
-Rank 0 is the plain map. Columns are scaled to [0, 1], gamma is four times the median rule. Errors are shares of wrong
-answers, or 1 - R², on up to 10,000 test rows; seconds are those of the processor, or with a GPU of the clock on the
-wall, without the first rows. ``plan`` takes covtype, letter, casp and ijcnn1 with 4,000 frequencies, and mnist with
-8,192 of them (16,384 features) in one pass and in five, all training rows unless ``--rows`` says otherwise. Lines are
-added to ``benchmarks/results/preconditioned.jsonl``; ``show`` makes the table of it.
+Rank 0 is the plain map, "auto" goes by the price of a row. Columns are scaled to [0, 1], gamma is four times the median
+rule. Errors are shares of wrong answers, or 1 - R², on up to 10,000 test rows; seconds are those of the processor in
+one thread, the least of ``--repeat`` fits that take turns, or with a GPU of the clock on the wall, without the first
+rows. ``plan`` takes covtype, letter, casp and ijcnn1 with 4,000 frequencies, and mnist with 8,192 of them (16,384
+features) in one pass and in five, all training rows unless ``--rows`` says otherwise. Lines are added to
+``benchmarks/results/preconditioned.jsonl``; ``show`` makes the table of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone
 
-from kernelstream import FeatureClassifier, FeatureRegressor, datasets
+from kernelstream import FeatureClassifier, FeatureRegressor, datasets, settings
 from kernelstream.features import Preconditioned, RandomFourier
 from kernelstream.kernels import Gaussian
 
@@ -51,47 +52,55 @@ PLAN = {"ijcnn1": (4000, (1,)), "letter": (4000, (1,)), "casp": (4000, (1,)), "c
 
 
 def study(
-    name: str, D: int, rows: int, passes: int, ranks: list[int], updates: list[str], engine: str = "auto"
+    name: str, D: int, rows: int, passes: int, ranks: list[int | str], update: str, engine: str, repeat: int
 ) -> None:
     X, y, A, b = load(name, rows)
     gamma = 4 * Gaussian("median").resolve(X[:2000]).gamma
-    for update in updates:
+    kind = FeatureRegressor if y.dtype.kind == "f" else FeatureClassifier
+    clock = time.perf_counter if engine == "torch" else time.process_time
+    seconds: dict[int | str, float] = {}
+    errors: dict[int | str, float] = {}
+    for turn in range(repeat):
         for rank in ranks:
             features = RandomFourier(n_components=D, gamma=gamma)
-            kind = FeatureRegressor if y.dtype.kind == "f" else FeatureClassifier
             chosen = Preconditioned(features, rank) if rank else features
             model = kind(chosen, update=update, engine=engine, random_state=0)
             if kind is FeatureClassifier and len(np.unique(y)) > 2:
                 model.set_params(loss="softmax")
-            clock = time.perf_counter if engine == "torch" else time.process_time
-            if engine == "torch":  # programs are compiled by the first rows of a process
+            if engine == "torch" and not turn:  # programs are compiled by the first rows of a process
                 clone(model).fit(X[:20_000], y[:20_000])
             start = clock()
             model.fit(X, y, passes=passes)
-            seconds = clock() - start
-            line = {"set": name, "rows": len(X), "frequencies": D, "passes": passes, "update": update, "rank": rank,
-                    "engine": engine, "error": 1 - model.score(A, b), "seconds": seconds}  # fmt: skip
-            print(json.dumps(line), flush=True)
-            with LINES.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            seconds[rank] = min(seconds.get(rank, np.inf), clock() - start)
+            errors[rank] = 1 - model.score(A, b)
+    for rank in ranks:
+        line = {"set": name, "rows": len(X), "frequencies": D, "passes": passes, "update": update, "rank": rank,
+                "engine": engine, "error": errors[rank], "seconds": seconds[rank]}  # fmt: skip
+        if 0 in ranks:
+            line["price"] = seconds[rank] / seconds[0]
+        print(json.dumps(line), flush=True)
+        with LINES.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def show() -> None:
     lines = [json.loads(line) for line in LINES.read_text().splitlines()]
     table = [
-        "| set | rows | frequencies | passes | update | engine | rank | error | seconds |",
-        "|---|---:|---:|---:|---|---|---:|---:|---:|",
+        "| set | rows | frequencies | passes | update | engine | rank | error | seconds | times plain |",
+        "|---|---:|---:|---:|---|---|---:|---:|---:|---:|",
     ]
     lines = [{"engine": "auto"} | line for line in lines]
-    keys = ("set", "frequencies", "rows", "passes", "engine", "update", "rank")
-    for line in sorted(lines, key=lambda line: [line[k] for k in keys]):
+    keys = ("set", "frequencies", "rows", "passes", "engine", "update")
+    order = {"auto": 0.5}  # after the plain map
+    for line in sorted(lines, key=lambda line: [*(line[k] for k in keys), order.get(line["rank"], line["rank"])]):
         table.append(
             f"| {line['set']} | {line['rows']:,} | {line['frequencies']:,} | {line['passes']} | {line['update']} | "
-            f"{line['engine']} | {line['rank'] or 'plain'} | {100 * line['error']:.2f} % | {line['seconds']:.2f} |"
+            f"{line['engine']} | {line['rank'] or 'plain'} | {100 * line['error']:.2f} % | {line['seconds']:.2f} | "
+            f"{format(line['price'], '.2f') if 'price' in line else ''} |"
         )
     table.append(
-        "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of a processor, one thread of it at a "
-        "time. `python benchmarks/studies/preconditioned.py`."
+        "\nErrors on test rows: wrong answers, or 1 - R² for numbers. Seconds of a processor, one thread. "
+        "`python benchmarks/studies/preconditioned.py`."
     )
     (RESULTS / "preconditioned.md").write_text("\n".join(table) + "\n")
     print("\n".join(table))
@@ -103,20 +112,24 @@ if __name__ == "__main__":
     parser.add_argument("--frequencies", type=int, default=1000)
     parser.add_argument("--rows", type=int, help="training rows, 0 for all; 20,000, with 'plan' all")
     parser.add_argument("--passes", type=int, default=1)
-    parser.add_argument("--ranks", help="0 is the plain map; 0,16,64,128, with 'plan' 0,64")
+    parser.add_argument("--ranks", help="0 is the plain map; 0,8,16,32,64, with 'plan' 0,auto,64")
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--updates", default="auto")
     parser.add_argument("--engine", default="auto", choices=("auto", "torch"))
     given = parser.parse_args()
     warnings.filterwarnings("ignore", "update='auto' is NormAdaGrad", UserWarning)
-    updates = given.updates.split(",")
-    ranks = [int(rank) for rank in (given.ranks or ("0,64" if given.sets == "plan" else "0,16,64,128")).split(",")]
+    named = given.ranks or ("0,auto,64" if given.sets == "plan" else "0,8,16,32,64")
+    ranks = [rank if rank == "auto" else int(rank) for rank in named.split(",")]
+    settings.change(threads=1)
     rows = given.rows if given.rows is not None else 0 if given.sets == "plan" else 20_000
     if given.sets == "show":
         show()
-    elif given.sets == "plan":
-        for each, (D, repeats) in PLAN.items():
-            for passes in repeats:
-                study(each, D, rows, passes, ranks, updates, given.engine)
-    else:
-        for each in given.sets.split(","):
-            study(each, given.frequencies, rows, given.passes, ranks, updates, given.engine)
+    for update in given.updates.split(",") if given.sets != "show" else []:
+        rest = ranks, update, given.engine, given.repeat
+        if given.sets == "plan":
+            for each, (D, repeats) in PLAN.items():
+                for passes in repeats:
+                    study(each, D, rows, passes, *rest)
+        else:
+            for each in given.sets.split(","):
+                study(each, given.frequencies, rows, given.passes, *rest)

@@ -7,38 +7,46 @@ using namespace ks;
 
 namespace {
 
+// Frequencies W (d, D), what multiplies with them, and whether a second thread may take a half of them; where leading directions are
+// damped, psi (n, k) of the rows, and strips (2 strips, k width).
+template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, bool, Maybe<Matrix<const T>>, Maybe<Matrix<const T>>>;
+
 // On Fourier features, n rows that `project` projects on D frequencies.
 template <class T, class Project>
-void learn_fourier(nb::handle state, std::size_t n, std::size_t D, const Project& project, const Vector<const double>& y,
-                   const Maybe<Vector<const double>>& weight, const Spec& spec, bool shared, const Matrix<double>& F) {
-    const std::size_t memory = entry<Matrix<double>>(state, name::memory).size();
+void learn_fourier(nb::handle state, std::size_t n, const Frequencies<T>& map, const Project& project, const Vector<const double>& y,
+                   const Maybe<Vector<const double>>& weight, const Spec& spec, const Matrix<double>& F) {
+    const std::size_t memory = entry<Matrix<double>>(state, name::memory).size(), D = std::get<0>(map).shape(1);
+    const bool shared = std::get<2>(map);
+    const auto &psi = std::get<3>(map), &strips = std::get<4>(map);
+    Directions<T> damped{data_or_null(psi), data_or_null(strips), psi ? psi->shape(1) : 0, D};
+    require(!psi || (strips && psi->shape(0) == n && strips->shape(0) == 2 * Directions<T>::count(D) &&
+                     strips->shape(1) == damped.k * Directions<T>::width),
+            "fourier_pass: the directions do not fit the rows and frequencies");
     learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double*) {
         return fourier_pass<T>(n, D, C, memory, project, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, shared,
-                               F.data());
+                               psi ? &damped : nullptr, F.data());
     });
 }
-
-// Frequencies W (d, D), what multiplies with them, and whether a second thread may take a half of them.
-template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, bool>;
 
 // Rows X (n, d) on Fourier features.
 template <class T>
 void bound_fourier_pass(nb::dict state, Matrix<const T> X, Frequencies<T> map, Vector<const double> y, Maybe<Vector<const double>> weight,
                         const Spec& spec, Matrix<double> F) {
-    const auto& [W, blas, shared] = map;
+    const Matrix<const T>& W = std::get<0>(map);
+    const Blas* blas = std::get<1>(map);
     const std::size_t n = X.shape(0), d = X.shape(1), D = W.shape(1);
     require(blas && W.shape(0) == d, "fourier_pass: the frequencies do not fit the rows");
     const DenseProjection<T> project{*blas, X.data(), W.data(), d, D};
-    learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
+    learn_fourier<T>(state, n, map, project, y, weight, spec, F);
 }
 
 template <class T, class I>
 void bound_fourier_pass_csr(nb::dict state, CsrArrays<T, I> X, Frequencies<T> map, Vector<const double> y,
                             Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
-    const auto& [W, blas, shared] = map;
+    const Matrix<const T>& W = std::get<0>(map);
     const std::size_t d = W.shape(0), D = W.shape(1), n = csr_rows(X, d);
     const CsrProjection<T, I> project{std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data(), W.data(), d, D};
-    learn_fourier<T>(state, n, D, project, y, weight, spec, shared, F);
+    learn_fourier<T>(state, n, map, project, y, weight, spec, F);
 }
 
 // One row after the other on the Fourier features of frequencies W (d, D). The arrays of the state are looked up once, and again when

@@ -7,9 +7,10 @@ from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
-from kernelstream import FeatureClassifier, FeatureRegressor
+from kernelstream import FeatureClassifier, FeatureRegressor, settings
 from kernelstream.features import Nystroem, Preconditioned, RandomBinning, RandomFourier
-from kernelstream.updates import OGD
+from kernelstream.features.preconditioned import leading
+from kernelstream.updates import OGD, Averaged
 
 X, y = make_moons(1500, noise=0.2, random_state=0)
 FOURIER = RandomFourier(gamma=2.0, n_components=30, random_state=3)
@@ -21,39 +22,102 @@ def test_scikit_learn(estimator, check):
 
 
 def square_root(Z, k):
-    """P^(1/2) from the eigenvectors of the second moment, with numpy."""
+    """P^(1/2) from the eigenvectors of the second moment, with numpy: k directions as large as number 2 k + 1."""
     s, V = np.linalg.eigh(Z.T @ Z / len(Z))
     s, V = s[::-1], V[:, ::-1]
-    return np.eye(Z.shape[1]) - (V[:, :k] * (1 - np.sqrt(s[k] / s[:k]))) @ V[:, :k].T, s
+    return np.eye(Z.shape[1]) - (V[:, :k] * (1 - np.sqrt(s[2 * k] / s[:k]))) @ V[:, :k].T, s
 
 
 @pytest.mark.parametrize("features", [FOURIER, Nystroem(gamma=2.0, n_components=40, random_state=3)])
 def test_is_the_root_of_the_preconditioner(features):
     Z = features.fit(X[:400]).transform(X)
-    root, s = square_root(Z[:400], 6)
+    root, s = square_root(Z[:400:2], 6)  # 32 rows for each direction are looked at
     found = Preconditioned(features, 6, random_state=3).fit(X[:400])
     np.testing.assert_allclose(found.transform(X), Z @ root, atol=1e-9)
-    # the leading directions are now as large as the next one
-    level = np.linalg.eigvalsh(found.transform(X[:400]).T @ found.transform(X[:400]) / 400)[::-1]
-    np.testing.assert_allclose(level[:7], s[6], rtol=1e-9)
-    np.testing.assert_allclose(level[7:12], s[7:12], rtol=1e-6)
+    # the six leading directions are now as large as the thirteenth
+    level = np.linalg.eigvalsh(found.transform(X[:400:2]).T @ found.transform(X[:400:2]) / 200)[::-1]
+    np.testing.assert_allclose(level[:6], s[6:12], rtol=1e-6)
+    np.testing.assert_allclose(level[6:13], s[12], rtol=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_a_plain_step_on_them_is_a_preconditioned_step(engine):
     """w += tau P z on the features themselves, row by row in numpy, after the directions are settled."""
+    settled, stop = 192, 500  # 32 rows for each direction
     model = FeatureClassifier(Preconditioned(FOURIER, 6), update=OGD(0.3), random_state=3, engine=engine)
-    scores = np.concatenate([model.learn(X[:1024], y[:1024]), model.learn(X[1024:1300], y[1024:1300])])
-    Z = FOURIER.fit(X[:1024]).transform(X)
-    root, _ = square_root(Z[:1024], 6)
+    scores = np.concatenate([model.learn(X[:settled], y[:settled]), model.learn(X[settled:stop], y[settled:stop])])
+    Z = FOURIER.fit(X[:settled]).transform(X)
+    root, _ = square_root(Z[:settled], 6)
     P, w, signs = root @ root, np.zeros(Z.shape[1]), 2.0 * y - 1
-    for i in range(1300):
+    for i in range(stop):
         f = w @ Z[i]
-        if i >= 1024:
+        if i >= settled:
             np.testing.assert_allclose(scores[i], f, atol=1e-9)
         if signs[i] * f < 1:
             w += 0.3 * signs[i] * P @ Z[i]
     np.testing.assert_allclose(model.decision_function(X), Z @ w, atol=1e-8)
+
+
+WIDE = RandomFourier(gamma=2.0, n_components=301, random_state=3)  # two halves, and strips that are not full
+
+
+def test_directions_from_some_of_the_frequencies():
+    """What is taken off: the regression of every feature on the eigenfunctions of 64 frequencies, times 1 - damping."""
+    k, rows = 2, X[:64]
+    Z = WIDE.fit(rows).transform(X)
+    some = np.concatenate([Z[:, :64], Z[:, 301 : 301 + 64]], axis=1)
+    s, V = np.linalg.eigh(some[:64].T @ some[:64])
+    s, V = s[::-1], V[:, ::-1][:, :k]
+    psi = some @ V
+    c = np.linalg.lstsq(psi[:64], Z[:64], rcond=None)[0]
+    expected = Z - (psi * (1 - np.sqrt(s[2 * k] / s[:k]))) @ c
+    np.testing.assert_allclose(Preconditioned(WIDE, k, random_state=3).fit(rows).transform(X), expected, atol=1e-9)
+
+
+def test_many_rows_by_block_power_steps():
+    """The leading directions of 600 rows and 602 features, against those of numpy."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 3))
+    Z = RandomFourier(gamma=0.05, n_components=301, random_state=3).fit(rows).transform(rows)
+    s, U = leading(Z, 8)
+    expected, V = np.linalg.eigh(Z @ Z.T)
+    np.testing.assert_allclose(s, expected[::-1][:8], rtol=1e-5)
+    np.testing.assert_allclose(np.abs((U * V[:, ::-1][:, :8]).sum(axis=0)), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("update", ["auto", "norm_adagrad", Averaged(OGD(0.3))])
+def test_compiled_pass(update, sparse):
+    """Scores and weights of the compiled pass are those of the specification, also with weights and single rows."""
+    rows = sp.csr_array(X[:400]) if sparse else X[:400]
+    weight = np.random.default_rng(0).integers(0, 3, 400).astype(float)
+    models, scores = [], []
+    for engine in ("python", "native"):
+        model = FeatureClassifier(Preconditioned(WIDE, 5), update=update, random_state=3, engine=engine)
+        parts = [slice(0, 1), slice(1, 190), slice(190, 195), slice(195, 400)]
+        scores.append(np.concatenate([model.learn(rows[part], y[part], sample_weight=weight[part]) for part in parts]))
+        models.append(model)
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-9)
+    np.testing.assert_allclose(models[1].state_["w"], models[0].state_["w"], atol=1e-9)
+
+
+def test_compiled_pass_with_two_threads():
+    """The same bits as with one; float32 rows too."""
+    rows = np.repeat(X.astype(np.float32), 40, axis=0)
+    target = np.repeat(y, 40)
+    found = []
+    for threads in (1, 2):
+        with settings.using(threads=threads):
+            model = FeatureClassifier(Preconditioned(WIDE, 5), random_state=3).fit(rows[:8000], target[:8000])
+        found.append(model.state_["w"])
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_rank_by_the_price_of_a_row():
+    rng = np.random.default_rng(0)
+    for columns, k in ((3, 16), (54, 16), (123, 24), (800, 64)):
+        found = Preconditioned(RandomFourier(n_components=64), random_state=0).fit(rng.standard_normal((520, columns)))
+        assert len(found.entries_["back"]) == k
 
 
 @pytest.mark.parametrize("engine, tolerance", [("python", 0.0), ("native", 1e-12)])
@@ -77,7 +141,7 @@ def test_learns_more_from_a_pass():
     errors = []
     for features in (
         RandomFourier(gamma=0.5, n_components=300),
-        Preconditioned(RandomFourier(gamma=0.5, n_components=300)),
+        Preconditioned(RandomFourier(gamma=0.5, n_components=300), rank=64),
     ):
         model = FeatureRegressor(features, random_state=0).fit(rows[:3000], target[:3000])
         errors.append(1 - model.score(rows[3000:], target[3000:]))
@@ -90,25 +154,33 @@ def test_model_file_sparse_rows_and_few_rows(tmp_path):
     np.testing.assert_array_equal(kernelstream.load(tmp_path / "m.ks").decision_function(X), model.decision_function(X))
     sparse = FeatureClassifier(Preconditioned(FOURIER, 6), random_state=0).fit(sp.csr_array(X[:700]), y[:700])
     np.testing.assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-9)
-    assert len(Preconditioned(FOURIER, 6).fit(X[:7]).entries_["damping"]) == 0  # too few rows to go by
+    assert len(Preconditioned(FOURIER, 6).fit(X[:7]).entries_["back"]) == 0  # too few rows to go by
     np.testing.assert_array_equal(Preconditioned(FOURIER).fit(np.ones((50, 2))).transform(X).shape, (1500, 60))
 
 
-@pytest.mark.parametrize("params, message", [({"rank": 0}, "rank"), ({"features": "fouriere"}, "fourier"),
-                                             ({"features": RandomBinning()}, "dense")])  # fmt: skip
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"rank": 0}, "rank"),
+        ({"rank": "many"}, "rank"),
+        ({"features": "fouriere"}, "fourier"),
+        ({"features": RandomBinning()}, "dense"),
+    ],
+)
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         Preconditioned(**params).fit(X)
 
 
-def test_the_device_makes_them_by_itself():
+@pytest.mark.parametrize("features", [FOURIER, WIDE], ids=["all", "some"])
+def test_the_device_makes_them_by_itself(features):
     """The same features, and the same learner, from the torch engine on the processor."""
     pytest.importorskip("torch")
     from kernelstream.engine import TorchEngine
     from kernelstream.engine.torch.maps import Preconditioned as OnDevice
 
     models = [
-        FeatureClassifier(Preconditioned(FOURIER, 6), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
+        FeatureClassifier(Preconditioned(features, 4), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
         for engine in ("native", TorchEngine("cpu", precision="float32"))
     ]
     np.testing.assert_allclose(models[1].decision_function(X), models[0].decision_function(X), atol=1e-9)

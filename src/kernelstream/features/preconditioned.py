@@ -5,58 +5,88 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy.sparse as sp
 
 from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
+from kernelstream.features.fourier import FourierMapping
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
-ROWS = 1024  # rows from which the directions are estimated
-FEWEST = 8  # rows for each direction
+ROWS = 1024  # rows that a stream keeps to estimate the directions from,
+EACH = 32  # and how many of them, and of the frequencies, are looked at for each direction
+FEWEST = 8  # rows for each direction without which there are fewer
+FEW, MANY = 16, 64  # directions, if their number is not given: 8 for each 44 that there are in a row's entries + 40
+DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
 LEAST = 1e-6  # eigenvalues below this share of the largest are rounding
+SMALL = 64  # rows or features up to which all eigenvectors are worked out
+ROUNDS = 4  # of block power steps where there are more
 
 
 class PreconditionedMapping(Mapping):
-    """``z - V ((1 - d) * V'z)`` of the features z of another mapping."""
+    """``z - psi B`` of the features z (m, P) of another mapping, with ``psi = s V`` of some features s (m, p) among z.
 
-    def __init__(self, inner: Mapping, V: np.ndarray, damping: np.ndarray):
+    Parameters
+    ----------
+    inner : Mapping
+        For z.
+    V : (p, k)
+    back : (k, P)
+        B.
+    """
+
+    def __init__(self, inner: Mapping, V: np.ndarray, back: np.ndarray):
         self.inner, self.n_out, self.dtype = inner, inner.n_out, inner.dtype
-        self.V = np.ascontiguousarray(V, self.dtype)
-        self.back = np.ascontiguousarray((V * (1.0 - damping)).T, self.dtype)
+        self.V, self.back = (np.ascontiguousarray(part, self.dtype) for part in (V, back))
 
     def __call__(self, X: Any, ops: Any = arrays, out: np.ndarray | None = None) -> np.ndarray:
         Z = self.inner(X, ops, out)
-        if self.V.shape[1]:
-            Z -= ops.matmul(ops.matmul(Z, self.V), self.back)
+        if len(self.back):
+            Z -= ops.matmul(ops.matmul(some(Z, len(self.V)), self.V), self.back)
         return Z
+
+
+def some(Z: Any, p: int) -> Any:
+    """p of the features Z (m, P): half of them from the beginning of each half of Z, cosines and sines."""
+    P = Z.shape[1]
+    if p == P:
+        return Z
+    at = np.r_[: p // 2, P // 2 : P // 2 + p // 2]
+    return Z[:, at]
 
 
 class Preconditioned(FeatureMap):
     r"""Features of another map with their leading directions damped [1]_.
 
-    .. math:: \tilde z = P^{1/2} z, \qquad P = I - V\, \mathrm{diag}(1 - \sigma_{k+1} / \sigma_j)\, V'
+    .. math:: \tilde z(x) = z(x) - \sum_{j \le k} \Big(1 - \sqrt{\sigma_{l+1} / \sigma_j}\Big)\, c_j\, \psi_j(x), \qquad
+       c_j = \frac{E\, z \psi_j}{E\, \psi_j^2}, \qquad l = \max(k, \min(2k, 64))
 
-    with the k leading eigenvectors V and eigenvalues :math:`\sigma` of the second moment of the features z, estimated
-    from the first rows. A step ``w += tau z~`` on them is the step ``w += tau P z`` on the features z: the few
-    directions in which all rows agree no longer limit its length, and updates that go by ``z'z``
-    (:class:`~kernelstream.updates.NormAdaGrad`, :class:`~kernelstream.updates.AdaGrad`) take the longer one that this
-    allows. In a stream the directions are renewed whenever the number of rows has doubled, up to 1,024.
+    with the k leading eigenfunctions :math:`\psi_j(x) = v_j's(x)` of the features and the eigenvalues :math:`\sigma` of
+    their second moment, estimated from the first rows. Of Fourier features s are those of the first 32 k frequencies,
+    at most 1,024, whose leading eigenfunctions are nearly those of all. Of other features s is z, so
+    :math:`\tilde z = P^{1/2} z` with :math:`P = I - V \mathrm{diag}(1 - \sigma_{l+1} / \sigma_j) V'`, and a step
+    ``w += tau z~`` is the step ``w += tau P z`` on the features z: the few directions in which all rows agree no longer
+    limit its length, and updates that go by ``z'z`` (:class:`~kernelstream.updates.NormAdaGrad`,
+    :class:`~kernelstream.updates.AdaGrad`) take the longer one that this allows. In a stream the directions are renewed
+    whenever the number of rows has doubled, up to 32 rows for each direction and 1,024 in all (512 with
+    ``rank="auto"``).
 
     Parameters
     ----------
     features : FeatureMap or str, default "fourier"
         The map z, of dense features.
-    rank : int, default 64
-        Number k of directions; smaller while there are fewer than eight rows for each.
+    rank : int or "auto", default "auto"
+        Number k of directions; smaller while there are fewer than eight rows for each. A row costs P × k products for P
+        features. "auto" is 16 for rows of few columns and up to 64 for many, so that a pass takes about half as long
+        again as a plain one (``docs/default_update.md``); with many classes, or time to spare, 64 learns more.
     random_state : int, RandomState, Generator or None, default None
         For the map inside.
 
     Attributes
     ----------
     entries_ : dict
-        Entries of the map inside, directions and damping.
+        Entries of the map inside, V (p, k) for psi, and (1 - …) c (k, P).
     mapping_ : PreconditionedMapping
     n_features_in_ : int
 
@@ -79,9 +109,8 @@ class Preconditioned(FeatureMap):
 
     name: ClassVar[str] = "preconditioned"
     needs_data = True
-    rows_wanted = ROWS
 
-    def __init__(self, features: Any = "fourier", rank: int = 64, random_state: Any = None):
+    def __init__(self, features: Any = "fourier", rank: int | str = "auto", random_state: Any = None):
         self.features = features
         self.rank = rank
         self.random_state = random_state
@@ -89,6 +118,10 @@ class Preconditioned(FeatureMap):
     @property
     def _inner(self) -> Any:
         return get(self.features)
+
+    @property
+    def rows_wanted(self) -> int:
+        return ROWS // 2 if isinstance(self.rank, str) else min(ROWS, EACH * whole("rank", self.rank))
 
     @property
     def takes_width(self) -> bool:
@@ -102,30 +135,40 @@ class Preconditioned(FeatureMap):
         self._inner.check(X)
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        inner, rank = self._inner, whole("rank", self.rank)
+        inner, k = self._inner, self._rank(X)
         entries = inner.prepare(X, seed)
         mapping = checked(inner.build(entries, X.shape[1], X.dtype))
-        Z = mapping(X, arrays)
+        Z = mapping(X[:: max(1, X.shape[0] // (EACH * k))], arrays)
         if not isinstance(Z, np.ndarray):
             raise ValueError(f"Preconditioned needs a map of dense features, got {inner!r}")
-        V, damping = leading(Z.astype(np.float64), min(rank, X.shape[0] // FEWEST, Z.shape[1] - 1))
-        return {INNER + name: value for name, value in entries.items()} | {"directions": V, "damping": damping}
+        P = Z.shape[1]
+        p = min(P, 2 * EACH * k, 2 * ROWS) if isinstance(mapping, FourierMapping) else P
+        V, back = damped(some(Z, p), Z, min(k, len(Z) // FEWEST, P - 1))
+        return {INNER + name: value for name, value in entries.items()} | {"directions": V, "back": back}
+
+    def _rank(self, X: Any) -> int:
+        """Number of directions for rows like these."""
+        if not isinstance(self.rank, str):
+            return whole("rank", self.rank)
+        if self.rank != "auto":
+            raise ValueError(f"rank must be a whole number or 'auto', got {self.rank!r}")
+        entries = (X.nnz if sp.issparse(X) else X.size) / max(1, X.shape[0])
+        return int(min(max(FEW, 8 * ((entries + 40) // 44)), MANY))
 
     def build(self, entries: Entries, d: int, dtype: Any) -> PreconditionedMapping:
         inner = checked(self._inner.build(self._of_inner(entries), d, dtype))
-        return PreconditionedMapping(inner, entries["directions"], entries["damping"])
+        return PreconditionedMapping(inner, entries["directions"], entries["back"])
 
     def schema(self, entries: Entries, d: int) -> Schema:
         own = self._of_inner(entries)
         inner = self._inner.schema(own, d)
         check(own, inner)
-        k, width = length(entries, "damping"), self._inner.width(own, d)
-        if k > whole("rank", self.rank):
+        k, p, width = length(entries, "back"), length(entries, "directions"), self._inner.width(own, d)
+        if k > (MANY if isinstance(self.rank, str) else whole("rank", self.rank)):
             raise ValueError(f"{k} directions are more than rank={self.rank}")
-        return prefixed(INNER, inner) | {
-            "directions": Array((width, k)),
-            "damping": Array((k,), low=0.0, high=1.0),
-        }
+        if p > width or (p < width and (p % 2 or width % 2)):
+            raise ValueError(f"directions of {p} features do not fit a map of {width}")
+        return prefixed(INNER, inner) | {"directions": Array((p, k)), "back": Array((k, width))}
 
     def width(self, entries: Entries, d: int) -> int:
         return self._inner.width(self._of_inner(entries), d)
@@ -135,14 +178,27 @@ class Preconditioned(FeatureMap):
         return {name[len(INNER) :]: value for name, value in entries.items() if name.startswith(INNER)}
 
 
-def leading(Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """k leading eigenvectors (P, k) of ``Z'Z``, Z (n, P), and ``sqrt(s_(k+1) / s_j)`` for each, (k,)."""
-    n, P = Z.shape
-    if k < 1:
-        return np.zeros((P, 0)), np.zeros(0)
-    s, U = eigh(Z @ Z.T, subset_by_index=(n - min(n, k + 1), n - 1), check_finite=False)
-    s, U = s[::-1], U[:, ::-1]
-    kept = s[:-1] > LEAST * max(s[0], np.finfo(float).tiny)
-    k = int(kept.sum())
-    V = (Z.T @ U[:, :k]) / np.sqrt(s[:k])
-    return np.ascontiguousarray(V), np.sqrt(np.maximum(s[k], LEAST * s[0]) / s[:k]) if k else np.zeros(0)
+def damped(S: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """V (p, k) for psi, and ``(1 - sqrt(s_(l+1) / s_j)) c_j`` (k, P), from features Z (n, P) and S (n, p) of rows."""
+    s, U = leading(S, max(k, min(2 * k, DEEP)) + 1 if k else 0)
+    k = min(k, int((s[:-1] > LEAST * max(s[:1].sum(), np.finfo(float).tiny)).sum()))
+    if not k:
+        return np.zeros((S.shape[1], 0)), np.zeros((0, Z.shape[1]))
+    size, U = np.sqrt(s[:k]), np.asarray(U[:, :k], Z.dtype)  # psi is U size on these rows
+    damping = np.sqrt(max(s[-1], LEAST * s[0])) / size
+    V, back = S.T @ U / size, U.T @ Z * ((1.0 - damping) / size)[:, None]
+    return np.ascontiguousarray(V, np.float64), np.ascontiguousarray(back, np.float64)
+
+
+def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most k leading eigenvalues of ``SS'``, S (n, p), in falling order, and eigenvectors (n, k)."""
+    n, p = S.shape
+    k = min(k, n, p)
+    if min(n, p) <= SMALL:
+        Q, root, _ = np.linalg.svd(S.astype(np.float64), full_matrices=False)
+        return root[:k] ** 2, Q[:, :k]
+    Q = np.random.default_rng(0).standard_normal((n, min(k + FEWEST, n, p))).astype(S.dtype)
+    for _ in range(ROUNDS):
+        Q = np.linalg.qr(S @ (S.T @ Q))[0]
+    _, root, mix = np.linalg.svd(S.T @ Q, full_matrices=False)  # the best that is in the span of Q
+    return root[:k].astype(np.float64) ** 2, (Q @ mix.T)[:, :k]

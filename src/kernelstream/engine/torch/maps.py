@@ -119,7 +119,7 @@ class GaussianNystroem(DeviceMap):
 
 
 class Preconditioned(DeviceMap):
-    """``z - ((z V) * (1 - d)) V'`` of the features z of a map that the device has."""
+    """``z - (s V) B`` of the features z of a map that the device has, and some of them, s."""
 
     def __init__(self, ops: Any, mapping: PreconditionedMapping):
         super().__init__(ops, mapping)
@@ -131,8 +131,13 @@ class Preconditioned(DeviceMap):
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         Z = self.inner(X)
+        p, middle = len(self.V), self.n_out // 2
         with self.ops.full():  # what is taken off is most of z: rounding it would be felt in what is left
-            return Z.addmm_(Z @ self.V, self.back, alpha=-1.0)
+            if p == self.n_out:
+                psi = Z @ self.V
+            else:  # of the cosines and of the sines, the first ones
+                psi = Z[:, : p // 2] @ self.V[: p // 2] + Z[:, middle : middle + p // 2] @ self.V[p // 2 :]
+            return Z.addmm_(psi, self.back, alpha=-1.0)
 
 
 def padded(d: int) -> int:

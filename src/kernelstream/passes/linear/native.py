@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from ...core.blas import BLAS
 from ...features import Mapping
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
+from ...features.preconditioned import PreconditionedMapping
 from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import host as on_host
@@ -57,6 +59,34 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
 
 
 SHARED = 5e6  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
+CALL = 8192  # rows whose parts along damped directions are held at a time
+
+
+class Damped:
+    """Fourier features with damped directions, as the compiled pass takes them: see ``cpp/maps/damped.hpp``."""
+
+    def __init__(self, inner: FourierMapping, V: np.ndarray, back: np.ndarray):
+        self.W = inner.W
+        (p, k), D, width = V.shape, inner.W.shape[1], 64 // V.itemsize
+        self.few = FourierMapping(np.ascontiguousarray(inner.W[:, : p // 2]))
+        self.V = V * V.dtype.type(math.sqrt(self.few.n_out / inner.n_out))  # the few are scaled by their own number
+        halves = np.zeros((k, 2, -(-D // width) * width), V.dtype)
+        halves[:, :, :D] = back.reshape(k, 2, D)
+        self.strips = np.ascontiguousarray(halves.reshape(k, -1, width).swapaxes(0, 1)).reshape(-1, k * width)
+
+    @classmethod
+    def of(cls, mapping: Mapping) -> Damped | None:
+        """The form of a mapping, or None where it has no such form."""
+        if not isinstance(mapping, PreconditionedMapping) or not isinstance(mapping.inner, FourierMapping):
+            return None
+        return cls(mapping.inner, mapping.V, mapping.back) if len(mapping.back) else None
+
+    def along(self, X: Any, ops: Any) -> np.ndarray:
+        """psi (n, k) of rows X (n, d)."""
+        psi = np.empty((X.shape[0], self.V.shape[1]), self.V.dtype)
+        for rows in threads.cuts(X.shape[0], ops.BLOCK):
+            psi[rows] = self.few(X[rows], ops) @ self.V
+        return psi
 
 
 class FeaturePass(host.FeaturePass):
@@ -67,6 +97,7 @@ class FeaturePass(host.FeaturePass):
     def __init__(self, ops: Any, mapping: Mapping, loss: Loss, update: Update, state: State):
         super().__init__(ops, mapping, loss, update, state)
         self.W = mapping.W if isinstance(mapping, FourierMapping) else None
+        self.damped = Damped.of(mapping)
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
@@ -81,6 +112,8 @@ class FeaturePass(host.FeaturePass):
             scores = np.empty((1, self.outputs))
             self.single.learn(X, y, weight, scores)
             return scores
+        if self.damped is not None and X.shape[0] > 1:
+            return self._learn_damped(self.damped, on_host(X), y, weight)
         if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
             return self._learn_nystroem(self.mapping, on_host(X), y, weight)
         return super().learn(X, y, weight)
@@ -89,7 +122,18 @@ class FeaturePass(host.FeaturePass):
         """A second thread takes half of the frequencies."""
         scores, W = np.empty((X.shape[0], self.outputs)), np.asarray(self.W)
         with self._products(X) as shared:
-            _core.fourier_pass(self.state, self._rows(X), (W, BLAS, shared), y, weight, self.spec.core, scores)
+            map_ = W, BLAS, shared, None, None
+            _core.fourier_pass(self.state, self._rows(X), map_, y, weight, self.spec.core, scores)
+        return scores
+
+    def _learn_damped(self, damped: Damped, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """The same with damped directions."""
+        scores = np.empty((X.shape[0], self.outputs))
+        for rows in threads.cuts(X.shape[0], CALL):
+            part, factors = X[rows], None if weight is None else weight[rows]
+            with self._products(part) as shared:
+                map_ = damped.W, BLAS, shared, damped.along(part, self.ops), damped.strips
+                _core.fourier_pass(self.state, self._rows(part), map_, y[rows], factors, self.spec.core, scores[rows])
         return scores
 
     def _learn_nystroem(
