@@ -2,8 +2,8 @@
 //
 // Many frequencies are cut into two halves, and every product with the weights is the sum of two, whoever makes them: so two threads can
 // have one half each, the second on a copy of its weights. A thread projects rows on its frequencies, makes their features and changes
-// their weights; all that goes from one to the other at a row are C products, while both make the features of the next row. Each takes the step from the same sums, so the
-// bits do not depend on the threads.
+// their weights; all that goes from one to the other at a row are C products, while both make the features of the next row. Each takes
+// the step from the same sums, so the bits do not depend on the threads.
 //
 // Where leading directions are damped (maps/damped.hpp), the features of four rows are made together.
 #pragma once
@@ -26,12 +26,12 @@ struct FourierPart {
     std::size_t first;            // number among all frequencies of the first one
     std::vector<T> P, z;
     double norms[8];  // of damped rows
-    std::size_t rows() const { return damped ? 4 : 1; }  // of a group
-    KS_INLINE T* at(std::size_t i) { return z.data() + i % (2 * rows()) * 2 * count; }
+    KS_INLINE std::size_t rows() const { return damped ? 4 : 1; }  // of a group; a power of two, so that no division is needed
+    KS_INLINE T* at(std::size_t i) { return z.data() + (i & (2 * rows() - 1)) * 2 * count; }
     // Row i of the m rows of a block, which is row `row` of the call, and the others of its group.
     KS_INLINE void make(std::size_t i, std::size_t m, std::size_t row) {
         const std::size_t group = std::min(rows(), m - i);
-        if (i % rows()) return;
+        if (i & (rows() - 1)) return;
         for (std::size_t r = i; r < i + group; ++r) cos_sin(count, P.data() + r * count, scale, at(r), at(r) + count);
         if (!damped) return;
         const T* psi = damped->psi + row * damped->k;
