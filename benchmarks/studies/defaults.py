@@ -1,13 +1,14 @@
 """Recipes as they come beside the best of a grid of their steps, on 24 data sets, one pass each.
 
     KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py [--rows 5000] [--sets mg,german] [--only norma,rbp]
-    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000]
+    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000] [--iterations 100]
 
 Mistakes of the forecasts before each update, or their mean squared error over the variance of the target; columns
 standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
 units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default. ``--doubly`` fits
 the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
-counts errors on held-out rows. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe, set
+counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, because an iteration draws
+the features of all former ones again. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe, set
 and rows takes the place of an older one), and benchmarks/results/defaults.json is made of them, from which
 ``tools/box.py`` writes the table of docs/default_update.md.
 """
@@ -29,7 +30,7 @@ from default_update import BINARY, MULTICLASS, REGRESSION, Data, load, score
 from sklearn.model_selection import train_test_split
 
 from kernelstream import zoo
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.kernels import Gaussian
 from kernelstream.rows import dense
 
@@ -90,17 +91,18 @@ DOUBLY = {
 }
 
 
-def doubly(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
+def doubly(name: str, data: Data, iterations: int | None) -> tuple[float, float, dict[str, Any]]:
     """The same for a doubly stochastic learner on held-out rows: widths with the automatic step, plain and not."""
-    X = dense(data.X)
+    X = dense(data.X).astype(np.float32)
     X, A, y, b = train_test_split(X, data.y, test_size=min(HELD_OUT, len(data.y) // 4), random_state=0)
+    passes = None if iterations is None else iterations * min(DoublySchedule().batch_size, len(y)) / len(y)
 
     def wrong(**params: Any) -> float:
         step = params.pop("step", None)
         model = zoo.make(name, task=data.task, random_state=0, **params)
         if step is not None:
             model.set_params(step=step)
-        return 1 - float(model.fit(X, y).score(A, b))
+        return 1 - float(model.fit(X, y, passes=passes).score(A, b))
 
     median = Gaussian("median").resolve(X[:1536]).gamma
     steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition=0.1)}
@@ -148,6 +150,7 @@ def main() -> None:
     parser.add_argument("--sets", help="names, separated by commas; all by default")
     parser.add_argument("--only", help="recipes, separated by commas; all by default")
     parser.add_argument("--doubly", action="store_true", help="the doubly stochastic learners")
+    parser.add_argument("--iterations", type=int, help="of the doubly stochastic learners; by default their own number")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in args.sets.split(",") if args.sets else SETS:
@@ -156,9 +159,12 @@ def main() -> None:
         for recipe in recipes:
             if args.only and recipe not in args.only.split(","):
                 continue
-            default, best, params = (doubly if args.doubly else online)(recipe, data)
+            found = doubly(recipe, data, args.iterations) if args.doubly else online(recipe, data)
+            default, best, params = found
             line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task, "default": default,
                     "best": best, "parameters": params}  # fmt: skip
+            if args.doubly and args.iterations:
+                line["iterations"] = args.iterations
             print(json.dumps(line), flush=True)
             keep(line)
     for row in show()["rows"]:

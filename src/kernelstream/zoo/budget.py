@@ -215,10 +215,15 @@ def bsgd_remove(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
-    if lam is None and task != "regression":  # the sooner steps shrink, the more the first rows weigh
-        lam = 1e-4
-    return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
+    """Budgeted Pegasos: the smallest support vector is removed, of equal ones (as its steps make them) the oldest.
+
+    Without ``lam`` all steps are 2: what is left of the first rows does not grow with the stream, so the best lam of t
+    rows is near 1/(2t), and steps of 1/(lam t) for that lam are of one size.
+    """
+    strategy = budgets.RemoveSmallest()
+    if lam is None and task != "regression":
+        return build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), updates.OGD(2.0), common)
+    return _bsgd(strategy, task, kernel, gamma, budget, lam, epsilon, common)
 
 
 @recipe(JMLR2012)

@@ -225,7 +225,7 @@ def oskl(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float = 0.5,
     G: float = 20.0,
     average: bool = True,
     **common: Any,
