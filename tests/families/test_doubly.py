@@ -12,7 +12,7 @@ import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings
 from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly import base
+from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import generator
@@ -327,6 +327,24 @@ def test_bandwidth_follows_the_data():
         assert model.score(X[1000:], y[1000:]) > 0.95
         gammas.append(model.kernel_.gamma)
     assert gammas[1] >= 4 * gammas[0]
+
+
+@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
+def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
+    """On a valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step,
+    for which the bottom is at another width.
+    """
+
+    def valley(self, state, kernel, eta, X, y, weight):
+        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
+        doublings = np.log2(eta * choice.top(kernel, X, weight))
+        return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
+
+    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley)
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
+    median = kernels.Gaussian("median").resolve(X2).gamma
+    assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
+    assert model.state_["eta"] * choice.top(model.kernel_, X2, np.ones(len(X2))) == pytest.approx(8.0, rel=0.1)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive", "huber", "quantile"])

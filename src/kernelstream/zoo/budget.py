@@ -27,7 +27,7 @@ def _on_mistakes(
     )
 
 
-@recipe(JMLR2009)
+@recipe(JMLR2009, LABELS, {"regression": "'projectron'"})
 def stoptron(
     task: str,
     kernel: Any = "gaussian",
@@ -175,9 +175,9 @@ def bogd(
     """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
 
     ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
-    is learned can grow without end. ``eta`` is 0.2, in regression without it in units of the target's deviation.
+    is learned can grow without end. ``eta`` is 0.4; in regression without it 0.2, in units of the target's deviation.
     """
-    eta, common = own_units(task, eta, 0.2, 0.2, common)
+    eta, common = own_units(task, eta, 0.4, 0.2, common)
     loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
         task, epsilon
     )

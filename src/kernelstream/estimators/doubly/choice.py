@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
 def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
     loss, eta = est._loss_now(state), est._step_part().eta
     enough = X.shape[0] >= LEAST_ROWS
-    fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)
+    fractions = (1.0,) if not est._chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
     factors = _factors(loss, y, weight, est._step_part().precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
@@ -67,24 +67,38 @@ def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weig
     def trial(kernel: Kernel, factor: float) -> float:
         return est._trial(state, kernel, step(kernel, factor), X, y, weight)
 
-    best, factor, reached = kernel if len(fractions) == 1 else scaled(kernel, USUAL_FRACTION), usual, np.nan
-    if enough and len(fractions) > 1:
-        reached, best = _least((trial(k, usual), k) for k in (scaled(kernel, fraction) for fraction in fractions))
+    widths = [scaled(kernel, fraction) for fraction in fractions]
+    at, factor, reached = 0, usual, np.nan
+    if len(widths) > 1:
+        reached, at = _least((trial(k, usual), i) for i, k in enumerate(widths))
     if enough and len(factors) > 1:
-        tried = [(trial(best, c), c) for c in factors]
-        reached, factor = _least(tried)
+        tried = {c: trial(widths[at], c) for c in factors}
+        reached, factor = _least((loss, c) for c, loss in tried.items())
         if est._step_part().precondition:  # directions of small variance hardly show in the held-out loss
-            factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
+            factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
+        if len(widths) > 1 and factor != usual:  # with other steps another width may be better
+            at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor))
     if enough and est._measures_loss and np.isnan(reached):
-        reached = trial(best, factor)
-    est._set_kernel(state, best)
-    state["eta"] = step(best, factor)
+        reached = trial(widths[at], factor)
+    est._set_kernel(state, widths[at])
+    state["eta"] = step(widths[at], factor)
     return reached
 
 
 def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
     """The first pair with the least loss."""
     return min(tried, key=lambda pair: pair[0])
+
+
+def _downhill(start: int, loss: float, n: int, trial: Callable[[int], float]) -> tuple[int, float]:
+    """From ``start``, whose loss is known, to a neighbour in 0..n-1 as long as its loss is less: where, and the loss."""
+    for way in (-1, 1):
+        at = start
+        while 0 <= at + way < n and (found := trial(at + way)) < loss:
+            at, loss = at + way, found
+        if at != start:
+            return at, loss
+    return start, loss
 
 
 def scaled(kernel: Kernel, fraction: float) -> Kernel:
