@@ -28,6 +28,7 @@ FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
 CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
+HUBER_STEPS = (0.25, 1.0, 4.0)  # for a loss that is curved in the middle
 HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION = 0.5
 
@@ -115,14 +116,20 @@ def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray, precondition: float)
     """Candidates for eta × largest eigenvalue: about 1 where the curvature of the loss decides."""
     if loss.bound is None:
         return CURVED_STEPS
-    steps = CONDITIONED_STEPS if precondition else STEPS
-    if loss.kind != "regression":
-        return steps
-    # steps of a bounded derivative move the function by that much at most, however far the target is
+    steps = HUBER_STEPS if loss.name == "huber" else CONDITIONED_STEPS if precondition else STEPS
+    return tuple(unit(loss, y, weight) * c for c in steps)
+
+
+def unit(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """Deviation of the target over the largest derivative of the loss, where there is one; else 1.
+
+    A step of a bounded derivative moves the function by that much at most, however far the target is: steps grow with
+    the unit, and a penalty of the square must shrink with it to be as strong beside a loss that is no square.
+    """
+    if loss.bound is None or loss.kind != "regression":
+        return 1.0
     spread = float(np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))) / loss.bound
-    if loss.name == "huber":
-        return tuple(max(1.0, spread) * c for c in (0.25, 1.0, 4.0))
-    return tuple((spread or 1.0) * c for c in steps)
+    return max(1.0, spread) if loss.name == "huber" else spread or 1.0
 
 
 def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
