@@ -352,7 +352,7 @@ def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     for scale in (1.0, 1e6):  # the penalty too: it shrinks f by its product with the step
         y = scale * np.sin(X[:, 0])
-        schedule = DoublySchedule(block_size=64, passes=40)
+        schedule = DoublySchedule(block_size=32, passes=10)
         model = DoublyStochasticRegressor(loss=loss, random_state=0, schedule=schedule).fit(X[:400], y[:400])
         assert model.score(X[400:], y[400:]) > 0.8
 
