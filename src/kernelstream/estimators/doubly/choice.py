@@ -92,7 +92,7 @@ def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
 
 
 def _downhill(start: int, loss: float, n: int, trial: Callable[[int], float]) -> tuple[int, float]:
-    """From ``start``, whose loss is known, on to the next of 0..n-1 while the loss falls: where that ends, and its loss."""
+    """From ``start``, whose loss is known, on to the next of 0..n-1 while the loss falls: where that ends; its loss."""
     for way in (-1, 1):
         at = start
         while 0 <= at + way < n and (found := trial(at + way)) < loss:
