@@ -25,6 +25,19 @@ template <> struct Pack<8> { typedef double Type __attribute__((vector_size(64))
 template <> struct Pack<1> { typedef double Type; };
 #endif
 
+// x with all but its last `count` lanes set to 0.
+template <int W, class V>
+KS_INLINE V last_lanes(const V& x, std::size_t count) {
+    std::int64_t keep[W];
+    for (std::size_t l = 0; l < W; ++l) keep[l] = l + count < W ? 0 : -1;
+    std::int64_t bits[W];
+    std::memcpy(bits, &x, sizeof(V));
+    for (std::size_t l = 0; l < W; ++l) bits[l] &= keep[l];
+    V out;
+    std::memcpy(&out, bits, sizeof(V));
+    return out;
+}
+
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
 #define KS_FOLDS
 // The lanes of x and y stand in groups of G: the halves of every group are added, those of x before those of y.
@@ -107,6 +120,23 @@ KS_INLINE void dot_tile(const Products& x, std::size_t i0, std::size_t t0) {
             KS_UNROLL
             for (int t = 0; t < Q; ++t) acc[i][t] += a[i] * b[t];
         }
+    }
+    // What is left are some of the last W numbers.
+    if (W > 1 && k < x.n && x.n >= W) {
+        V a[P];
+        KS_UNROLL
+        for (int i = 0; i < P; ++i) {
+            std::memcpy(&a[i], A + i * x.lda + x.n - W, sizeof(V));
+            a[i] = last_lanes<S::W>(a[i], x.n - k);
+        }
+        KS_UNROLL
+        for (int t = 0; t < Q; ++t) {
+            V b;
+            std::memcpy(&b, B + t * x.ldb + x.n - W, sizeof(V));
+            KS_UNROLL
+            for (int i = 0; i < P; ++i) acc[i][t] += a[i] * b;
+        }
+        k = x.n;
     }
     for (int t = 0; t < Q; ++t) {
         double sums[P];

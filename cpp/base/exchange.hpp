@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "base/helper.hpp"
 
@@ -18,31 +19,60 @@ struct Halves {
     std::size_t size(int h) const { return begin[h + 1] - begin[h]; }
 };
 
-// Where two threads put the products of a row for each other: for the present row and the one before, and how many rows that are.
+// Where two threads put the products of a row for each other: a place for even rows and one for odd ones, so that a thread can have the
+// place of its next row to itself again while it still works on it.
 class Exchange {
   public:
-    explicit Exchange(std::size_t width) : width_(width) {
-        for (Side& side : sides_)
-            if (2 * width > near) side.far.resize(2 * width + 8);  // and a line between them
+    explicit Exchange(std::size_t width) {
+        for (auto& side : places_)
+            for (Place& place : side)
+                if (width > near) place.far.resize(width + 8);  // and a line between them
     }
     double* sums(int side, std::size_t row) {
-        Side& s = sides_[side];
-        return (s.far.empty() ? s.close : s.far.data()) + row % 2 * width_;
+        Place& place = places_[side][row % 2];
+        return place.far.empty() ? place.close : place.far.data();
     }
-    void publish(int side, std::size_t row) { sides_[side].rows.store(row + 1, std::memory_order_release); }
+    void publish(int side, std::size_t row) { places_[side][row % 2].rows.store(row + 1, std::memory_order_release); }
     void wait(int side, std::size_t row) {
-        wait_until([&] { return sides_[side].rows.load(std::memory_order_acquire) > row; });
+        const std::atomic<std::size_t>& rows = places_[side][row % 2].rows;
+        wait_until([&] { return rows.load(std::memory_order_acquire) > row; });
     }
+    // Row `row` comes next: fetch its place, which the other thread has read last.
+    void prepare(int side, std::size_t row) { will_write(&places_[side][row % 2]); }
 
   private:
     static constexpr std::size_t near = 7;  // numbers that share a line of the cache with the count
-    struct alignas(64) Side {
+    struct alignas(128) Place {             // two lines, which some processors fetch together
         std::atomic<std::size_t> rows{0};
         double close[near];
         std::vector<double> far;
     };
-    std::size_t width_;
-    Side sides_[2];
+    Place places_[2][2];
+
+    static void will_write(const void* at) {
+#if defined(__x86_64__) && defined(__GNUC__)
+        asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(at)));  // __builtin_prefetch would read only
+#elif defined(__GNUC__)
+        __builtin_prefetch(at, 1);
+#else
+        (void)at;
+#endif
+    }
+};
+
+// Numbers of one thread alone, on lines of the cache that no other thread writes to: such a line goes from core to core at every row.
+template <class T>
+class Apart {
+  public:
+    T* take(std::size_t n) {
+        room_.resize(n + 2 * line);
+        const auto at = reinterpret_cast<std::uintptr_t>(room_.data());
+        return room_.data() + (line * sizeof(T) - at % (line * sizeof(T))) / sizeof(T);
+    }
+
+  private:
+    static constexpr std::size_t line = 128 / sizeof(T);
+    std::vector<T> room_;
 };
 
 // When the second thread joins, and until when both go on together. The caller learns blocks of rows; the second thread joins at the
@@ -67,18 +97,26 @@ class Together {
         }
     }
 
-    // The caller: alone(first, m) or both(first, m) for every block, join() before the first of the latter. The first block is learned
-    // alone, which says how long that takes. Where what one core writes reaches the other late, or other programs want the cores, two
-    // threads that wait for each other at every row are slower than one: then the call goes on alone, and so do some that follow.
-    template <class Alone, class Join, class Both>
-    void learn(Helper::Job& job, Alone&& alone, Join&& join, Both&& both) {
+    // The caller: alone(first, m) or both(first, m) for every block, join() before the first of the latter and part() after the last. The
+    // first rows are learned alone, which says how long that takes. Where what one core writes reaches the other late, or other programs
+    // want the cores, two threads that wait for each other at every row are slower than one: then the call goes on alone, and so do some
+    // that follow.
+    template <class Alone, class Join, class Both, class Part>
+    void learn(Helper::Job& job, Alone&& alone, Join&& join, Both&& both, Part&& part) {
         using Clock = std::chrono::steady_clock;
-        double usual = INFINITY;  // time for a row, alone
-        std::size_t slow = 0;     // blocks that both did not learn faster
-        bool together = false;
-        for (std::size_t first = 0; first < n_; first += block_) {
-            const std::size_t m = std::min(block_, n_ - first);
+        double usual = INFINITY;                // time for a row, alone
+        double spent = 0.0;                     // time of both,
+        std::size_t blocks = 0, rows_both = 0;  // and what they learned in it
+        bool together = false, lost = false;
+        const auto leave = [&](std::size_t rows) {
+            wait_until([&] { return finished_.load(std::memory_order_acquire) == rows; });
+            over_.store(true, std::memory_order_release);
+            together = false;
+            part();
+        };
+        for (std::size_t first = 0, m; first < n_; first += m) {
             if (open_ && !together && first > 0 && here_.load(std::memory_order_acquire)) join(), start_ = first, together = true;
+            m = std::min(open_ && !together && first < block_ ? (block_ + 3) / 4 : block_, n_ - first);  // it will be here soon
             const auto begin = Clock::now();
             if (together) {
                 agreed_.store(first + m, std::memory_order_release);
@@ -89,20 +127,24 @@ class Together {
             const double time = std::chrono::duration<double>(Clock::now() - begin).count() / double(m);
             if (!together) {
                 usual = std::min(usual, time);
-            } else if (time > gain * usual && ++slow > 1) {
-                wait_until([&] { return finished_.load(std::memory_order_acquire) == first + m; });
-                together = open_ = false;
-                over_.store(true, std::memory_order_release);
+                continue;
             }
+            ++blocks, spent += time * double(m), rows_both += m;
+            lost = blocks >= trial && spent > gain * usual * double(rows_both);
+            if (!lost) continue;
+            leave(first + m);
+            open_ = false;
         }
+        if (together) leave(n_);
         over_.store(true, std::memory_order_release);
-        job.report(slow > 1);
+        job.report(lost);
     }
 
     bool open() const { return open_; }
 
   private:
-    static constexpr double gain = 0.9;  // of the time alone: with more two threads are not worth it
+    static constexpr double gain = 0.95;      // of the time alone: with more two threads are not worth it
+    static constexpr std::size_t trial = 3;  // blocks after which that can be said
     const std::size_t n_, block_;
     bool open_;
     std::atomic<bool> here_{false}, over_{false};

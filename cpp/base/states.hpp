@@ -26,7 +26,7 @@ namespace name {
 inline const Name A("A"), amount("amount"), alpha("alpha"), b("b"), beta("beta"), born("born"), budget_basis("budget_basis"),
     budget_factor("budget_factor"), budget_gram("budget_gram"), budget_memory("budget_memory"), budget_scores("budget_scores"),
     budget_w("budget_w"), budget_z("budget_z"), c("c"), center("center"), codes("codes"), coefficients("coefficients"),
-    counts("counts"), curvature("curvature"), D("D"), decay("decay"), diag("diag"), f("f"), F("F"), factors("factors"), G("G"),
+    counts("counts"), curvature("curvature"), D("D"), decay("decay"), diag("diag"), f("f"), F("F"), factors("factors"), features("features"), G("G"),
     H("H"), gram("gram"), history("history"), history_stride("history_stride"), inverse("inverse"), inverse_length("inverse_length"),
     joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mass("mass"), mean_at("mean_at"), means("means"), memory("memory"),
     moments("moments"), n("n"), n_support("n_support"), number_at("number_at"), numbers("numbers"), owner("owner"), P("P"),

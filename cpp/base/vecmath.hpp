@@ -11,10 +11,6 @@
 #include <cstring>
 #include <limits>
 
-#if defined(__ARM_NEON) && defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #ifdef KS_HAVE_TARGET_CLONES  // found out by CMake
 #define KS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -305,9 +301,15 @@ KS_INLINE T fold(T* acc) {
     return acc[0];
 }
 
-// a'b in `lanes` running sums, added pairwise at the end.
+// a'b in `lanes` running sums, added pairwise at the end. It is a function of its own: inside a large one compilers for x86 do not always
+// keep the sums in vectors.
+#ifdef KS_HAVE_TARGET_CLONES
+#define KS_APART KS_CLONES
+#else
+#define KS_APART KS_INLINE
+#endif
 template <class T>
-KS_INLINE T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
+KS_APART T dot(std::size_t n, const T* KS_RESTRICT a, const T* KS_RESTRICT b) {
     constexpr std::size_t L = lanes<T>;
     T acc[L] = {};
     std::size_t i = 0;
@@ -372,71 +374,6 @@ template <class T>
 KS_INLINE void scale(std::size_t n, T a, T* x) {
 #pragma omp simd
     for (std::size_t i = 0; i < n; ++i) x[i] *= a;
-}
-
-// AdaGrad on one output: the gradient is g z.   G += (g z)^2;  w -= eta g z / sqrt(G + 1e-12)
-//
-// ARM's square roots and divisions hardly pipeline; its estimate of 1/sqrt and a correction do. x86 has fast ones of both, and
-// there the compiler's own vectors are best.
-#if defined(__ARM_NEON) && defined(__aarch64__)
-struct VectorOf {
-    static float32x4_t load(const float* p) { return vld1q_f32(p); }
-    static float64x2_t load(const double* p) { return vld1q_f64(p); }
-    static void store(float* p, float32x4_t x) { vst1q_f32(p, x); }
-    static void store(double* p, float64x2_t x) { vst1q_f64(p, x); }
-    static float32x4_t all(float x) { return vdupq_n_f32(x); }
-    static float64x2_t all(double x) { return vdupq_n_f64(x); }
-    static float32x4_t add(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(a, b, c); }  // a + b c
-    static float64x2_t add(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(a, b, c); }
-    static float32x4_t subtract(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmsq_f32(a, b, c); }  // a - b c
-    static float64x2_t subtract(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmsq_f64(a, b, c); }
-    static float32x4_t estimate(float32x4_t x) { return vrsqrteq_f32(x); }  // of 1/sqrt(x), 8 bits
-    static float64x2_t estimate(float64x2_t x) { return vrsqrteq_f64(x); }
-    static float32x4_t newton(float32x4_t x, float32x4_t y) { return vrsqrtsq_f32(x * y, y); }  // y newton(x, y): twice the bits
-    static float64x2_t newton(float64x2_t x, float64x2_t y) { return vrsqrtsq_f64(x * y, y); }
-};
-
-// `count` vectors of weights from i on. `one` says that g is 1 or -1, which saves a product and changes nothing.
-template <std::size_t count, bool one, class T>
-KS_INLINE void adagrad_vectors(std::size_t i, T g, T rate, const T* z, T* G, T* w) {
-    constexpr std::size_t lane = 16 / sizeof(T);
-    constexpr int steps = sizeof(T) == 4 ? 2 : 3;  // 8 bits, 16, 32, 64
-    KS_UNROLL
-    for (std::size_t at = i; at < i + count * lane; at += lane) {
-        const auto feature = VectorOf::load(z + at), gradient = one ? feature : VectorOf::all(g) * feature;
-        const auto squares = VectorOf::add(VectorOf::load(G + at), gradient, gradient);
-        VectorOf::store(G + at, squares);
-        const auto x = squares + VectorOf::all(T(1e-12));
-        auto y = VectorOf::estimate(x);
-        for (int step = 1; step < steps; ++step) y = y * VectorOf::newton(x, y);
-        const auto most = VectorOf::all(rate) * feature * y;  // the last step of Newton's is made where w is
-        VectorOf::store(w + at, VectorOf::subtract(VectorOf::load(w + at), most, VectorOf::newton(x, y)));
-    }
-}
-
-template <bool one, class T>
-KS_INLINE std::size_t adagrad_neon(std::size_t n, T g, T rate, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
-    constexpr std::size_t lane = 16 / sizeof(T);
-    std::size_t i = 0;
-    for (; i + 8 * lane <= n; i += 8 * lane) adagrad_vectors<8, one>(i, g, rate, z, G, w);
-    for (; i + lane <= n; i += lane) adagrad_vectors<1, one>(i, g, rate, z, G, w);
-    return i;
-}
-#endif
-
-template <class T>
-KS_INLINE void adagrad_step(std::size_t n, T g, T eta, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
-    const T rate = eta * g;
-    std::size_t done = 0;
-#if defined(__ARM_NEON) && defined(__aarch64__)
-    done = std::abs(g) == T(1) ? adagrad_neon<true>(n, g, rate, z, G, w) : adagrad_neon<false>(n, g, rate, z, G, w);
-#endif
-#pragma omp simd
-    for (std::size_t k = done; k < n; ++k) {
-        const T gradient = g * z[k];
-        G[k] += gradient * gradient;
-        w[k] -= rate * z[k] / std::sqrt(G[k] + T(1e-12));
-    }
 }
 
 // ---- CSR times dense -----------------------------------------------------------------------------------------------

@@ -259,17 +259,17 @@ Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W,
     const auto kappa = entry<Vector<double>>(head, name::kappa);
     auto made = begin<T>(state, others);
     auto map = features_of(*made, W);
-    const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
-    require(r == map.size() + intercept && R.shape(1) == r && V.shape(1) == r && q.shape(1) == r && k == made->C,
+    const std::size_t n = map.size() + intercept, r = R.shape(0), m = V.shape(0), k = q.shape(0);
+    require(r == second::padded(n) && R.shape(1) == r && V.shape(1) == r && q.shape(1) == r && k == made->C,
             "R, V and q differ in their number of features");
     require(D.shape(0) == second::panels(r) && D.shape(1) == second::PANEL * second::PANEL, "D does not fit R");
     require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
             "M, kappa and tau do not fit the window");
     made->held.keep(R, D, V, M, kappa, tau, q);
-    const second::Head pointers{r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
+    const second::Head pointers{n, r, m, k, R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
     const auto number = [&](const char* name, std::size_t size) { return made->template numbers<double>(name, size); };
-    const second::Statistics sums{number("gram", r * r), number("b", k * r), number("yy", k), number("zsum", r), 0.0,
-                                  number("window", m * r), number("window_c", m), number("window_b", m * k)};
+    const second::Statistics sums{number("gram", n * n), number("b", k * n), number("yy", k), number("zsum", n), 0.0,
+                                  number("window", m * n), number("window_c", m), number("window_b", m * k)};
     const double ridge = number("ridge", 1)[0];
     made->head = head;
     made->learner = std::make_unique<LeastSquares<T>>(std::move(map), intercept, labels, pointers, R.data(), D.data(), q.data(), sums,

@@ -18,19 +18,22 @@ struct Act {
         : rule(make_rule(name, parameters, loss, loss_parameters)) {}
 };
 
-// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r); n rows are in its window.
+// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r), and numbers: rows have `features`
+// (r is padded), n rows are in its window.
 struct HeadArrays {
     Matrix<double> R, D, q, V, M, tau;
     Vector<double> kappa;
-    std::size_t n;
+    std::size_t features, n;
 
     explicit HeadArrays(nb::handle state)
         : R(entry<Matrix<double>>(state, name::R)), D(entry<Matrix<double>>(state, name::D)),
           q(entry<Matrix<double>>(state, name::q)), V(entry<Matrix<double>>(state, name::V)),
           M(entry<Matrix<double>>(state, name::M)), tau(entry<Matrix<double>>(state, name::tau)),
-          kappa(entry<Vector<double>>(state, name::kappa)), n(number<std::size_t>(state, name::n)) {
+          kappa(entry<Vector<double>>(state, name::kappa)), features(number<std::size_t>(state, name::features)),
+          n(number<std::size_t>(state, name::n)) {
         const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
-        require(R.shape(1) == r && V.shape(1) == r && q.shape(1) == r, "R, V and q differ in their number of features");
+        require(r == padded(features) && R.shape(1) == r && V.shape(1) == r && q.shape(1) == r,
+                "R, V and q differ in their number of features");
         require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
         require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
                 "M, kappa and tau do not fit the window");
@@ -38,7 +41,7 @@ struct HeadArrays {
     }
 
     Head head() const {
-        return {R.shape(0), V.shape(0), q.shape(0), R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
+        return {features, R.shape(0), V.shape(0), q.shape(0), R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
     }
 };
 
@@ -51,7 +54,7 @@ void bound_learn(nb::dict state, nb::dict block, const Act& act) {
     const auto F = entry<Matrix<double>>(block, name::F), beta = entry<Matrix<double>>(block, name::beta);
     const auto s = entry<Vector<double>>(block, name::s), c = entry<Vector<double>>(block, name::c);
     const std::size_t n = Z.shape(0), j = arrays.n;
-    require(Z.shape(1) == h.r && n <= h.m - j, "the rows do not fit the window");
+    require(Z.shape(1) == h.features && n <= h.m - j, "the rows do not fit the window");
     require(weight.shape(0) == n && s.shape(0) == n && c.shape(0) == n, "the block's arrays differ in their number of rows");
     for (const Matrix<double>* a : {&F, &beta}) require(a->shape(0) == n && a->shape(1) == h.k, "scores must be (rows, outputs)");
     require(y.shape(0) == n && y.shape(1) == h.k, "y must be (rows, outputs)");
@@ -82,7 +85,7 @@ void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const dou
     const Matrix<double>& F = out.first;
     const Vector<double>& s = out.second;
     std::size_t j = arrays.n;
-    const std::size_t n = Z.shape(0), r = h.r, m = h.m, k = h.k;
+    const std::size_t n = Z.shape(0), r = h.features, m = h.m, k = h.k;
     require(Z.shape(1) == r && j < m && window.shape(0) == m && window.shape(1) == r && window_c.size() == m && window_b.size() == m * k,
             "the rows do not fit the window");
     require(gram.size() == r * r && b.size() == k * r && yy.size() == k && zsum.size() == r, "the sums do not fit the head");
@@ -121,25 +124,25 @@ void bound_score(nb::dict state, Matrix<const double> Z, Matrix<double> F, Vecto
     const HeadArrays arrays(state);
     const Head h = arrays.head();
     const std::size_t n = Z.shape(0);
-    require(Z.shape(1) == h.r && s.shape(0) == n, "the rows do not fit the window");
+    require(Z.shape(1) == h.features && s.shape(0) == n, "the rows do not fit the window");
     require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
     score_block(h, arrays.n, n, Z.data(), F.data(), s.data(), work);
 }
 
-// gram (r, r) upper, b (k, r) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
+// gram (features, features) upper, b (k, features) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
 bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R,
                   Matrix<double> D, Matrix<double> q) {
-    const std::size_t r = R.shape(0), k = q.shape(0);
-    require(R.shape(1) == r && q.shape(1) == r, "R and q differ in their number of features");
+    const std::size_t features = gram.shape(0), r = R.shape(0), k = q.shape(0);
+    require(r == padded(features) && R.shape(1) == r && q.shape(1) == r, "R and q differ in their number of features");
     require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
-    require(gram.shape(0) == r && gram.shape(1) == r && b.shape(0) == k && b.shape(1) == r, "gram and b do not fit R");
+    require(gram.shape(1) == features && b.shape(0) == k && b.shape(1) == features, "gram and b do not fit R");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
-    if (!factor(blas, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
+    if (!factor(blas, features, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
     mirror(r, R.data());
-    std::copy_n(b.data(), r * k, q.data());
+    pad(k, features, r, b.data(), q.data());
     solve_factor(r, k, R.data(), D.data(), q.data());
     return true;
 }
@@ -190,6 +193,7 @@ void bind_second_order(nb::module_& m) {
     const auto plain = nb::arg();
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
+    m.attr("LINE") = LINE;
     nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
         .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());
     m.def("second_order_learn", &bound_learn);

@@ -12,8 +12,9 @@
 
 #include "base/center.hpp"
 #include "base/exchange.hpp"
-#include "parts/updates.hpp"
 #include "base/vecmath.hpp"
+#include "parts/updates.hpp"
+#include "passes/linear.hpp"
 
 namespace ks {
 
@@ -237,7 +238,7 @@ KS_INLINE void rrf_finish_batch(std::size_t D, int C, const RrfModel<T>& model, 
                                 std::int64_t t) {
     p.expect(model.pending[0], t);
     const T share = T(1.0 / model.pending[0]);
-    adagrad_step(2 * D * C, share, T(model.pending[1]), model.sum, model.G, model.W);
+    adagrad_step(2 * D * C, share, T(model.pending[1]), T(1), model.sum, model.G, model.W);
     std::fill_n(model.sum, 2 * D * C, T(0));
     if (p.eta > 0)
         for (std::size_t i = 0; i < spectrum.size(); ++i) p.move(i, p.sum[i] * share);
@@ -287,7 +288,7 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
             if (model.sum)
                 axpy(2 * D, gc, s.z, model.sum + c * 2 * D);
             else
-                adagrad_step(2 * D, gc, T(rate[0]), s.z, model.G + c * 2 * D, a);
+                adagrad_step(2 * D, gc, T(rate[0]), T(1), s.z, model.G + c * 2 * D, a);
         }
         if (!model.sum) p.expect(1.0, t);
         if (!still && p.eta > 0) spectrum.pull_back(p, s.x, s.q);
@@ -306,49 +307,50 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
 // its part of the pull back. Both then take the same steps.
 template <class T>
 struct RrfHalf {
-    std::size_t D, begin, count;
-    const T* E;            // (d, D)
-    std::vector<T> u, z, q, h;  // (count), (2 count), (count), (d)
-    RrfHalf(std::size_t frequencies, std::size_t first, std::size_t own, std::size_t d, const T* directions)
-        : D(frequencies), begin(first), count(own), E(directions), u(own), z(2 * own), q(own), h(d) {}
+    std::size_t count;               // frequencies
+    const T* E;                      // (d, count), its rows `stride` apart
+    std::size_t stride;
+    std::size_t width, begin;        // of the weights: `count` of `width` frequencies, from number `begin` on
+    std::vector<T> u, z, q, h;       // (count), (2 count), (count), (d)
+    RrfHalf(std::size_t own, const T* directions, std::size_t apart, std::size_t all, std::size_t first, std::size_t d)
+        : count(own), E(directions), stride(apart), width(all), begin(first), u(own), z(2 * own), q(own), h(d) {}
 
+    KS_INLINE PartRow<T> row() const { return {width, begin, count, z.data()}; }
     KS_INLINE void features(const Entries<T>& x, const T* v, T scale) {
-        combine_rows(x.n, x.index, v, E + begin, D, count, u.data());
+        combine_rows(x.n, x.index, v, E, stride, count, u.data());
         cos_sin(count, u.data(), scale, z.data(), z.data() + count);
     }
-    KS_INLINE double dot(const T* w) const {
-        return double(ks::dot(count, w + begin, z.data()) + ks::dot(count, w + D + begin, z.data() + count));
-    }
-    // The weights change along g (C), and h (x.n) is what that says of the frequencies. False when nothing changes.
-    KS_INLINE bool change(const Entries<T>& x, int C, const double* g, T eta, const RrfModel<T>& model) {
+    // h (x.n): what a change of the weights along g (C) says of the frequencies. False when nothing changes.
+    KS_INLINE bool pull(const Entries<T>& x, int C, const double* g, const RrfModel<T>& model) {
         bool still = true;
         for (int c = 0; c < C; ++c) {
             const T gc = T(g[c]);
             if (gc == T(0)) continue;
-            T *a = model.W + c * 2 * D + begin, *b = a + D, *G = model.G + c * 2 * D + begin;
+            const T *a = model.W + c * 2 * width + begin, *b = a + width;
             const T *KS_RESTRICT cos = z.data(), *KS_RESTRICT sin = z.data() + count;
             T* KS_RESTRICT to = q.data();
             if (still) std::fill_n(to, count, T(0));
             still = false;
 #pragma omp simd
             for (std::size_t j = 0; j < count; ++j) to[j] += gc * (b[j] * cos[j] - a[j] * sin[j]);
-            adagrad_step(count, gc, eta, cos, G, a);
-            adagrad_step(count, gc, eta, sin, G + D, b);
         }
-        if (!still) dot_rows(x.n, x.index, E + begin, D, count, q.data(), h.data());
+        if (!still) dot_rows(x.n, x.index, E, stride, count, q.data(), h.data());
         return !still;
+    }
+    KS_INLINE void change(int C, const double* g, T eta, const RrfModel<T>& model) const {
+        for (int c = 0; c < C; ++c)
+            if (T(g[c]) != T(0)) row().adagrad(c, T(g[c]), eta, 1.0, model.G + c * 2 * width, model.W + c * 2 * width);
     }
 };
 
 // Rows first ... first + m - 1. parts: the halves this thread has, both or that of its `side`.
 template <class T, class Rows>
-KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const Rows& X, RrfHalf<T>* parts, int count, int side,
+KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const Rows& X, RrfHalf<T>* parts, int count, int side, T scale,
                                 Exchange* scores, Exchange* pulls, const double* y, const double* weight, const RrfModel<T>& model,
                                 Guarded<T> p, std::int64_t t, const Loss& loss, const Update& update, double* F, std::size_t stride,
                                 Entries<T> x, T* v, double* outputs) {
     double *f = outputs, *rate = outputs + C, *g = outputs + 2 * C;
-    const std::size_t D = parts[0].D;
-    const T scale = T(1) / std::sqrt(T(D));
+    const std::size_t P = 2 * parts[0].width;
     for (std::size_t i = first; i < first + m; ++i) {
         X.read(i, model.unit, x);
         for (std::size_t k = 0; k < x.n; ++k) v[k] = p.theta[x.index[k]];
@@ -357,29 +359,33 @@ KS_CLONES std::int64_t rrf_rows(std::size_t first, std::size_t m, int C, const R
         for (int s = 0; s < count; ++s) parts[s].features(x, v, scale);
         if (scores) {
             double* mine = scores->sums(side, i);
-            for (int c = 0; c < C; ++c) mine[c] = parts[0].dot(model.W + c * 2 * D);
+            for (int c = 0; c < C; ++c) mine[c] = parts[0].row().dot(model.W + c * P);
             scores->publish(side, i);
             scores->wait(1 - side, i);
+            scores->prepare(side, i + 1);
             const double *one = scores->sums(0, i), *two = scores->sums(1, i);
             for (int c = 0; c < C; ++c) f[c] = one[c] + two[c];
         } else {
-            for (int c = 0; c < C; ++c) f[c] = parts[0].dot(model.W + c * 2 * D) + parts[1].dot(model.W + c * 2 * D);
+            for (int c = 0; c < C; ++c) f[c] = parts[0].row().dot(model.W + c * P) + parts[1].row().dot(model.W + c * P);
         }
         if (!rrf_step(C, y[i], weight ? weight[i] : 1.0, model, t, loss, update, f, F + i * stride, rate, g)) continue;
         bool changed = false;
-        for (int s = 0; s < count; ++s) changed = parts[s].change(x, C, g, T(rate[0]), model);
+        for (int s = 0; s < count; ++s) changed = parts[s].pull(x, C, g, model);
+        const bool pulled = changed && p.eta > 0;
+        if (pulled && pulls) {
+            double* mine = pulls->sums(side, i);
+            for (std::size_t k = 0; k < x.n; ++k) mine[k] = double(parts[0].h[k]);
+            pulls->publish(side, i);
+        }
+        for (int s = 0; s < count; ++s) parts[s].change(C, g, T(rate[0]), model);  // while the other's are on their way
         p.expect(1.0, t);
-        if (changed && p.eta > 0) {
-            if (pulls) {
-                double* mine = pulls->sums(side, i);
-                for (std::size_t k = 0; k < x.n; ++k) mine[k] = double(parts[0].h[k]);
-                pulls->publish(side, i);
-                pulls->wait(1 - side, i);
-                const double *one = pulls->sums(0, i), *two = pulls->sums(1, i);
-                for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (T(one[k]) + T(two[k])) * v[k]);
-            } else {
-                for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (parts[0].h[k] + parts[1].h[k]) * v[k]);
-            }
+        if (pulled && pulls) {
+            pulls->wait(1 - side, i);
+            pulls->prepare(side, i + 1);
+            const double *one = pulls->sums(0, i), *two = pulls->sums(1, i);
+            for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (T(one[k]) + T(two[k])) * v[k]);
+        } else if (pulled) {
+            for (std::size_t k = 0; k < x.n; ++k) p.move(x.index[k], (parts[0].h[k] + parts[1].h[k]) * v[k]);
         }
     }
     return t;
@@ -390,60 +396,76 @@ template <class T, class Rows>
 std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C, std::size_t memory, const T* E, const Rows& X, const double* y,
                              const double* weight, const RrfModel<T>& model, const Guarded<T>& p, std::int64_t t, const Loss& loss,
                              const Update& update, bool shared, double* F) {
-    constexpr std::size_t block = 32, apart = 64;  // apart: what two threads write to must not share a line of the cache
+    constexpr std::size_t block = 32;
     const Halves halves(D);
+    const T scale = T(1) / std::sqrt(T(D));
     // Room of one thread: the entries of a row, its numbers times widths, and outputs.
     struct Room {
-        std::vector<std::int32_t> index;
-        std::vector<T> numbers;
-        std::vector<double> outputs;
-        Room(std::size_t columns, int C) : index(columns), numbers(2 * columns), outputs(3 * C) {}
-        Entries<T> entries() { return {0, index.data(), numbers.data()}; }
-        T* v() { return numbers.data() + index.size(); }
+        Apart<std::int32_t> index;
+        Apart<T> numbers;
+        Apart<double> outputs;
+        Entries<T> x;
+        T* v;
+        double* out;
+        Room(std::size_t columns, int C)
+            : x{0, index.take(columns), numbers.take(2 * columns)}, v(x.value + columns), out(outputs.take(4 * C)) {}
     };
     std::vector<RrfHalf<T>> parts;
-    for (int h = 0; h < 2; ++h) parts.emplace_back(D, halves.begin[h], halves.size(h), d, E);
+    for (int h = 0; h < 2; ++h) parts.emplace_back(halves.size(h), E + halves.begin[h], D, D, halves.begin[h], d);
     Room room(d, C);
-    std::unique_ptr<Room> other;
+    // The second thread has its own copy of what changes: the weights of its half, and all else.
+    struct Second {
+        RrfHalf<T> half;
+        Room room;
+        Apart<T> weights;
+    };
+    std::unique_ptr<Second> second;
     RrfModel<T> own = model;
     Guarded<T> copy = p;
+    Apart<T> theta;
+    Apart<double> numbers;
     Exchange scores(C), pulls(d);
     std::int64_t rows = t;
-    std::vector<T> theta;
-    std::vector<double> numbers;
+    const std::size_t count = halves.size(1);
+    // move(of the model, of the copy) for the weights of the half.
+    const auto each_weight = [&](auto&& move) {
+        T *const theirs[] = {model.W, model.G}, *const ours[] = {own.W, own.G};
+        for (int k = 0; k < 2; ++k)
+            for (std::size_t c = 0; c < 2 * std::size_t(C); ++c) move(theirs[k] + c * D + halves.begin[1], ours[k] + c * count);
+    };
     Together together(shared, n, block);
     Helper::Job job(together.open(), [&] {
         together.help(
             [&] {
-                other = std::make_unique<Room>(d, C);
-                other->outputs.resize(4 * C);
-                copy.theta = theta.data() + apart, copy.H = copy.theta + d;
-                own.memory = numbers.data() + apart;
-                if (model.center) own.center = own.memory + memory;
+                second.reset(new Second{{count, E + halves.begin[1], D, count, 0, d}, {d, C}, {}});
+                own.W = second->weights.take(4 * count * C), own.G = own.W + 2 * count * C;
+                each_weight([&](const T* from, T* to) { std::copy_n(from, count, to); });
             },
             [&](std::size_t first, std::size_t m) {
-                rows = rrf_rows<T>(first, m, C, X, &parts[1], 1, 1, &scores, &pulls, y, weight, own, copy, rows, loss, update,
-                                   other->outputs.data() + 3 * C, 0, other->entries(), other->v(), other->outputs.data());
+                Room& r = second->room;
+                rows = rrf_rows<T>(first, m, C, X, &second->half, 1, 1, scale, &scores, &pulls, y, weight, own, copy, rows, loss, update,
+                                   r.out + 3 * C, 0, r.x, r.v, r.out);
             });
     });
     together.learn(
         job,
         [&](std::size_t first, std::size_t m) {
-            t = rrf_rows<T>(first, m, C, X, parts.data(), 2, 0, nullptr, nullptr, y, weight, model, p, t, loss, update, F, C, room.entries(),
-                            room.v(), room.outputs.data());
+            t = rrf_rows<T>(first, m, C, X, parts.data(), 2, 0, scale, nullptr, nullptr, y, weight, model, p, t, loss, update, F, C, room.x,
+                            room.v, room.out);
         },
         [&] {
-            theta.resize(2 * d + 2 * apart);
-            std::copy_n(p.H, d, std::copy_n(p.theta, d, theta.data() + apart));
-            numbers.resize(memory + 2 + 2 * apart);
-            double* at = std::copy_n(model.memory, memory, numbers.data() + apart);
-            if (model.center) std::copy_n(model.center, 2, at);
+            copy.theta = theta.take(2 * d), copy.H = copy.theta + d;
+            std::copy_n(p.H, d, std::copy_n(p.theta, d, copy.theta));
+            own.memory = numbers.take(memory + 2);
+            double* at = std::copy_n(model.memory, memory, own.memory);
+            if (model.center) own.center = at, std::copy_n(model.center, 2, at);
             rows = t;
         },
         [&](std::size_t first, std::size_t m) {
-            t = rrf_rows<T>(first, m, C, X, &parts[0], 1, 0, &scores, &pulls, y, weight, model, p, t, loss, update, F, C, room.entries(), room.v(),
-                            room.outputs.data());
-        });
+            t = rrf_rows<T>(first, m, C, X, &parts[0], 1, 0, scale, &scores, &pulls, y, weight, model, p, t, loss, update, F, C, room.x, room.v,
+                            room.out);
+        },
+        [&] { each_weight([&](T* to, const T* from) { std::copy_n(from, count, to); }); });
     return t;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/adagrad.hpp"
 #include "base/center.hpp"
 #include "maps/fourier.hpp"
 #include "parts/updates.hpp"
@@ -39,8 +40,7 @@ struct DenseRow {
     KS_INLINE double norm() const { return double(ks::dot(P, z, z)); }
     KS_INLINE void add(T factor, T* w) const { axpy(P, factor, z, w); }
     KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
-        if (fade != 1.0) scale(P, T(fade), G);
-        adagrad_step(P, g, eta, z, G, w);
+        adagrad_step(P, g, eta, T(fade), z, G, w);
     }
     KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
     KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
@@ -80,6 +80,33 @@ struct SparseRow {
     }
     KS_INLINE void stretch(T factor, T* w) const { scale(P, factor, w); }
     KS_INLINE void average(T factor, T share, const T* w, T* mean) const { follow_weights(P, factor, share, w, mean); }
+};
+
+// or the cosines and sines of `count` of D frequencies, from number `begin` on; z (2 count).
+template <class T>
+struct PartRow {
+    std::size_t D, begin, count;
+    const T* z;
+
+    KS_INLINE double dot(const T* w) const {
+        return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
+    }
+    KS_INLINE void add(T factor, T* w) const {
+        axpy(count, factor, z, w + begin);
+        axpy(count, factor, z + count, w + D + begin);
+    }
+    KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
+        adagrad_step(count, g, eta, T(fade), z, G + begin, w + begin);
+        adagrad_step(count, g, eta, T(fade), z + count, G + D + begin, w + D + begin);
+    }
+    KS_INLINE void stretch(T factor, T* w) const {
+        scale(count, factor, w + begin);
+        scale(count, factor, w + D + begin);
+    }
+    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
+        follow_weights(count, factor, share, w + begin, mean + begin);
+        follow_weights(count, factor, share, w + D + begin, mean + D + begin);
+    }
 };
 
 // Room for what is worked out for a row.

@@ -1,8 +1,8 @@
 // Online learning on Fourier features, rows to weights in one go: z = [cos(W'x), sin(W'x)]/sqrt(D), the recursion of linear.hpp.
 //
 // Many frequencies are cut into two halves, and every product with the weights is the sum of two, whoever makes them: so two threads can
-// have one half each. A thread projects rows on its frequencies, makes their features and changes their weights; all that goes from one
-// to the other is a row's C products, while both make the features of the next row. Each takes the step from the same sums, so the
+// have one half each, the second on a copy of its weights. A thread projects rows on its frequencies, makes their features and changes
+// their weights; all that goes from one to the other at a row are C products, while both make the features of the next row. Each takes the step from the same sums, so the
 // bits do not depend on the threads.
 #pragma once
 
@@ -13,34 +13,6 @@
 #include "passes/linear.hpp"
 
 namespace ks {
-
-// A part of the features of a row: the cosines and sines of `count` of D frequencies, from number `begin` on; z (2 count).
-template <class T>
-struct PartRow {
-    std::size_t D, begin, count;
-    const T* z;
-
-    KS_INLINE double dot(const T* w) const {
-        return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
-    }
-    KS_INLINE void add(T factor, T* w) const {
-        axpy(count, factor, z, w + begin);
-        axpy(count, factor, z + count, w + D + begin);
-    }
-    KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
-        if (fade != 1.0) stretch(T(fade), G);
-        adagrad_step(count, g, eta, z, G + begin, w + begin);
-        adagrad_step(count, g, eta, z + count, G + D + begin, w + D + begin);
-    }
-    KS_INLINE void stretch(T factor, T* w) const {
-        scale(count, factor, w + begin);
-        scale(count, factor, w + D + begin);
-    }
-    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
-        follow_weights(count, factor, share, w + begin, mean + begin);
-        follow_weights(count, factor, share, w + D + begin, mean + D + begin);
-    }
-};
 
 // What a thread has in hand: the projections of a block of rows on its frequencies, and the features of two rows.
 template <class T>
@@ -72,6 +44,7 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t row0, int C, Four
             exchange->publish(side, row0 + i);
             if (i + 1 < m) parts[0].make(i + 1);  // while the other's products are on their way
             exchange->wait(1 - side, row0 + i);
+            exchange->prepare(side, row0 + i + 1);
             const double *first = exchange->sums(0, row0 + i), *second = exchange->sums(1, row0 + i);
             for (int k = 0; k < numbers; ++k) room.sums[k] = first[k] + second[k];
         } else {
@@ -108,23 +81,39 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
     const auto weight_of = [&](std::size_t first) { return weight ? weight + first : nullptr; };
     std::vector<double> scratch(RowRoom::size * C), other(2 * C);
 
-    // The second thread has its own copy of the numbers that are not weights.
+    // The second thread has its own copy of the numbers that change: all that are not weights, and the weights of its half.
     Exchange exchange(model.mean ? 2 * C : C);
-    struct { std::vector<double> numbers, scratch, scores; std::int64_t t; } second;
-    constexpr std::size_t apart = 8;  // numbers of a line of the cache: what two threads write to must not share one
+    Apart<double> numbers, scratch_of_second;
+    Apart<T> weights;
+    FourierPart<T> half;
     LinearModel<T> own = model;
+    std::int64_t t_of_second = t;
+    // move(from the model, into the copy, how many) for the weights of the half.
+    const auto each_weight = [&](auto&& move) {
+        const std::size_t count = half.count, begin = halves.begin[1];
+        T *const theirs[] = {model.W, model.G, model.mean}, *const ours[] = {own.W, own.G, own.mean};
+        for (int k = 0; k < 3; ++k)
+            for (std::size_t c = 0; c < std::size_t(C) && theirs[k]; ++c) {
+                move(theirs[k] + c * 2 * D + begin, ours[k] + c * 2 * count);
+                move(theirs[k] + c * 2 * D + D + begin, ours[k] + c * 2 * count + count);
+            }
+    };
     Together together(shared && halves.count == 2, n, block);
     Helper::Job job(together.open(), [&] {
         together.help(
             [&] {
-                own.scale = second.numbers.data() + apart, own.memory = own.scale + C;
-                if (model.center) own.center = own.memory + memory;
-                second.scratch.resize(RowRoom::size * C), second.scores.resize(C);
+                const std::size_t count = halves.size(1), size = 2 * count * std::size_t(C);
+                half = {count, 0, count, parts[1].scale, std::move(parts[1].P), std::vector<T>(4 * count)};
+                own.W = weights.take(3 * size);
+                if (model.G) own.G = own.W + size;
+                if (model.mean) own.mean = own.W + 2 * size;
+                each_weight([&](const T* from, T* to) { std::copy_n(from, count, to); });
             },
             [&](std::size_t first, std::size_t m) {
-                projected(parts[1], first, m);
-                second.t = fourier_rows<T>(m, first, C, &parts[1], 1, 1, &exchange, y + first, weight_of(first), own, second.t, loss, update,
-                                           second.scores.data(), 0, second.scratch.data(), nullptr);
+                project(first, m, halves.begin[1], half.count, half.P.data());
+                double* room = scratch_of_second.take((RowRoom::size + 1) * C);
+                t_of_second = fourier_rows<T>(m, first, C, &half, 1, 1, &exchange, y + first, weight_of(first), own, t_of_second, loss,
+                                              update, room + RowRoom::size * C, 0, room, nullptr);
             });
     });
     together.learn(
@@ -135,15 +124,19 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
                                 F + first * C, C, scratch.data(), other.data());
         },
         [&] {
-            second.numbers.resize(C + memory + 2 + 2 * apart);
-            double* at = std::copy_n(model.memory, memory, std::copy_n(model.scale, C, second.numbers.data() + apart));
-            if (model.center) std::copy_n(model.center, 2, at);
-            second.t = t;
+            own.scale = numbers.take(C + memory + 2), own.memory = own.scale + C;
+            double* at = std::copy_n(model.memory, memory, std::copy_n(model.scale, C, own.scale));
+            if (model.center) own.center = at, std::copy_n(model.center, 2, at);
+            t_of_second = t;
         },
         [&](std::size_t first, std::size_t m) {
             projected(parts[0], first, m);
             t = fourier_rows<T>(m, first, C, &parts[0], 1, 0, &exchange, y + first, weight_of(first), model, t, loss, update, F + first * C, C,
                                 scratch.data(), other.data());
+        },
+        [&] {
+            each_weight([&](T* to, const T* from) { std::copy_n(from, half.count, to); });
+            parts[1].P = std::move(half.P);
         });
     return t;
 }

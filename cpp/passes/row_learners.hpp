@@ -301,7 +301,7 @@ struct LeastSquares : Learner<T> {
     LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
                  const second::Statistics& s, double lam, const Blas& products)
         : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
-          blas(products), z(h.r), y(h.k), beta(h.k) {}
+          blas(products), z(h.features), y(h.k), beta(h.k) {}
 
     void map(const Row<T>& row) {
         const T* from = features(row.x);
@@ -325,11 +325,11 @@ struct LeastSquares : Learner<T> {
 
     // The window is full.
     bool begin_anew(Journal& journal) {
-        const std::size_t r = head.r, k = head.k;
-        journal.keep(sums.gram, r * r);
-        journal.keep(sums.b, k * r);
+        const std::size_t n = head.features, r = head.r, k = head.k;
+        journal.keep(sums.gram, n * n);
+        journal.keep(sums.b, k * n);
         journal.keep(sums.yy, k);
-        journal.keep(sums.zsum, r);
+        journal.keep(sums.zsum, n);
         journal.keep(R, r * r);
         journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
         journal.keep(q, k * r);

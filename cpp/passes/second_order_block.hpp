@@ -15,12 +15,15 @@
 #include <vector>
 
 #include "base/blas.hpp"
+#include <cstdint>
+
 #include "base/dots.hpp"
 #include "passes/second_order.hpp"
 
 namespace ks::second {
 
 constexpr std::size_t PANEL = 24;  // coordinates solved at once by an inverted triangle
+constexpr std::size_t LINE = 8;    // numbers of a line of the cache
 constexpr std::size_t STRIP = 16;  // rows of the window whose u is solved at once
 #if defined(__x86_64__)
 constexpr std::size_t LANES = 8;  // rows that pass a strip side by side
@@ -28,8 +31,10 @@ constexpr std::size_t LANES = 8;  // rows that pass a strip side by side
 constexpr std::size_t LANES = 2;
 #endif
 
+// Vectors have r numbers, those after the features are 0: r is a multiple of LINE, so that all of them begin at a line of the cache where
+// the first does.
 struct Head {
-    std::size_t r, m, k;  // features, rows of the window, outputs
+    std::size_t features, r, m, k;  // of a row, the same rounded up, rows of the window, outputs
     const double* R;      // (r, r) lower triangle by columns, and the same once more by rows, in the other half
     const double* D;      // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other, by columns
     double* V;            // (m, r)
@@ -38,6 +43,19 @@ struct Head {
     double* tau;          // (m, k)
     const double* q;      // (k, r)
 };
+
+inline std::size_t padded(std::size_t features) { return (features + LINE - 1) / LINE * LINE; }
+
+// n vectors (n, features) -> (n, r), the rest 0.
+inline void pad(std::size_t n, std::size_t features, std::size_t r, const double* from, double* to) {
+    for (std::size_t t = 0; t < n; ++t) std::fill_n(std::copy_n(from + t * features, features, to + t * r), r - features, 0.0);
+}
+
+// Room for n numbers from the beginning of a line of the cache on.
+inline double* lines(std::vector<double>& work, std::size_t n) {
+    work.resize(n + LINE);
+    return work.data() + (LINE - reinterpret_cast<std::uintptr_t>(work.data()) / sizeof(double) % LINE) % LINE;
+}
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
 
@@ -124,13 +142,16 @@ inline bool factor_panels(const Blas& blas, std::size_t r, std::size_t p, std::s
     return factor_panels(blas, r, half, q, R, D, scratch);
 }
 
-// R R' = A + ridge I and D; false when A is singular to rounding. Only lower triangles are read and written.
-inline bool factor(const Blas& blas, std::size_t r, const double* A, double ridge, double* R, double* D,
+// R R' = A + ridge I and D, A (features, features), beyond which R R' is I; false when A is singular to rounding. Only lower triangles are
+// read and written.
+inline bool factor(const Blas& blas, std::size_t features, std::size_t r, const double* A, double ridge, double* R, double* D,
                    std::vector<double>& work) {
     work.resize(r * PANEL);
     for (std::size_t c = 0; c < r; ++c) {
-        std::copy_n(A + c * r + c, r - c, R + c * r + c);
-        R[c * r + c] += ridge;
+        double* column = R + c * r;
+        std::fill(column + std::max(c, features), column + r, 0.0);
+        if (c < features) std::copy_n(A + c * features + c, features - c, column + c);
+        column[c] += c < features ? ridge : 1.0;
     }
     return factor_panels(blas, r, 0, panels(r), R, D, work.data());
 }
@@ -271,11 +292,10 @@ inline void products_among(std::size_t r, std::size_t n, const double* V, double
 KS_CLONES inline std::size_t learn_block(const Head& h, std::size_t j, std::size_t n, const double* Z, const double* y,
                                          const double* weight, const Rule& rule, double* F, double* s, double* c, double* beta,
                                          std::vector<double>& work) {
-    const std::size_t r = h.r, m = h.m, k = h.k, width = j + n;
-    work.resize(n * width + n * n + STRIP * width);
-    double *U = work.data(), *among = U + n * width, *scaled = among + n * n, part[STRIP * STRIP];
-    double* V = h.V + j * r;
-    std::copy_n(Z, n * r, V);
+    const std::size_t r = h.r, m = h.m, k = h.k, width = padded(j + n);
+    double *U = lines(work, n * width + padded(n * n) + STRIP * width), *among = U + n * width, *scaled = among + padded(n * n);
+    double part[STRIP * STRIP], *V = h.V + j * r;
+    pad(n, h.features, r, Z, V);
     solve_factor(r, n, h.R, h.D, V);
     const Passing rows{n, width, V, U, F, s};
     pass_window(h, j, rows);
@@ -324,7 +344,7 @@ struct Statistics {
 
 // The rows of the full window join the sums; false when these leave the range of floats.
 KS_CLONES inline bool flush(const Blas& blas, const Head& h, Statistics& s, std::vector<double>& work) {
-    const std::size_t r = h.r, m = h.m, k = h.k;
+    const std::size_t r = h.features, m = h.m, k = h.k;
     bool scaled = false;
     for (std::size_t t = 0; t < m; ++t) {
         const double c = s.window_c[t], *z = s.window + t * r;
@@ -355,16 +375,16 @@ KS_CLONES inline bool flush(const Blas& blas, const Head& h, Statistics& s, std:
 // The head of an empty window: R, D and q; where A is singular to rounding, with more ridge. False when none helps.
 inline bool restart(const Blas& blas, const Head& h, const Statistics& s, double ridge, double* R, double* D, double* q,
                     std::vector<double>& work) {
-    const std::size_t r = h.r;
-    while (!factor(blas, r, s.gram, ridge, R, D, work)) {
+    const std::size_t n = h.features;
+    while (!factor(blas, n, h.r, s.gram, ridge, R, D, work)) {
         double size = 0.0;
-        for (std::size_t i = 0; i < r; ++i) size = std::max(size, std::abs(s.gram[i * r + i]) * double(r));
-        if (!std::isfinite(size) || !all_finite(r * r, s.gram) || ridge > std::max(10.0 * size, 1e-290)) return false;
+        for (std::size_t i = 0; i < n; ++i) size = std::max(size, std::abs(s.gram[i * n + i]) * double(n));
+        if (!std::isfinite(size) || !all_finite(n * n, s.gram) || ridge > std::max(10.0 * size, 1e-290)) return false;
         ridge = std::max({10.0 * ridge, 1e-15 * size, 1e-300});
     }
-    mirror(r, R);
-    std::copy_n(s.b, r * h.k, q);
-    solve_factor(r, h.k, R, D, q);
+    mirror(h.r, R);
+    pad(h.k, n, h.r, s.b, q);
+    solve_factor(h.r, h.k, R, D, q);
     return true;
 }
 
@@ -373,7 +393,9 @@ inline void enter(const Head& h, std::size_t j, std::size_t n, const double* Z, 
     for (std::size_t t = 0; t < n; ++t) {
         const double* betas = beta + t * h.k;
         if (c[t] == 0.0 && std::all_of(betas, betas + h.k, [](double x) { return x == 0.0; })) continue;
-        if (s.window + j * h.r != Z + t * h.r) std::copy_n(Z + t * h.r, h.r, s.window + j * h.r);
+        const double* z = Z + t * h.features;
+        double* place = s.window + j * h.features;
+        if (place != z) std::copy_n(z, h.features, place);
         s.window_c[j] = c[t];
         std::copy_n(betas, h.k, s.window_b + j * h.k);
         ++j;
@@ -383,11 +405,11 @@ inline void enter(const Head& h, std::size_t j, std::size_t n, const double* Z, 
 // Uncertainties s (n) of rows that are not learned, and their scores F (n, k).
 inline void score_block(const Head& h, std::size_t j, std::size_t n, const double* Z, double* F, double* s,
                         std::vector<double>& work) {
-    work.resize(n * h.r + n * j);
-    double *V = work.data(), *U = V + n * h.r;
-    std::copy_n(Z, n * h.r, V);
+    const std::size_t width = padded(j);
+    double *V = lines(work, n * h.r + n * width), *U = V + n * h.r;
+    pad(n, h.features, h.r, Z, V);
     solve_factor(h.r, n, h.R, h.D, V);
-    pass_window(h, j, Passing{n, j, V, U, F, s});
+    pass_window(h, j, Passing{n, width, V, U, F, s});
     for (std::size_t t = 0; t < n; ++t) s[t] = std::max(s[t], 0.0);
 }
 

@@ -515,6 +515,8 @@ class Blas:
 
 PANEL: int = 24
 
+LINE: int = 8
+
 class Act:
     """A second-order rule: its name and parameters, and those of its loss."""
 

@@ -22,3 +22,10 @@ def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     if held is None or held.size < size or held.dtype != dtype:
         held = buffers[name] = np.empty(size, dtype)
     return held[:size].reshape(shape)
+
+
+def on_lines(shape: tuple[int, ...]) -> np.ndarray:
+    """An array of doubles that begins at a line of the processor's cache: vectors of AVX-512 are as long as one."""
+    held = np.empty(math.prod(shape) + 8)
+    start = -held.ctypes.data // 8 % 8
+    return held[start : start + math.prod(shape)].reshape(shape)

@@ -9,6 +9,7 @@ from scipy.linalg import blas
 
 from .. import _core
 from ..core.blas import BLAS
+from ..core.workspace import on_lines
 from .rows import RowRecursion
 from .rules import LeastSquares
 from .statistics import State, flush, more_ridge, window_cuts
@@ -28,21 +29,24 @@ class Head:
     ``u = M^-1 V'v`` and therefore ``s = v'v - sum kappa u^2``, ``f = q'v + tau'u`` with ``q = R^-1 b`` (b at the
     start of the window, too). See cpp/passes/second_order_block.hpp.
 
-    Only the n rows that moved this matrix are here: others of the window moved those of other classes.
+    Only the n rows that moved this matrix are here: others of the window moved those of other classes. Vectors are padded
+    with zeros, so that each begins at a line of the processor's cache; R has ones on the diagonal there.
     """
 
     BLAS = BLAS
 
-    def __init__(self, r: int, m: int, k: int):
-        self.R = np.empty((r, r), order="F")  # lower triangle; the other one is its mirror image
-        self.V = np.empty((m, r))
-        self.M = np.empty((m, m))  # only its strict lower triangle is used
+    def __init__(self, features: int, m: int, k: int):
+        r = -(-features // _core.LINE) * _core.LINE
+        self.features = features
+        self.R = on_lines((r, r)).T  # lower triangle; the other one is its mirror image
+        self.V = on_lines((m, r))
+        self.M = on_lines((m, m))  # only its strict lower triangle is used
         self.tau = np.empty((m, k))
-        self.q = np.empty((k, r))
+        self.q = on_lines((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
         self.factors = (self.R.T, D)
         # as the compiled functions take it; n is the number of rows in the window
-        self.state: State = {"n": 0, "R": self.R.T, "D": D, "V": self.V, "M": self.M}
+        self.state: State = {"n": 0, "features": features, "R": self.R.T, "D": D, "V": self.V, "M": self.M}
         self.state |= {"kappa": np.empty(m), "tau": self.tau, "q": self.q}
 
     def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
@@ -63,12 +67,13 @@ class Head:
         return F, s, beta
 
     def weights(self) -> np.ndarray:
-        """``w`` (k, r) after the rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
+        """``w`` (k, features) after the rows of the window: ``R'^-1 (q + V M'^-1 tau)``."""
         x, n = np.array(self.q.T, order="F"), self.state["n"]
         if n:  # Fortran reads M by columns, as the upper triangle of M'
             steps = blas.dtrsm(1.0, self.M.T[:n, :n], np.asfortranarray(self.tau[:n]), diag=1)
             x = blas.dgemm(1.0, self.V[:n].T, steps, 1.0, x, overwrite_c=1)
-        return np.ascontiguousarray(blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T)
+        w = blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T
+        return np.ascontiguousarray(w[:, : self.features])
 
 
 class BlockRecursion(RowRecursion):
