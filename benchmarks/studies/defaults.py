@@ -1,15 +1,17 @@
 """Recipes as they come beside the best of a grid of their steps, on 24 data sets, one pass each.
 
     KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py [--rows 5000] [--sets mg,german] [--only norma,rbp]
-    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000]
+    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000] [--iterations 100]
 
 Mistakes of the forecasts before each update, or their mean squared error over the variance of the target; columns
 standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
 units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default. ``--doubly`` fits
 the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
-counts errors on held-out rows. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe, set
-and rows takes the place of an older one), and benchmarks/results/defaults.json is made of them, from which
-``tools/box.py`` writes the table of docs/default_update.md.
+counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, because an iteration draws
+the features of all former ones again. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe,
+set and rows takes the place of an older one; ``--no-grid`` measures the default alone and keeps the older line's grid),
+and benchmarks/results/defaults.json is made of them, from which ``tools/box.py`` writes the table of
+docs/default_update.md.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from default_update import BINARY, MULTICLASS, REGRESSION, Data, load, score
 from sklearn.model_selection import train_test_split
 
 from kernelstream import zoo
-from kernelstream.estimators import DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.kernels import Gaussian
 from kernelstream.rows import dense
 
@@ -40,7 +42,8 @@ STEPS = (0.03, 0.1, 0.3, 1.0)
 LAMS = (1e-5, 1e-4, 1e-3, 1e-2)
 SQUARED_LAMS = (1e-4, 1e-3, 5e-3, 2e-2, 1e-1)  # where the loss has no bound
 WIDTHS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
-HELD_OUT = 2000
+HELD_OUT = 2000  # at most, and a quarter of the rows;
+ENOUGH = 1000  # with fewer of them the mean over several splits counts
 
 
 def of(name: str, values: tuple[float, ...], **more: Any) -> list[dict[str, Any]]:
@@ -58,7 +61,7 @@ def grids(task: str) -> dict[str, list[dict[str, Any]]]:
     found["spa"] = of("eta", STEPS, **units)
     found |= {name: of("C", STEPS, **units) for name in ("pa1", "pa2", "bpas", "bpann", "bpap")}
     if number:  # for labels the step changes nothing but the scale
-        perceptrons = ("perceptron", "rbp", "forgetron", "projectron", "stoptron")
+        perceptrons = ("perceptron", "rbp", "forgetron", "projectron")
         found |= {name: of("eta", STEPS, **units) for name in perceptrons}
     else:
         found["bsgd_remove"] = of("lam", lams)
@@ -76,8 +79,10 @@ def error(name: str, data: Data, **params: Any) -> float:
         return float("inf")
 
 
-def online(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
-    """Error of the default, the least of the grid, and where that is."""
+def online(name: str, data: Data, grid: bool) -> tuple[float, float, dict[str, Any]]:
+    """Error of the default, the least of the grid, and where that is: NaN and nothing without the ``grid``."""
+    if not grid:
+        return error(name, data), float("nan"), {}
     tried = [(error(name, data, **params), params) for params in grids(data.task)[name]]
     best, params = min(tried, key=lambda pair: pair[0])
     return error(name, data), best, {key: value for key, value in params.items() if key != "center"}
@@ -90,18 +95,27 @@ DOUBLY = {
 }
 
 
-def doubly(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
-    """The same for a doubly stochastic learner on held-out rows: widths with the automatic step, plain and not."""
-    X = dense(data.X)
-    X, A, y, b = train_test_split(X, data.y, test_size=min(HELD_OUT, len(data.y) // 4), random_state=0)
+def doubly(name: str, data: Data, iterations: int | None, grid: bool) -> tuple[float, float, dict[str, Any]]:
+    """The same for a doubly stochastic learner on held-out rows: widths with the automatic step, plain and not.
+
+    Without the ``grid`` the last two are NaN and nothing.
+    """
+    X, held = dense(data.X).astype(np.float32), min(HELD_OUT, len(data.y) // 4)
+    splits = [train_test_split(X, data.y, test_size=held, random_state=i) for i in range(-(-ENOUGH // held))]
+    n = len(data.y) - held
+    passes = None if iterations is None else iterations * min(DoublySchedule().batch_size, n) / n
 
     def wrong(**params: Any) -> float:
-        step = params.pop("step", None)
-        model = zoo.make(name, task=data.task, random_state=0, **params)
-        if step is not None:
-            model.set_params(step=step)
-        return 1 - float(model.fit(X, y).score(A, b))
+        step, errors = params.pop("step", None), []
+        for X, A, y, b in splits:
+            model = zoo.make(name, task=data.task, random_state=0, **params)
+            if step is not None:
+                model.set_params(step=step)
+            errors.append(1 - float(model.fit(X, y, passes=passes).score(A, b)))
+        return float(np.mean(errors))
 
+    if not grid:
+        return wrong(), float("nan"), {}
     median = Gaussian("median").resolve(X[:1536]).gamma
     steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition=0.1)}
     tried = [
@@ -112,17 +126,28 @@ def doubly(name: str, data: Data) -> tuple[float, float, dict[str, Any]]:
     return wrong(), best, params
 
 
-def keep(line: dict[str, Any]) -> None:
-    """Into the file, in the place of an older line about the same."""
+def recorded() -> list[dict[str, Any]]:
+    """The lines of the file, less those of tasks that a recipe has given up."""
+    lines = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    return [line for line in lines if line["task"] not in zoo.get(line["recipe"]).otherwise]
+
+
+def keep(line: dict[str, Any], grid: bool) -> None:
+    """Into the file, in the place of an older line about the same; without a grid, beside the one of that line."""
     same = ("recipe", "set", "rows")
-    lines = [json.loads(old) for old in LINES.read_text().splitlines()] if LINES.exists() else []
-    lines = [old for old in lines if any(old[key] != line[key] for key in same)] + [line]
+    lines = recorded()
+    older = [old for old in lines if all(old[key] == line[key] for key in same)]
+    if not grid:
+        if not older or older[0].get("iterations") != line.get("iterations"):
+            raise SystemExit(f"no grid for {line['recipe']} on {line['rows']} rows of {line['set']} in {LINES}")
+        line |= {key: older[0][key] for key in ("best", "parameters")}
+    lines = [old for old in lines if old not in older] + [line]
     LINES.write_text("".join(json.dumps(each) + "\n" for each in lines))
 
 
 def show() -> dict[str, Any]:
     """The table: a recipe and task a row, over the sets."""
-    lines = [json.loads(line) for line in LINES.read_text().splitlines()]
+    lines = recorded()
     head = ["recipe", "task", "sets", "within 20 % of the best of a grid", "mean ratio", "worst", "where"]
     rows = []
     for recipe in sorted({line["recipe"] for line in lines}):
@@ -148,7 +173,10 @@ def main() -> None:
     parser.add_argument("--sets", help="names, separated by commas; all by default")
     parser.add_argument("--only", help="recipes, separated by commas; all by default")
     parser.add_argument("--doubly", action="store_true", help="the doubly stochastic learners")
+    parser.add_argument("--iterations", type=int, help="of the doubly stochastic learners; by default their own number")
+    parser.add_argument("--no-grid", action="store_true", help="the defaults again, beside the best of the older lines")
     args = parser.parse_args()
+    grid = not args.no_grid
     warnings.simplefilter("ignore")
     for name in args.sets.split(",") if args.sets else SETS:
         data = load(name, args.rows)
@@ -156,11 +184,14 @@ def main() -> None:
         for recipe in recipes:
             if args.only and recipe not in args.only.split(","):
                 continue
-            default, best, params = (doubly if args.doubly else online)(recipe, data)
+            found = doubly(recipe, data, args.iterations, grid) if args.doubly else online(recipe, data, grid)
+            default, best, params = found
             line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task, "default": default,
                     "best": best, "parameters": params}  # fmt: skip
+            if args.doubly and args.iterations:
+                line["iterations"] = args.iterations
+            keep(line, grid)
             print(json.dumps(line), flush=True)
-            keep(line)
     for row in show()["rows"]:
         print(" | ".join(row))
 

@@ -78,9 +78,14 @@ struct Forgetron : Budget<T> {
 
 template <class T>
 struct RemoveSmallest : Budget<T> {
+    RemoveSmallest() { this->n_memory = 1; }
     void absorb(Support<T>& S, const Newcomer<T>& row) const override {
-        const std::size_t r = S.full() ? S.smallest(row) : S.n;
-        if (r < S.capacity) S.place(r, row, row.tau);
+        if (!S.full()) return S.place(S.n, row, row.tau);
+        double& turn = S.memory[0];
+        const std::size_t r = S.smallest(row, turn >= 0 && turn < double(S.capacity) ? std::size_t(turn) : 0);
+        if (r >= S.capacity) return;
+        turn = double((r + 1) % S.capacity);
+        S.place(r, row, row.tau);
     }
 };
 

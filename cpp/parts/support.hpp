@@ -110,13 +110,15 @@ struct Support {
         for (int c = 0; c < C; ++c) add_squares(n, scale[c] * scale[c], alpha_of(c), out);
     }
 
-    // Slot of the smallest term of f; n when that is the new row itself.
-    std::size_t smallest(const Newcomer<T>& row) {
+    // Slot of the smallest term of f, of equal ones the first from `turn` on, else from 0 on; n when that is the new row.
+    std::size_t smallest(const Newcomer<T>& row, std::size_t turn = 0) {
         squares(buffer.data());
         for (std::size_t j = 0; j < n; ++j) buffer[j] *= double(diag[j]);
         const double limit = least(n, buffer.data()) * (1.0 + equal);
-        std::size_t r = 0;
-        while (r + 1 < n && buffer[r] > limit) ++r;
+        std::size_t r = turn;
+        while (r < n && !(buffer[r] <= limit)) ++r;
+        if (r >= n)
+            for (r = 0; r + 1 < n && buffer[r] > limit;) ++r;
         double own = 0.0;
         for (int c = 0; c < C; ++c) own += row.tau[c] * row.tau[c];
         return buffer[r] <= own * row.k_xx * (1.0 + equal) ? r : n;

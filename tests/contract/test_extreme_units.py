@@ -303,8 +303,33 @@ def test_pegasos_in_regression():
         assert best < 0.8 * y.var()
 
 
-IN_UNITS = ("pegasos", "norma", "perceptron", "rbp", "forgetron", "projectron", "stoptron", "pa", "pa1", "pa2", "bpas",
-            "bpann", "bpap", "bogd", "spa", "omkl_rbp_dd", "omkl_bpas_dd", "omkl_u")  # fmt: skip
+GRIDS = {
+    "bsgd_remove": ("lam", (1e-5, 1e-4, 1e-3, 1e-2)),
+    "oskl": ("eta", (0.03, 0.1, 0.3, 1.0)),
+    "norma": ("eta", (0.03, 0.1, 0.3, 1.0)),
+    "bogd": ("eta", (0.05, 0.1, 0.2, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_steps_for_labels(name):
+    """Mistakes at the defaults next to the fewest of a grid, on rows that had no part in the choice of the defaults."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[order], y[order]
+
+    def mistakes(**parameters):
+        scores = zoo.make(name, random_state=0, **parameters).learn(X, y, classes=[0, 1])
+        return np.mean((scores >= 0) != y)
+
+    parameter, values = GRIDS[name]
+    assert mistakes() < 1.2 * min(mistakes(**{parameter: value}) for value in values)
+
+
+IN_UNITS = ("pegasos", "norma", "perceptron", "rbp", "forgetron", "projectron", "pa", "pa1", "pa2", "bpas", "bpann",
+             "bpap", "bogd", "spa", "omkl_rbp_dd", "omkl_bpas_dd", "omkl_u")  # fmt: skip
 
 
 @pytest.mark.parametrize("units", [2.0**-30, 2.0**30])
@@ -318,7 +343,9 @@ def test_follows_the_units_of_the_target(name, units):
     assert np.std(forecast[0]) > 0
 
 
-@pytest.mark.parametrize("name, instead", [("bsgd_remove", "bsgd_merge"), ("pros_n_kons", "ridge")])
+@pytest.mark.parametrize(
+    "name, instead", [("bsgd_remove", "bsgd_merge"), ("stoptron", "projectron"), ("pros_n_kons", "ridge")]
+)
 def test_says_what_to_use_instead(name, instead):
     with pytest.raises(ValueError, match=instead):
         zoo.make(name, task="regression", random_state=0)

@@ -12,7 +12,7 @@ import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings
 from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly import base
+from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import generator
@@ -329,12 +329,30 @@ def test_bandwidth_follows_the_data():
     assert gammas[1] >= 4 * gammas[0]
 
 
+@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
+def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
+    """On a valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step,
+    for which the bottom is at another width.
+    """
+
+    def valley(self, state, kernel, eta, X, y, weight):
+        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
+        doublings = np.log2(eta * choice.top(kernel, X, weight))
+        return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
+
+    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley)
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
+    median = kernels.Gaussian("median").resolve(X2).gamma
+    assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
+    assert model.state_["eta"] * choice.top(model.kernel_, X2, np.ones(len(X2))) == pytest.approx(8.0, rel=0.1)
+
+
 @pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive", "huber", "quantile"])
 def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
-    for scale in (1.0, 1000.0):
+    for scale in (1.0, 1e6):  # the penalty too: it shrinks f by its product with the step
         y = scale * np.sin(X[:, 0])
-        schedule = DoublySchedule(block_size=64, passes=40)
+        schedule = DoublySchedule(block_size=32, passes=10)
         model = DoublyStochasticRegressor(loss=loss, random_state=0, schedule=schedule).fit(X[:400], y[:400])
         assert model.score(X[400:], y[400:]) > 0.8
 

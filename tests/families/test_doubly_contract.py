@@ -76,7 +76,10 @@ def test_sparse_rows():
         ),
         (
             DoublyStochasticRegressor(
-                gamma="median", schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0
+                gamma="median",
+                step=DoublyStep(),
+                schedule=DoublySchedule(batch_size=16, block_size=4),
+                random_state=0,
             ),
             X2,
             yr,

@@ -114,6 +114,7 @@ def test_cells_outside_the_table(wrong):
 @pytest.mark.parametrize("value", [-1.0, 5.0, 2.5, 1e300])
 def test_the_oldest_slot_is_one(value):
     refused(budgeted("forgetron"), lambda header, put: put("budget_memory", [0.0, 9.0, value]), "oldest")
+    refused(budgeted("remove_smallest"), lambda header, put: put("budget_memory", [value]), "oldest")
 
 
 def test_sizes_of_support_vectors_are_not_negative():

@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kernelstream import BudgetClassifier, budgets, kernels, losses, updates, zoo
+from kernelstream.estimators.ensemble import capacity
 
 GAMMA = 0.7
 
@@ -155,6 +156,45 @@ def test_removal_is_uniform(strategy):
     expected = (1 - 1 / B) ** (n - np.maximum(np.arange(n) + 1.0, B))
     error = np.sqrt(expected * (1 - expected) / runs)
     assert (np.abs(there.mean(axis=0) - expected) <= 4.5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("which", ["python", "native"])
+@pytest.mark.parametrize("update", [updates.Pegasos(0.1), updates.OGD(2.0)], ids=["pegasos", "ogd"])
+def test_of_equal_terms_the_oldest_leaves(update, which):
+    """Pegasos on the hinge loss makes all coefficients 1/(lam t), steps of one size make them that size."""
+    B, n = 5, 23
+    X, y = far_apart(n)
+    est = model(budgets.RemoveSmallest(), B, update).set_params(engine=which)
+    for i in range(n):
+        est.partial_fit(X[i : i + 1], y[i : i + 1], classes=[-1, 1])
+        assert sorted(est.support_vectors_[:, 0]) == sorted(X[max(0, i + 1 - B) : i + 1, 0])
+
+
+def test_of_equal_terms_the_youngest_outlive_a_smaller_budget():
+    X, y = far_apart(30)
+    est = model(budgets.RemoveSmallest(), 6, updates.OGD(2.0)).fit(X[:20], y[:20], shuffle=False)
+
+    def kept():
+        return sorted(np.rint(est.support_vectors_[:, 0] / 100).astype(int))
+
+    capacity.resize(est, 4)
+    assert kept() == [16, 17, 18, 19]
+    est.partial_fit(X[20:21], y[20:21])
+    assert kept() == [17, 18, 19, 20]
+    capacity.resize(est, 6)
+    est.partial_fit(X[21:25], y[21:25])
+    assert kept() == [19, 20, 21, 22, 23, 24]
+
+
+def test_the_first_rows_do_not_stay_for_ever():
+    """Two hills of labels that change places in the middle of the stream: only new vectors know of it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    y[300:] *= -1
+    est = zoo.make("bsgd_remove", budget=20, gamma=1.0, random_state=0)
+    f = est.learn(X, y, classes=[-1, 1])
+    assert np.mean(np.sign(f[500:]) != y[500:]) < 0.15
 
 
 def test_bogd_keeps_the_function_on_average():

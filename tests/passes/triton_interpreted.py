@@ -25,6 +25,7 @@ EXACT = engine.get("python")
 REMOVALS = [
     (BudgetClassifier, budgets.RemoveRandom(), "hinge", Perceptron(0.7)),
     (BudgetClassifier, budgets.RemoveSmallest(), "hinge", Pegasos(0.05)),
+    (BudgetClassifier, budgets.RemoveSmallest(), "hinge", OGD(2.0)),
     (BudgetClassifier, budgets.RemoveSmallest(), "logistic", NormAdaGrad()),
     (BudgetClassifier, budgets.BOGD(limit=0.3), "hinge", OGD(0.5, lam=0.1)),
     (BudgetRegressor, budgets.BOGD(), "squared", NormAdaGrad()),
@@ -111,7 +112,7 @@ def check_removal(kind, strategy, loss, update, B=7, m=40):
     X = rng.standard_normal((2 * m, 3))
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1]
     y = y if kind is BudgetRegressor else np.where(y > 0.2, 1.0, -1.0)
-    weight = rng.uniform(0.5, 1.5, 2 * m) * (rng.random(2 * m) < 0.9)
+    weight = rng.integers(1, 4, 2 * m) / 2 * (rng.random(2 * m) < 0.9)  # equal ones among them: so are the steps
     est = kind("gaussian", gamma=0.5, budget=B, strategy=strategy, loss=loss, update=update, engine="python")
     est.partial_fit(X[:4], y[:4])
     theirs, rule = est.state_, est._spec(est._state)
@@ -126,7 +127,7 @@ def check_removal(kind, strategy, loss, update, B=7, m=40):
         got, slots, joined = pass_(X[rows], torch.tensor(ours["support"]), y[rows], weight[rows], u, ours)
         ours["support"][slots] = X[rows][joined]
         np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9, err_msg=str(strategy))
-        for name in ("support", "diag", "memory", "center"):
+        for name in ("support", "diag", "memory", "center", "budget_memory"):
             if name in theirs:
                 np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-8, atol=1e-9, err_msg=name)
         for name in ("n_support", "t"):

@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 
 from .._checks import positive
-from ..state.schema import Array
+from ..state.schema import Array, Schema
 from ._base import Budget, Row, SupportSet, register
 
 EQUAL = 1e-5  # relative difference up to which two terms are of the same size
+
+
+def turn_schema(state: Any, capacity: int, n_memory: int) -> Schema:
+    """The memory of a strategy whose last number is the slot that has its turn to leave, the oldest."""
+    turn = np.ravel(state["budget_memory"])[-1:]
+    if not ((turn >= 0) & (turn < capacity) & (turn == np.floor(turn))).all():
+        raise ValueError(f"state_['budget_memory'] says that slot {turn} of {capacity} is the oldest")
+    return {"budget_memory": Array((n_memory,))}
 
 
 @register
@@ -83,10 +91,7 @@ class Forgetron(Budget):
     n_memory = 3  # Q, M, the oldest slot
 
     def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        oldest = np.ravel(state["budget_memory"])[-1:]
-        if not ((oldest >= 0) & (oldest < capacity) & (oldest == np.floor(oldest))).all():
-            raise ValueError(f"state_['budget_memory'] says that slot {oldest} of {capacity} is the oldest")
-        return super().schema(state, capacity, kernel) | {"budget_memory": Array((self.n_memory,))}
+        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         memory = S.state["budget_memory"]
@@ -116,24 +121,37 @@ def _largest_factor(delta: float, mu: float, c: float) -> float:
 class RemoveSmallest(Budget):
     """Drop the support vector with the smallest ``||alpha_j||^2 k(s_j, s_j)``, the new one included.
 
+    Equal ones leave in turn, slot after slot: the oldest first, with steps that make all equal, as those of Pegasos on
+    the hinge loss do. (Always the first slot would keep all others as they were when the set was full.)
+
     The removal of Wang, Crammer, Vucetic: Breaking the curse of kernelization (BSGD), JMLR 13 (2012).
     """
 
     name = "remove_smallest"
+    n_memory = 1  # the slot whose turn it is
+
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
+        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
 
     def absorb(self, S: SupportSet, row: Row) -> None:
-        r = smallest(S, row) if S.full else S.n
+        if not S.full:
+            return S.place(S.n, row, row.tau)
+        memory = S.state["budget_memory"]
+        r = smallest(S, row, int(memory[0]))
         if r < S.capacity:
+            memory[0] = (r + 1) % S.capacity
             S.place(r, row, row.tau)
 
 
-def smallest(S: SupportSet, row: Row) -> int:
-    """Slot of the smallest term of f; ``S.n`` when that is the new row itself. Ties go to the lowest slot.
+def smallest(S: SupportSet, row: Row, turn: int = 0) -> int:
+    """Slot of the smallest term of f; ``S.n`` when that is the new row itself.
 
-    Pegasos gives all vectors that moved once the same coefficient, up to rounding: sizes this close are equal.
+    Of equal ones it is the first slot from ``turn`` on, and from 0 on where there is none. Pegasos gives all vectors
+    that moved once the same coefficient, up to rounding: sizes this close are equal.
     """
     sizes = (S.coefficients**2).sum(axis=0) * S.diag[: S.n]
-    r = int(np.argmax(sizes <= sizes.min() * (1.0 + EQUAL)))
+    equal = np.flatnonzero(sizes <= sizes.min() * (1.0 + EQUAL))
+    r = int(equal[np.searchsorted(equal, turn) % len(equal)])
     return r if sizes[r] <= float(row.tau @ row.tau) * row.k_xx * (1.0 + EQUAL) else S.n
 
 

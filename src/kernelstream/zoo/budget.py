@@ -27,7 +27,7 @@ def _on_mistakes(
     )
 
 
-@recipe(JMLR2009)
+@recipe(JMLR2009, LABELS, {"regression": "'projectron'"})
 def stoptron(
     task: str,
     kernel: Any = "gaussian",
@@ -175,9 +175,9 @@ def bogd(
     """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
 
     ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
-    is learned can grow without end. ``eta`` is 0.2, in regression without it in units of the target's deviation.
+    is learned can grow without end. ``eta`` is 0.4; in regression without it 0.2, in units of the target's deviation.
     """
-    eta, common = own_units(task, eta, 0.2, 0.2, common)
+    eta, common = own_units(task, eta, 0.4, 0.2, common)
     loss: Loss = {"binary": Hinge(closed=True), "multiclass": CrammerSinger(closed=True)}.get(task) or gradient_loss(
         task, epsilon
     )
@@ -215,10 +215,15 @@ def bsgd_remove(
     epsilon: float | None = None,
     **common: Any,
 ) -> Any:
-    """Budgeted Pegasos: the smallest support vector is removed; ``lam`` is 1e-4."""
-    if lam is None and task != "regression":  # the sooner steps shrink, the more the first rows weigh
-        lam = 1e-4
-    return _bsgd(budgets.RemoveSmallest(), task, kernel, gamma, budget, lam, epsilon, common)
+    """Budgeted Pegasos: the smallest support vector is removed, of equal ones (as its steps make them) the oldest.
+
+    Without ``lam`` all steps are 2: what is left of the first rows does not grow with the stream, so the best lam of t
+    rows is near 1/(2t), and steps of 1/(lam t) for that lam are of one size.
+    """
+    strategy = budgets.RemoveSmallest()
+    if lam is None and task != "regression":
+        return build(task, kernel, gamma, budget, strategy, gradient_loss(task, epsilon), updates.OGD(2.0), common)
+    return _bsgd(strategy, task, kernel, gamma, budget, lam, epsilon, common)
 
 
 @recipe(JMLR2012)

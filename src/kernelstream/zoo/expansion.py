@@ -57,9 +57,9 @@ def build(
 
 
 def pegasos_update(task: str, lam: float | None) -> Update:
-    """Pegasos; its regulariser is 3e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
+    """Pegasos; its regulariser is 5e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
     if lam is None:
-        lam = 5e-3 if task == "regression" else 3e-4
+        lam = 5e-3 if task == "regression" else 5e-4
     return updates.Pegasos(lam)
 
 
@@ -121,9 +121,9 @@ def norma(
 ) -> Any:
     """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside.
 
-    ``eta`` is 0.3, in regression without it in units of the target's deviation, as is ``epsilon``.
+    ``eta`` is 0.7; in regression without it 0.3, in units of the target's deviation, as is ``epsilon``.
     """
-    eta, common = own_units(task, eta, TUBE_STEP, TUBE_STEP, common)
+    eta, common = own_units(task, eta, 0.7, TUBE_STEP, common)
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
     return build(task, kernel, gamma, budget, strategy, hinge_loss(task, epsilon), updates.NORMA(eta, lam, nu), common)
 
@@ -210,7 +210,7 @@ def pegasos(
 ) -> Any:
     """Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).
 
-    ``lam`` is 3e-4, in regression 5e-3.
+    ``lam`` is 5e-4, in regression 5e-3.
     """
     loss = gradient_loss(task, epsilon)
     return build(task, kernel, gamma, None, budgets.Stop(), loss, pegasos_update(task, lam), common)
@@ -225,7 +225,7 @@ def oskl(
     kernel: Any = "gaussian",
     gamma: Any = None,
     budget: int | None = None,
-    eta: float = 0.1,
+    eta: float = 0.5,
     G: float = 20.0,
     average: bool = True,
     **common: Any,

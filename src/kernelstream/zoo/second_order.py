@@ -65,12 +65,14 @@ def pros_n_kons(
 ) -> Any:
     """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows.
 
-    ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5. Every row that joins makes the learner start anew; "auto" is a budget
-    of 50, or no budget where alpha, beta or epsilon are given.
+    ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5; ``alpha`` is 0.5 where none of the three is given. Every row that
+    joins makes the learner start anew; "auto" is a budget of 50, or no budget where one of the three is given.
     """
     kind: Any = ProsNKons if task == "regression" else ProsNKonsClassifier
-    if budget == "auto":
-        budget = 50 if alpha is beta is epsilon is None else None
+    if alpha is beta is epsilon is None:
+        alpha, budget = 0.5, 50 if budget == "auto" else budget
+    elif budget == "auto":
+        budget = None
     sampling = (1.0 if alpha is None else alpha, 1.0 if beta is None else beta, 0.5 if epsilon is None else epsilon)
     return kind(kernel, gamma, *sampling, budget=budget, **common)
 

@@ -77,7 +77,7 @@ class DeviceRemoval:
         # all numbers travel together: a copy takes longer to begin than to end
         numbers = {
             "F": np.zeros(m), "alpha": state["alpha"][0], "members": np.arange(B),
-            "kept": (state["n_support"], state["scale"][0]),
+            "kept": (state["n_support"], state["scale"][0], *_turn(self.strategy, state)),
             "memory": state["memory"], "book": (state["t"], *center), "y": y, "weight": weights,
             "chosen": _slots(u, weights, B),
         }  # fmt: skip
@@ -94,6 +94,8 @@ class DeviceRemoval:
         found = dict(zip(numbers, np.split(packed.cpu().numpy(), sizes[:-1])))
         state["alpha"][0] = found["alpha"]
         state["n_support"], state["scale"][0] = int(found["kept"][0]), found["kept"][1]
+        if isinstance(self.strategy, RemoveSmallest):
+            state["budget_memory"][:] = found["kept"][2]
         state["memory"][:] = found["memory"].reshape(state["memory"].shape)
         state["t"] = int(found["book"][0])
         center[:] = found["book"][1:]
@@ -107,6 +109,11 @@ class DeviceRemoval:
         A = gaussian(self.ops, torch.cat([S, X]) - middle, X - middle, self.gamma)
         A[len(S) :].fill_diagonal_(1.0)
         return A
+
+
+def _turn(strategy: Any, state: dict[str, Any]) -> tuple[float]:
+    """The slot from which on equal terms leave."""
+    return (float(state["budget_memory"][0]) if isinstance(strategy, RemoveSmallest) else 0.0,)
 
 
 def _slots(u: np.ndarray | None, counts: np.ndarray, B: int) -> np.ndarray:
@@ -155,8 +162,8 @@ def removal(
         Scores at the start of the block; become those before each update.
     alpha, members : (B,)
         Coefficient, without the common factor, and row of A of every slot; changed in place.
-    kept : (2,)
-        Slots in use and the common factor; changed in place.
+    kept : (3,)
+        Slots in use, the common factor, and the slot from which on equal terms leave; changed in place.
     memory, book
         As in :func:`~kernelstream.engine.torch.recursion.recursion`.
     y, weight, chosen : (m,)
@@ -193,6 +200,7 @@ def _removal(
     mean = shared(book + 2, col, True)
     n = shared(kept, col, True).to(tl.int32)
     scale = shared(kept + 1, col, True)
+    turn = shared(kept + 2, col, True).to(tl.int32)
     a0, a1, a2, a3, v0, v1, v2, v3 = read_memory(memory, t, col, real, 1, UPDATE)
     for base in range(0, m, GROUP):
         row = base + lane
@@ -246,10 +254,13 @@ def _removal(
                         part = tl.load(alpha + every, mask=every < B, other=0.0).to(ACC)
                         sizes = tl.where(every < B, part * part, float("inf"))
                         lowest = tl.min(sizes, axis=0)
-                        slot = col + tl.min(tl.where(sizes <= lowest * _EQUAL, every, BP), axis=0)
+                        first = tl.max(turn, axis=0)
+                        place = tl.where(every >= first, every - first, every - first + B)  # counted from the turn on
+                        slot = (turn + tl.min(tl.where(sizes <= lowest * _EQUAL, place, BP), axis=0)) % B
                         size = tl.load(alpha + slot).to(ACC) * scale.to(ACC)
                         joins = joins & (size * size <= tau * tau * _EQUAL)
                         removes = removes & joins
+                        turn = tl.where(removes, (slot + 1) % B, turn)
                 slot = tl.where(full, slot, n)
                 member = tl.load(members + slot, mask=removes, other=0.0).to(tl.int32)
                 old = tl.load(alpha + slot, mask=removes, other=0.0).to(ACC) * scale.to(ACC)
@@ -293,4 +304,5 @@ def _removal(
     keep(book + 2, mean, col, True)
     keep(kept, n.to(tl.float64), col, True)
     keep(kept + 1, scale, col, True)
+    keep(kept + 2, turn.to(tl.float64), col, True)
     write_memory(memory, col, real, a0, a1, a2, a3, v0, v1, v2, v3, 1, UPDATE)

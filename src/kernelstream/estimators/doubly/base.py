@@ -30,7 +30,7 @@ from .._contract.order import check_order
 from .._contract.scaling import scales_columns
 from .._contract.state import packed, scaled_rows, targets, widen_packed
 from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
-from .choice import CHOICE_ROWS, choose, trial
+from .choice import CHOICE_ROWS, choose, trial, unit
 from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
@@ -169,7 +169,7 @@ class DoublyEstimator(StreamEstimator):
             state |= {"offset": 0.0, "eta": float(self._step_part().eta), "lam": self._regulariser(state, CHOICE_ROWS)}
 
     def _regulariser(self, state: State, n: int) -> float:
-        """The paper's 1/(100 n), if none is given."""
+        """The paper's 1/(100 n), if none is given: for a target whose deviation is 1, where that matters."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
     def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
@@ -181,6 +181,8 @@ class DoublyEstimator(StreamEstimator):
         kernel = self._kernel_given()
         state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
         state["lam"] = self._regulariser(state, n)
+        if self.lam == "auto":
+            state["lam"] /= unit(self._loss_now(state), y, weight)
         return choose(self, state, kernel.resolve(X), X, y, weight)
 
     def _trial(

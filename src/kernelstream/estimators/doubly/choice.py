@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ FRACTIONS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 STEPS = (2.0, 8.0, 32.0)  # times 1 / largest eigenvalue, for losses with a bounded derivative
 CONDITIONED_STEPS = (0.5, 2.0, 8.0)  # the same where the covariance of the features divides the gradient
 CURVED_STEPS = (0.25, 1.0)  # for the others; the smaller one where small batches and blocks make steps noisy
+HUBER_STEPS = (0.25, 1.0, 4.0)  # for a loss that is curved in the middle
 HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION = 0.5
 
@@ -57,7 +58,7 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
 def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
     loss, eta = est._loss_now(state), est._step_part().eta
     enough = X.shape[0] >= LEAST_ROWS
-    fractions = FRACTIONS if est._chooses_bandwidth() else (1.0,)
+    fractions = (1.0,) if not est._chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
     factors = _factors(loss, y, weight, est._step_part().precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
@@ -67,24 +68,38 @@ def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weig
     def trial(kernel: Kernel, factor: float) -> float:
         return est._trial(state, kernel, step(kernel, factor), X, y, weight)
 
-    best, factor, reached = kernel if len(fractions) == 1 else scaled(kernel, USUAL_FRACTION), usual, np.nan
-    if enough and len(fractions) > 1:
-        reached, best = _least((trial(k, usual), k) for k in (scaled(kernel, fraction) for fraction in fractions))
+    widths = [scaled(kernel, fraction) for fraction in fractions]
+    at, factor, reached = 0, usual, np.nan
+    if len(widths) > 1:
+        reached, at = _least((trial(k, usual), i) for i, k in enumerate(widths))
     if enough and len(factors) > 1:
-        tried = [(trial(best, c), c) for c in factors]
-        reached, factor = _least(tried)
+        tried = {c: trial(widths[at], c) for c in factors}
+        reached, factor = _least((loss, c) for c, loss in tried.items())
         if est._step_part().precondition:  # directions of small variance hardly show in the held-out loss
-            factor = max(c for loss, c in tried if loss <= reached + HARMLESS * abs(reached))
+            factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
+        if len(widths) > 1 and factor != usual:  # with other steps another width may be better
+            at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor))
     if enough and est._measures_loss and np.isnan(reached):
-        reached = trial(best, factor)
-    est._set_kernel(state, best)
-    state["eta"] = step(best, factor)
+        reached = trial(widths[at], factor)
+    est._set_kernel(state, widths[at])
+    state["eta"] = step(widths[at], factor)
     return reached
 
 
 def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
     """The first pair with the least loss."""
     return min(tried, key=lambda pair: pair[0])
+
+
+def _downhill(start: int, loss: float, n: int, trial: Callable[[int], float]) -> tuple[int, float]:
+    """From ``start``, whose loss is known, on to the next of 0..n-1 while the loss falls: where that ends; its loss."""
+    for way in (-1, 1):
+        at = start
+        while 0 <= at + way < n and (found := trial(at + way)) < loss:
+            at, loss = at + way, found
+        if at != start:
+            return at, loss
+    return start, loss
 
 
 def scaled(kernel: Kernel, fraction: float) -> Kernel:
@@ -101,14 +116,20 @@ def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray, precondition: float)
     """Candidates for eta × largest eigenvalue: about 1 where the curvature of the loss decides."""
     if loss.bound is None:
         return CURVED_STEPS
-    steps = CONDITIONED_STEPS if precondition else STEPS
-    if loss.kind != "regression":
-        return steps
-    # steps of a bounded derivative move the function by that much at most, however far the target is
+    steps = HUBER_STEPS if loss.name == "huber" else CONDITIONED_STEPS if precondition else STEPS
+    return tuple(unit(loss, y, weight) * c for c in steps)
+
+
+def unit(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """Deviation of the target over the largest derivative of the loss, where there is one; else 1.
+
+    A step of a bounded derivative moves the function by that much at most, however far the target is: steps grow with
+    the unit, and a penalty of the square must shrink with it to be as strong beside a loss that is no square.
+    """
+    if loss.bound is None or loss.kind != "regression":
+        return 1.0
     spread = float(np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))) / loss.bound
-    if loss.name == "huber":
-        return tuple(max(1.0, spread) * c for c in (0.25, 1.0, 4.0))
-    return tuple((spread or 1.0) * c for c in steps)
+    return max(1.0, spread) if loss.name == "huber" else spread or 1.0
 
 
 def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:

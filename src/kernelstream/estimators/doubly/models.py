@@ -15,6 +15,9 @@ from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .step import DoublySchedule, DoublyStep
 
+# Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
+PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition=0.1)}}
+
 
 class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
@@ -97,10 +100,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     """
 
     on_device = True
-    # Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
-    _named_parts: ClassVar = DoublyEstimator._named_parts | {
-        "step": {"auto": partial(DoublyStep, theta0=300.0, precondition=0.1)}
-    }
+    _named_parts: ClassVar = PARTS
 
     def __init__(
         self,
@@ -173,9 +173,9 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
-        6.5e-6 in a stream.
+        6.5e-6 in a stream; for losses with a bounded derivative divided by the deviation of the target.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning.
+        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
     center : bool, default=True
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
     schedule : DoublySchedule or "auto", default="auto"
@@ -226,6 +226,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     """
 
     on_device = True
+    _named_parts: ClassVar = PARTS
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..feature import FeatureEstimator
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
-OLDEST = 2  # where the Forgetron's memory has its oldest slot
+TURN = {budgets.Forgetron: 2, budgets.RemoveSmallest: 0}  # where a memory has the oldest slot
 
 
 def is_budget(member: Any) -> bool:
@@ -52,7 +52,7 @@ def resize(member: Any, n: int) -> None:
     if n == size(member):
         return
     if is_budget(member):
-        _resize_support(member._state, n, type(member._strategy) is budgets.Forgetron)
+        _resize_support(member._state, n, type(member._strategy))
     else:
         _resize_features(member._state, size(member), n)
     set_size(member, n)
@@ -71,18 +71,23 @@ def _resize_features(state: State, old: int, new: int) -> None:
             state[name] = after
 
 
-def _resize_support(state: State, new: int, by_age: bool) -> None:
-    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay; the youngest, for the Forgetron."""
+def _resize_support(state: State, new: int, strategy: type) -> None:
+    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay, of equal ones the youngest where there is a turn.
+
+    For the Forgetron the youngest ones stay.
+    """
     n, memory = state["n_support"], state["budget_memory"]
     slots = np.arange(n)
-    if by_age:
-        slots = np.roll(slots, -int(memory[OLDEST]))  # from the oldest to the youngest
-        memory[OLDEST] = 0
+    if strategy in TURN:
+        slots = np.roll(slots, -int(memory[TURN[strategy]]))  # from the oldest to the youngest
+        memory[TURN[strategy]] = 0
+    if strategy is budgets.Forgetron:
         slots = slots[max(0, n - new) :]
     elif n > new:
         sizes = (state["alpha"][:, :n] * state["scale"][:, None]) ** 2
-        sizes = sizes.sum(axis=0) * state["diag"][:n]
-        slots = np.sort(np.argsort(-sizes, kind="stable")[:new])
+        sizes = (sizes.sum(axis=0) * state["diag"][:n])[slots]
+        young = np.arange(n)[::-1] if strategy in TURN else np.arange(n)
+        slots = slots[np.sort(young[np.argsort(-sizes[young], kind="stable")[:new]])]
     for name, axes in SLOTS.items():
         if name in state:
             for axis in axes:
