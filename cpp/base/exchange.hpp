@@ -129,8 +129,9 @@ class Together {
                 usual = std::min(usual, time);
                 continue;
             }
-            ++blocks, spent += time * double(m), rows_both += m;
-            lost = blocks >= trial && spent > gain * usual * double(rows_both);
+            if (++blocks == 1) continue;  // the second thread has to fetch all it needs
+            spent += time * double(m), rows_both += m;
+            lost = blocks > trial && spent > gain * usual * double(rows_both);
             if (!lost) continue;
             leave(first + m);
             open_ = false;
@@ -144,7 +145,7 @@ class Together {
 
   private:
     static constexpr double gain = 0.95;      // of the time alone: with more two threads are not worth it
-    static constexpr std::size_t trial = 3;  // blocks after which that can be said
+    static constexpr std::size_t trial = 3;  // blocks, besides the first, after which that can be said
     const std::size_t n_, block_;
     bool open_;
     std::atomic<bool> here_{false}, over_{false};
