@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier
-from kernelstream.core import threads
 from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
@@ -66,7 +65,7 @@ def test_automatic_choices_take_one_blas_thread(monkeypatch):
 
     monkeypatch.setattr(DoublyStochasticRegressor, "_trial", looked_at)
     X = np.random.default_rng(0).standard_normal((60, 3))
-    with threads._controller().limit(limits=2, user_api="blas"):
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
         DoublyStochasticRegressor(schedule=DoublySchedule(batch_size=16, block_size=8, passes=1), random_state=0).fit(
             X, X[:, 0]
         )

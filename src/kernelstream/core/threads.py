@@ -5,6 +5,7 @@ The number is a setting of the library (:mod:`kernelstream.settings`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -42,13 +43,26 @@ def cuts(n: int, block: int, first: int = 0) -> list[slice]:
 
 
 @functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the loaded libraries once
+def _blas() -> list[Any]:
+    """The libraries that are BLAS; all that are loaded are looked through once."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def one_blas_thread() -> Any:
-    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work."""
-    return _controller().limit(limits=1, user_api="blas")
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work.
+
+    Libraries are asked themselves: threadpoolctl's own context describes all of them first, which takes longer than
+    some calls of ``learn``.
+    """
+    several = [(library, count) for library in _blas() if (count := library.get_num_threads() or 1) > 1]
+    for library, _ in several:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, count in several:
+            library.set_num_threads(count)
 
 
 AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
