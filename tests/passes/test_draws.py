@@ -5,6 +5,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier
+from kernelstream.core import threads
 from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
