@@ -64,8 +64,8 @@ struct Deferred {
     T watch = 0;                            // 0 as long as the weights that change are finite, else NaN: 0 * inf
     double t0 = 0;                          // rows that the mean is of, before
     std::size_t now = 0;                    // rows since then
-    std::vector<std::uint32_t> last;        // (P,) rows up to which a column's mean is right
-    std::vector<double> sums;               // (now + 1, C) sums of the scales
+    std::vector<std::uint32_t> last{};      // (P,) rows up to which a column's mean is right
+    std::vector<double> sums{};             // (now + 1, C) sums of the scales
 
     void begin(std::int64_t t) {
         if (!model.mean) return;
