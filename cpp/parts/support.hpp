@@ -64,7 +64,7 @@ struct Support {
     std::vector<double> buffer;  // 4 (capacity + 1) + C numbers
     std::int32_t* places = nullptr;  // (capacity) where a pool of vectors has those of the slots, and
     std::int32_t newcomer = -1;      // where it has the row being learned
-    std::vector<std::size_t> slots;  // what the strategy has found out about slots; kept while a block lasts
+    std::vector<std::size_t> slots{};  // what the strategy has found out about slots; kept while a block lasts
     bool stop = false;  // set when the caller must look after the strategy's arrays before the next row
 
     bool full() const { return n == capacity; }

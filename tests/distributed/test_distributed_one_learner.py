@@ -158,6 +158,7 @@ def scaled(model, rows):
     return np.ascontiguousarray(scaled_rows(rows, model._state))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean", "quick")
 def test_a_killed_worker_changes_nothing(client, files, tmp_path):
     est = KernelRegressor(size="small", random_state=5)

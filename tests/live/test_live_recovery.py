@@ -67,7 +67,7 @@ def test_a_regressor_and_a_detector(tmp_path):
         again.close()
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
 def test_kill_9(tmp_path, kills):
     """kill -9 while it learns: no acknowledged row is lost, none is learned twice, the model is the same to the bit."""
     script = Path(__file__).with_name("live_killed.py")

@@ -139,7 +139,7 @@ def test_native(task, name, block, monkeypatch):
 
 
 PYTHON = {("multiclass", "dna"): 1, ("binary", "german"): 64, ("regression", "housing"): 1, ("regression", "mg"): 64}
-LARGE = {"dna": ("forgetron", "projectronpp", "bpas")}  # the algorithms that are not left to the slow tests
+LARGE = {"dna": ("forgetron", "projectronpp")}  # the algorithms that are not left to the slow tests
 
 
 @pytest.mark.parametrize("task, name", PYTHON)

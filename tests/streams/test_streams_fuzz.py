@@ -76,7 +76,7 @@ def same(a, b):
 
 
 @native
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(texts, st.integers(0, 5), st.booleans(), st.integers(0, 4), st.booleans())
 def test_libsvm_equals_its_specification(text, max_rows, zero_based, n_features, single):
     args = (text + b"\n", 0, max_rows, zero_based, n_features, single)

@@ -18,7 +18,8 @@ def rows(n=400, d=3):
 
 def test_it_is_the_same_as_keeping_the_rows_oneself():
     X, y = rows()
-    model, plain = Delayed(OnlineRidge(engine="python", random_state=0)), OnlineRidge(engine="python", random_state=0)
+    plain = OnlineRidge("raw", engine="python", random_state=0)
+    model = Delayed(OnlineRidge("raw", engine="python", random_state=0))
     model.learn(X[:50], y[:50])
     plain.learn(X[:50], y[:50])
     rng = np.random.default_rng(1)
