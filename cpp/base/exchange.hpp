@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 
 #include "base/helper.hpp"
+#include "base/lines.hpp"
 
 namespace ks {
 
@@ -17,6 +17,16 @@ struct Halves {
         if (count == 1) begin[1] = D;
     }
     std::size_t size(int h) const { return begin[h + 1] - begin[h]; }
+
+    // What the second half has of `rows` rows of weights (rows, D), copied into rows of its own (rows, size(1)), and back.
+    template <class T>
+    void take_second(std::size_t rows, const T* from, T* to) const {
+        for (std::size_t i = 0; i < rows; ++i) std::copy_n(from + i * begin[2] + begin[1], size(1), to + i * size(1));
+    }
+    template <class T>
+    void put_second(std::size_t rows, const T* from, T* to) const {
+        for (std::size_t i = 0; i < rows; ++i) std::copy_n(from + i * size(1), size(1), to + i * begin[2] + begin[1]);
+    }
 };
 
 // Where two threads put the products of a row for each other: a place for even rows and one for odd ones, so that a thread can have the
@@ -65,13 +75,11 @@ template <class T>
 class Apart {
   public:
     T* take(std::size_t n) {
-        room_.resize(n + 2 * line);
-        const auto at = reinterpret_cast<std::uintptr_t>(room_.data());
-        return room_.data() + (line * sizeof(T) - at % (line * sizeof(T))) / sizeof(T);
+        constexpr std::size_t bytes = 128;
+        return on_line(room_, n + bytes / sizeof(T), bytes);
     }
 
   private:
-    static constexpr std::size_t line = 128 / sizeof(T);
     std::vector<T> room_;
 };
 

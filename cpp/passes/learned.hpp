@@ -427,19 +427,14 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
     Exchange scores(C), pulls(d);
     std::int64_t rows = t;
     const std::size_t count = halves.size(1);
-    // move(of the model, of the copy) for the weights of the half.
-    const auto each_weight = [&](auto&& move) {
-        T *const theirs[] = {model.W, model.G}, *const ours[] = {own.W, own.G};
-        for (int k = 0; k < 2; ++k)
-            for (std::size_t c = 0; c < 2 * std::size_t(C); ++c) move(theirs[k] + c * D + halves.begin[1], ours[k] + c * count);
-    };
     Together together(shared, n, block);
     Helper::Job job(together.open(), [&] {
         together.help(
             [&] {
                 second.reset(new Second{{count, E + halves.begin[1], D, count, 0, d}, {d, C}, {}});
                 own.W = second->weights.take(4 * count * C), own.G = own.W + 2 * count * C;
-                each_weight([&](const T* from, T* to) { std::copy_n(from, count, to); });
+                halves.take_second(2 * C, model.W, own.W);
+                halves.take_second(2 * C, model.G, own.G);
             },
             [&](std::size_t first, std::size_t m) {
                 Room& r = second->room;
@@ -465,7 +460,10 @@ std::int64_t rrf_pass_halves(std::size_t n, std::size_t d, std::size_t D, int C,
             t = rrf_rows<T>(first, m, C, X, &parts[0], 1, 0, scale, &scores, &pulls, y, weight, model, p, t, loss, update, F, C, room.x, room.v,
                             room.out);
         },
-        [&] { each_weight([&](T* to, const T* from) { std::copy_n(from, count, to); }); });
+        [&] {
+            halves.put_second(2 * C, own.W, model.W);
+            halves.put_second(2 * C, own.G, model.G);
+        });
     return t;
 }
 

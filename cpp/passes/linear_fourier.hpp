@@ -111,16 +111,7 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
     FourierPart<T> half;
     LinearModel<T> own = model;
     std::int64_t t_of_second = t;
-    // move(from the model, into the copy, how many) for the weights of the half.
-    const auto each_weight = [&](auto&& move) {
-        const std::size_t count = half.count, begin = halves.begin[1];
-        T *const theirs[] = {model.W, model.G, model.mean}, *const ours[] = {own.W, own.G, own.mean};
-        for (int k = 0; k < 3; ++k)
-            for (std::size_t c = 0; c < std::size_t(C) && theirs[k]; ++c) {
-                move(theirs[k] + c * 2 * D + begin, ours[k] + c * 2 * count);
-                move(theirs[k] + c * 2 * D + D + begin, ours[k] + c * 2 * count + count);
-            }
-    };
+    T* LinearModel<T>::*const copied[] = {&LinearModel<T>::W, &LinearModel<T>::G, &LinearModel<T>::mean};
     Together together(shared && halves.count == 2, n, block);
     Helper::Job job(together.open(), [&] {
         together.help(
@@ -130,7 +121,8 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
                 own.W = weights.take(3 * size);
                 if (model.G) own.G = own.W + size;
                 if (model.mean) own.mean = own.W + 2 * size;
-                each_weight([&](const T* from, T* to) { std::copy_n(from, count, to); });
+                for (const auto weight : copied)
+                    if (model.*weight) halves.take_second(2 * C, model.*weight, own.*weight);
             },
             [&](std::size_t first, std::size_t m) {
                 project(first, m, halves.begin[1], half.count, half.P.data());
@@ -158,7 +150,8 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
                                 scratch.data(), other.data());
         },
         [&] {
-            each_weight([&](T* to, const T* from) { std::copy_n(from, half.count, to); });
+            for (const auto weight : copied)
+                if (model.*weight) halves.put_second(2 * C, own.*weight, model.*weight);
             parts[1].P = std::move(half.P);
         });
     return t;

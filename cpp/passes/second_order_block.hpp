@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "base/blas.hpp"
-#include <cstdint>
-
 #include "base/dots.hpp"
+#include "base/lines.hpp"
 #include "passes/second_order.hpp"
 
 namespace ks::second {
@@ -49,12 +48,6 @@ inline std::size_t padded(std::size_t features) { return (features + LINE - 1) /
 // n vectors (n, features) -> (n, r), the rest 0.
 inline void pad(std::size_t n, std::size_t features, std::size_t r, const double* from, double* to) {
     for (std::size_t t = 0; t < n; ++t) std::fill_n(std::copy_n(from + t * features, features, to + t * r), r - features, 0.0);
-}
-
-// Room for n numbers from the beginning of a line of the cache on.
-inline double* lines(std::vector<double>& work, std::size_t n) {
-    work.resize(n + LINE);
-    return work.data() + (LINE - reinterpret_cast<std::uintptr_t>(work.data()) / sizeof(double) % LINE) % LINE;
 }
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
@@ -293,7 +286,7 @@ KS_CLONES inline std::size_t learn_block(const Head& h, std::size_t j, std::size
                                          const double* weight, const Rule& rule, double* F, double* s, double* c, double* beta,
                                          std::vector<double>& work) {
     const std::size_t r = h.r, m = h.m, k = h.k, width = padded(j + n);
-    double *U = lines(work, n * width + padded(n * n) + STRIP * width), *among = U + n * width, *scaled = among + padded(n * n);
+    double *U = on_line(work, n * width + padded(n * n) + STRIP * width), *among = U + n * width, *scaled = among + padded(n * n);
     double part[STRIP * STRIP], *V = h.V + j * r;
     pad(n, h.features, r, Z, V);
     solve_factor(r, n, h.R, h.D, V);
@@ -406,7 +399,7 @@ inline void enter(const Head& h, std::size_t j, std::size_t n, const double* Z, 
 inline void score_block(const Head& h, std::size_t j, std::size_t n, const double* Z, double* F, double* s,
                         std::vector<double>& work) {
     const std::size_t width = padded(j);
-    double *V = lines(work, n * h.r + n * width), *U = V + n * h.r;
+    double *V = on_line(work, n * h.r + n * width), *U = V + n * h.r;
     pad(n, h.features, h.r, Z, V);
     solve_factor(h.r, n, h.R, h.D, V);
     pass_window(h, j, Passing{n, width, V, U, F, s});
