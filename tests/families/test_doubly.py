@@ -335,7 +335,7 @@ def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
     for which the bottom is at another width.
     """
 
-    def valley(self, state, kernel, eta, X, y, weight):
+    def valley(self, state, kernel, eta, X, y, weight, plan):
         half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
         doublings = np.log2(eta * choice.top(kernel, X, weight))
         return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings

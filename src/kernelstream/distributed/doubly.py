@@ -28,7 +28,7 @@ _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job 
 def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
-    if est._step_part().precondition:
+    if est._step_part().damping():
         raise ValueError("preconditioned steps need all rows of a batch in one place: set precondition to 0")
     delayed = need("dask").delayed
     model = begin(est, data, client, classes, all_labels=True)
@@ -66,7 +66,7 @@ def _settled(est: DoublyEstimator, X: Any, y: Any, n: int) -> dict[str, Any]:
     state = dict(est._state)
     X = est._check_X(X, reset=False)
     weight = est._row_weights(state, y, np.ones(len(y)))
-    est._choose(state, X, est._encode(state, y), np.asarray(weight), n)
+    est._choose(state, X, est._encode(state, y), np.asarray(weight), n, est._plan(n, est._schedule.passes))
     return {key: value for key, value in state.items() if key not in est._state or est._state[key] is not value}
 
 
@@ -82,10 +82,11 @@ def _kept(pieces: list[Piece], est: DoublyEstimator) -> tuple[DoublyEstimator, A
 def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job: str, client: Any) -> None:
     state, delayed = model._state, need("dask").delayed
     descent, n = model._descent(state), int(starts[-1])
-    batch = min(model._batch_size, n)
+    plan = model._plan(n, model._schedule.passes)
+    batch = plan.batch
     work = delayed(gradient, pure=False)
     news: Any = None  # block and coefficients of the iteration before
-    for rows in batches(n, batch, model._steps(n, model._schedule.passes), state["seed"]):
+    for rows in batches(n, batch, plan.steps, state["seed"]):
         home = np.searchsorted(starts, rows, side="right") - 1
         mine = [rows[home == k] - starts[k] for k in range(len(shards))]
         at = state["t"], state["shrink"]

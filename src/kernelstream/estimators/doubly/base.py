@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,11 +32,12 @@ from .._contract.scaling import scales_columns
 from .._contract.state import packed, scaled_rows, targets, widen_packed
 from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
 from .choice import CHOICE_ROWS, choose, trial, unit
-from .step import BatchTags, DoublySchedule, DoublyStep, checked_passes
+from .step import BATCH, LARGE_BATCH, BatchTags, DoublySchedule, DoublyStep, Plan, checked_passes
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
+LARGE_STEPS = 150  # the same with large batches
 SHUFFLE = ORDERS - 1  # stream of the order in which fit takes its rows
 
 
@@ -72,7 +74,9 @@ class DoublyEstimator(StreamEstimator):
 
     @property
     def _batch_size(self) -> int:
-        return self._schedule.batch_size
+        """Rows for which those of a stream wait."""
+        size = self._schedule.batch_size
+        return BATCH if isinstance(size, str) else size
 
     @property
     def _block_size(self) -> int:
@@ -126,7 +130,7 @@ class DoublyEstimator(StreamEstimator):
                 state["dtype"],
                 ops,
             )
-            loss, limits = self._loss_now(state), (step.average, step.precondition, self._max_blocks)
+            loss, limits = self._loss_now(state), (step.average, step.damping(), self._max_blocks)
             return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
         made = self._cached("descent", build) if state is self.__dict__.get("_state") else build()
@@ -172,8 +176,8 @@ class DoublyEstimator(StreamEstimator):
         """The paper's 1/(100 n), if none is given: for a target whose deviation is 1, where that matters."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
-    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
-        """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for a stream of n rows so far.
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
+        """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for n rows and the ``plan``.
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
         """
@@ -183,13 +187,13 @@ class DoublyEstimator(StreamEstimator):
         state["lam"] = self._regulariser(state, n)
         if self.lam == "auto":
             state["lam"] /= unit(self._loss_now(state), y, weight)
-        return choose(self, state, kernel.resolve(X), X, y, weight)
+        return choose(self, state, kernel.resolve(X), X, y, weight, plan)
 
     def _trial(
-        self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
+        self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
     ) -> float:  # fmt: skip
         """The loss by which a kernel and a step are judged."""
-        return trial(self, state, kernel, eta, X, y, weight)
+        return trial(self, state, kernel, eta, X, y, weight, plan)
 
     def _stream_rows(self, n: int) -> int:
         """Number of rows for which to regularise after n rows of a stream."""
@@ -294,10 +298,11 @@ class DoublyEstimator(StreamEstimator):
         target = self._encode(state, y)
         self._begin_scaling(state, X[weight > 0])
         X = self._standardized(state, X, weight)
-        self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)))
+        plan = Plan(WARM_STEPS, self._batch_size, self._step_part().damping())
+        self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)), plan)
         self._forget()
         self._reset(state)
-        self._descent(state).train(state, X, target, weight, WARM_STEPS, self._batch_size, state["seed"])
+        self._descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])
 
     # ---------------------------------------------------------------- fit
     def fit(
@@ -343,15 +348,18 @@ class DoublyEstimator(StreamEstimator):
         y = self._encode(state, y)
         some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
         X = self._scaled_by_all(state, X, some)
+        plan = self._plan(n, passes)
         if self._warm_up_rows():
-            self._choose(state, X[some], y[some], weight[some], n)
+            self._choose(state, X[some], y[some], weight[some], n, plan)
         else:
             state["lam"] = self._regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
         self._forget()
         self._reset(state)
-        steps = self._steps(n, passes)
-        self._descent(state).train(state, X, y, weight, steps, self._batch_size, state["seed"])
+        descent = self._descent(state)
+        if plan.large:  # a stream that goes on from here has smaller batches
+            descent = replace(descent, precondition=plan.precondition)
+        descent.train(state, X, y, weight, plan.steps, plan.batch, state["seed"])
 
     def _scaled_by_all(self, state: State, X: Rows, some: np.ndarray) -> Rows:
         """Rows of ``fit``, all scaled by the same moments, if at all: decided by ``some`` of them."""
@@ -368,10 +376,14 @@ class DoublyEstimator(StreamEstimator):
         """Enter what is known from all targets; returns the weights of all rows."""
         return weight
 
-    def _steps(self, n: int, passes: Any) -> int:
-        """Iterations of ``passes`` passes over n rows."""
-        one = n / min(self._batch_size, n)
-        return max(math.ceil(one), self._least_steps) if passes == "auto" else max(1, math.ceil(passes * one))
+    def _plan(self, n: int, passes: Any) -> Plan:
+        """The iterations of ``fit`` in ``passes`` passes over n rows."""
+        step, auto = self._step_part(), passes == "auto"
+        large = auto and self._schedule.batch_size == "auto" and step.precondition == "auto"
+        batch = min(LARGE_BATCH if large else self._batch_size, n)
+        least = LARGE_STEPS if large else self._least_steps
+        steps = max(math.ceil(n / batch), least) if auto else max(1, math.ceil(passes * n / batch))
+        return Plan(steps, batch, step.damping(batch if large else None), large)
 
     # ---------------------------------------------------------------- the rest of the contract
     def _score(self, state: State, X: Rows) -> np.ndarray:

@@ -13,11 +13,13 @@ from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent, Diverged, largest_eigenvalue, mean_loss
 from ...rows import Rows
+from .step import Plan
 
 State = dict[str, Any]
 
 CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
+LARGE_STEPS = 32  # the same with large batches
 TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
 TRIAL_STREAM = 3  # of the random features of trials
 EIGEN_ROWS = 512
@@ -33,7 +35,9 @@ HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION = 0.5
 
 
-def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
+def choose(
+    est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
+) -> float:  # fmt: skip
     """Enter the kernel's estimated numbers and ``eta`` into the state.
 
     Parameters
@@ -45,6 +49,8 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
         With a numeric bandwidth, that of the median distance if fractions of it are to compete.
     X, y, weight : (n, d), (n,), (n,)
         Rows, encoded targets and positive weights.
+    plan : Plan
+        Of the training to come.
 
     Returns
     -------
@@ -52,21 +58,23 @@ def choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weigh
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
     with threads.one_blas_thread():  # in small products threads spend their time waiting for each other
-        return _choose(est, state, kernel, X, y, weight)
+        return _choose(est, state, kernel, X, y, weight, plan)
 
 
-def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray) -> float:
+def _choose(
+    est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
+) -> float:  # fmt: skip
     loss, eta = est._loss_now(state), est._step_part().eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = (1.0,) if not est._chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
-    factors = _factors(loss, y, weight, est._step_part().precondition) if eta == "auto" else (1.0,)
+    factors = _factors(loss, y, weight, plan.precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
     def step(kernel: Kernel, factor: float) -> float:
         return factor / max(top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
 
     def trial(kernel: Kernel, factor: float) -> float:
-        return est._trial(state, kernel, step(kernel, factor), X, y, weight)
+        return est._trial(state, kernel, step(kernel, factor), X, y, weight, plan)
 
     widths = [scaled(kernel, fraction) for fraction in fractions]
     at, factor, reached = 0, usual, np.nan
@@ -75,7 +83,7 @@ def _choose(est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weig
     if enough and len(factors) > 1:
         tried = {c: trial(widths[at], c) for c in factors}
         reached, factor = _least((loss, c) for c, loss in tried.items())
-        if est._step_part().precondition:  # directions of small variance hardly show in the held-out loss
+        if plan.precondition:  # directions of small variance hardly show in the held-out loss
             factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
         if len(widths) > 1 and factor != usual:  # with other steps another width may be better
             at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor))
@@ -139,18 +147,19 @@ def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
 
 
 def trial(
-    est: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray
+    est: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
     size, d, seed = min(est._block_size, TRIAL_SIZE), state["n_features"], state["seed"]
     blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
     loss, step = est._loss_now(state), est._step_part()
-    descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, step.precondition)
+    descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
+    steps, batch = (LARGE_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])
     try:
-        descent.train(model, X[~held], y[~held], weight[~held], TRIAL_STEPS, min(est._batch_size, TRIAL_SIZE), seed)
+        descent.train(model, X[~held], y[~held], weight[~held], steps, batch, seed)
     except Diverged:
         return np.inf
     F = model["offset"] + blocks.scores(X[held], model["mean"], together=True)

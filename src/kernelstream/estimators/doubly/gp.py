@@ -20,7 +20,7 @@ from .._contract.base import State
 from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
-from .step import DoublySchedule, DoublyStep
+from .step import DoublySchedule, DoublyStep, Plan
 
 LEFT = 1  # stream of the features whose regressions make up the operator
 
@@ -276,11 +276,11 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     def _stream_rows(self, n: int) -> int:
         return n
 
-    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
         spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
         state["amplitude"] = spread if self.normalize_y else 1.0
         state["noise"] = 0.1 * spread if self._measures_loss else float(self.noise)
-        held_out = super()._choose(state, X, y, weight, n)
+        held_out = super()._choose(state, X, y, weight, n, plan)
         if self._measures_loss and np.isfinite(held_out):
             state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
         state |= {"rows": n, "lam": self._regulariser(state, n)}

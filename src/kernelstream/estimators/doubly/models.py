@@ -16,7 +16,7 @@ from .base import DoublyEstimator
 from .step import DoublySchedule, DoublyStep
 
 # Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
-PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition=0.1)}}
+PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
 
 
 class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
@@ -46,7 +46,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
+        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition="auto")``.
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
     standardize : bool or "auto", default="auto"
@@ -175,7 +175,7 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream; for losses with a bounded derivative divided by the deviation of the target.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition=0.1)``.
+        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition="auto")``.
     center : bool, default=True
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
     schedule : DoublySchedule or "auto", default="auto"

@@ -22,7 +22,7 @@ from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .base import DoublyEstimator
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
-from .step import DoublySchedule, DoublyStep
+from .step import DoublySchedule, DoublyStep, Plan
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
 TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
@@ -201,12 +201,12 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         return schema
 
     # ---------------------------------------------------------------- automatic choices
-    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int) -> float:
+    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
         self._drop_kernel(state)
         state |= {"offset": 0.0, "lam": self._regulariser(state, n)}
         kernel = self._kernel_given().resolve(X)
         if self._chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
-            separated = [self._separates(state, scaled(kernel, part), X, weight) for part in FRACTIONS]
+            separated = [self._separates(state, scaled(kernel, part), X, weight, plan) for part in FRACTIONS]
             good = max(separated) - MARGIN
             kernel = scaled(
                 kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
@@ -221,17 +221,17 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
             return float(eta)
         return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
 
-    def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray) -> float:
+    def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray, plan: Plan) -> float:
         """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-        d, seed, step = state["n_features"], state["seed"], self._step_part()
+        d, seed = state["n_features"], state["seed"]
         size = min(self._block_size, TRIAL_SIZE)
         blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, TRIAL_STREAM, keep=False)
         eta = self._first_step(kernel, X, weight)
-        descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, step.precondition)  # type: ignore[arg-type]
+        descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}
         descent.reset(model, 1)
-        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, self._batch_size, seed)
+        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, plan.batch, seed)
         box = generator(seed, BOX).uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
         threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
