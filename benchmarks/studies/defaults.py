@@ -7,8 +7,7 @@ Mistakes of the forecasts before each update, or their mean squared error over t
 standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
 units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default. ``--doubly`` fits
 the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
-counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, because an iteration draws
-the features of all former ones again. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe,
+counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, in batches of 256 rows. Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe,
 set and rows takes the place of an older one; ``--no-grid`` measures the default alone and keeps the older line's grid),
 and benchmarks/results/defaults.json is made of them, from which ``tools/box.py`` writes the table of
 docs/default_update.md.
@@ -31,7 +30,8 @@ from default_update import BINARY, MULTICLASS, REGRESSION, Data, load, score
 from sklearn.model_selection import train_test_split
 
 from kernelstream import zoo
-from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.estimators import DoublyStep
+from kernelstream.estimators.doubly.step import BATCH
 from kernelstream.kernels import Gaussian
 from kernelstream.rows import dense
 
@@ -103,7 +103,7 @@ def doubly(name: str, data: Data, iterations: int | None, grid: bool) -> tuple[f
     X, held = dense(data.X).astype(np.float32), min(HELD_OUT, len(data.y) // 4)
     splits = [train_test_split(X, data.y, test_size=held, random_state=i) for i in range(-(-ENOUGH // held))]
     n = len(data.y) - held
-    passes = None if iterations is None else iterations * min(DoublySchedule().batch_size, n) / n
+    passes = None if iterations is None else iterations * min(BATCH, n) / n
 
     def wrong(**params: Any) -> float:
         step, errors = params.pop("step", None), []
@@ -117,7 +117,7 @@ def doubly(name: str, data: Data, iterations: int | None, grid: bool) -> tuple[f
     if not grid:
         return wrong(), float("nan"), {}
     median = Gaussian("median").resolve(X[:1536]).gamma
-    steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition=0.1)}
+    steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition="auto")}
     tried = [
         (wrong(gamma=median / width**2, step=step), {"width": width, "step": label})
         for width, (label, step) in itertools.product(WIDTHS, steps.items())

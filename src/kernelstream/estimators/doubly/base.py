@@ -298,7 +298,7 @@ class DoublyEstimator(StreamEstimator):
         target = self._encode(state, y)
         self._begin_scaling(state, X[weight > 0])
         X = self._standardized(state, X, weight)
-        plan = Plan(WARM_STEPS, self._batch_size, self._step_part().damping())
+        plan = Plan(len(y), WARM_STEPS, self._batch_size, self._step_part().damping())
         self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)), plan)
         self._forget()
         self._reset(state)
@@ -383,7 +383,7 @@ class DoublyEstimator(StreamEstimator):
         batch = min(LARGE_BATCH if large else self._batch_size, n)
         least = LARGE_STEPS if large else self._least_steps
         steps = max(math.ceil(n / batch), least) if auto else max(1, math.ceil(passes * n / batch))
-        return Plan(steps, batch, step.damping(batch if large else None), large)
+        return Plan(n, steps, batch, step.damping(batch if large else None), large)
 
     # ---------------------------------------------------------------- the rest of the contract
     def _score(self, state: State, X: Rows) -> np.ndarray:

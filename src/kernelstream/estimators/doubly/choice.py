@@ -86,7 +86,9 @@ def _choose(
         if plan.precondition:  # directions of small variance hardly show in the held-out loss
             factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
         if len(widths) > 1 and factor != usual:  # with other steps another width may be better
-            at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor))
+            # more rows than these learn narrower kernels than these do: a wider one that is better here is not later
+            ways = (1,) if plan.large and plan.rows > X.shape[0] else (-1, 1)
+            at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor), ways)
     if enough and est._measures_loss and np.isnan(reached):
         reached = trial(widths[at], factor)
     est._set_kernel(state, widths[at])
@@ -99,9 +101,11 @@ def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
     return min(tried, key=lambda pair: pair[0])
 
 
-def _downhill(start: int, loss: float, n: int, trial: Callable[[int], float]) -> tuple[int, float]:
+def _downhill(
+    start: int, loss: float, n: int, trial: Callable[[int], float], ways: tuple[int, ...]
+) -> tuple[int, float]:  # fmt: skip
     """From ``start``, whose loss is known, on to the next of 0..n-1 while the loss falls: where that ends; its loss."""
-    for way in (-1, 1):
+    for way in ways:
         at = start
         while 0 <= at + way < n and (found := trial(at + way)) < loss:
             at, loss = at + way, found

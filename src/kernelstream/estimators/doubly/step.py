@@ -121,8 +121,9 @@ class DoublySchedule(WithParameters):
 
 @dataclass(frozen=True)
 class Plan:
-    """Iterations of a training: their number, the rows in a batch, and the damping of preconditioned steps."""
+    """Iterations over ``rows`` rows: their number, the rows in a batch, and the damping of preconditioned steps."""
 
+    rows: int
     steps: int
     batch: int
     precondition: float

@@ -157,7 +157,7 @@ class Descent:
             R = (G - self.lam / rho * F) * (top / b)
             if dual:
                 return Z.T @ cho_solve(factor, R, check_finite=False).astype(Z.dtype)
-            return cho_solve(factor, Z.T @ R, check_finite=False)
+            return cho_solve(factor, Z.T @ R.astype(Z.dtype), check_finite=False)
 
     def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         """One iteration for rows whose scores are F (b, C); y as the loss takes it."""
