@@ -347,6 +347,61 @@ def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
     assert model.state_["eta"] * choice.top(model.kernel_, X2, np.ones(len(X2))) == pytest.approx(8.0, rel=0.1)
 
 
+def test_fit_has_more_rows_than_its_trials(monkeypatch):
+    """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
+
+    def valley(self, state, kernel, eta, X, y, weight, plan):
+        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2
+        doublings = np.log2(eta * choice.top(kernel, X, weight))
+        return 1 + 0.04 * (half_widths + 1 - 0.5 * (doublings - 1)) ** 2 - 0.05 * doublings
+
+    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley)
+    widths = []
+    for rows in (len(X2), 100):  # all rows in the trials, and some
+        monkeypatch.setattr(base, "CHOICE_ROWS", rows)
+        model = DoublyStochasticClassifier(schedule=DoublySchedule(block_size=4), random_state=0).fit(X2, y2)
+        widths.append((kernels.Gaussian("median").resolve(X2).gamma / model.kernel_.gamma) ** 0.5)
+    np.testing.assert_allclose(widths, [1.0, 0.5], rtol=0.1)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_fit_takes_large_batches(engine):
+    """Left to choose, 60 rows are one batch, 150 times, damped by 25.6 / 60 of the largest eigenvalue."""
+    X, y = X2[:60], y2[:60]
+    step = DoublyStep(2.0, 300.0, precondition="auto")
+    model = fixed(loss="logistic", lam=0.0, engine=engine).set_params(step=step, schedule=DoublySchedule(block_size=6))
+    model.fit(X, y)
+    f, mean, target = np.zeros(60), np.zeros(60), np.where(y > 0, 1.0, -1.0)
+    for t in range(1, 151):
+        Z = naive_features(X, t - 1, kernels.Gaussian(0.7), 6)
+        covariance = Z.T @ Z / 60
+        top = largest_eigenvalue(covariance)  # a few steps of the power method, not to the last digit
+        gradient = -Z.T @ (target / (1 + np.exp(target * f))) / 60
+        f = f - 600 / (300 + t) * top * Z @ np.linalg.solve(covariance + 25.6 / 60 * top * np.eye(12), gradient)
+        mean = mean + 4 / (t + 3) * (f - mean)
+    assert model.state_["t"] == 150
+    np.testing.assert_allclose(model.decision_function(X), mean, rtol=1e-5, atol=1e-6)
+
+
+def test_large_batches_are_for_fit_alone():
+    """Given passes, a given batch size and a stream have batches of 256, or of that size, damped by 0.1."""
+    X, y = make_moons(600, noise=0.2, random_state=0)
+
+    def learned(fit, batch_size="auto", precondition="auto"):
+        step, schedule = DoublyStep(2.0, 300.0, precondition=precondition), DoublySchedule(batch_size, 6)
+        return fit(fixed(lam="auto").set_params(step=step, schedule=schedule)).state_["mean"]
+
+    for fit in (
+        lambda model: model.fit(X, y, passes=2),
+        lambda model: model.partial_fit(X, y),
+        lambda model: model.fit(X[:300], y[:300], passes=1).partial_fit(X[300:], y[300:]),
+    ):
+        np.testing.assert_array_equal(learned(fit), learned(fit, 256, 0.1))
+    assert learned(lambda model: model.fit(X, y), 256).shape[0] == 300
+    most, damped = DoublyStep(precondition="auto").damping(4096), DoublyStep(precondition=0.3).damping(4096)
+    assert (most, damped) == (0.01, 0.3)
+
+
 @pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive", "huber", "quantile"])
 def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
@@ -406,6 +461,8 @@ def test_too_large_steps_are_refused_and_leave_the_model():
         ({"step": DoublyStep(eta=-1.0)}, "eta"),
         ({"step": DoublyStep(theta0=0.0)}, "theta0"),
         ({"step": DoublyStep(precondition=-1.0)}, "precondition"),
+        ({"step": DoublyStep(precondition="much")}, "precondition"),
+        ({"schedule": DoublySchedule(batch_size="much")}, "batch_size"),
         ({"step": DoublyStep(average="yes")}, "average"),
         ({"gamma": "wide"}, "gamma"),
         ({"kernel": "gauss"}, "unknown kernel"),
