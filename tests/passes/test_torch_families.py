@@ -47,6 +47,20 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
     np.testing.assert_allclose(got.state_["alpha"], want.state_["alpha"], rtol=1e-6, atol=1e-8)
 
 
+def test_doubly_stochastic_in_large_batches():
+    """fit with batches of its own, then a stream with smaller ones and stronger damping."""
+    X, y, _ = rows(300)
+    args = {
+        "gamma": 0.5, "loss": "softmax", "random_state": 3,
+        "step": DoublyStep(2.0, 20.0, precondition="auto"), "schedule": DoublySchedule(block_size=4),
+    }  # fmt: skip
+    want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
+    for est in (want, got):
+        est.fit(X, task("multiclass", y)).partial_fit(X, task("multiclass", y))
+        assert est.state_["t"] == 151
+    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("lam", [1e-4, 0.5])
 def test_preconditioning_is_damped_by_the_regulariser(lam):
     """Also where lam eta is more than ``precondition``: the covariance is divided by as much as on the processor."""
