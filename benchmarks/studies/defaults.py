@@ -9,8 +9,8 @@ units of the target's deviation; sizes (budget, features) and the bandwidth are 
 the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
 counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, in batches of 256 rows.
 Lines are added to benchmarks/results/defaults.jsonl (a line of the same recipe, set and rows takes the place of an
-older one; ``--no-grid`` measures the default alone and keeps the older line's grid), and defaults.json beside it is made
-of them, from which ``tools/box.py`` writes the table of docs/default_update.md.
+older one; ``--no-grid`` measures the default alone and keeps the older line's grid), and defaults.json beside it is
+made of them, from which ``tools/box.py`` writes the table of docs/default_update.md.
 """
 
 from __future__ import annotations
