@@ -216,8 +216,8 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::di
     return by_type(item(block, name::G), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
 }
 
-// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C), and for a set that will not change any more
-// inverse (capacity, capacity), solved (rows, capacity), solution (m). Learns from row `start` on, `first` being t before the block.
+// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); solution (m) says which of solved (rows, width) is
+// a row's, and for a set that will not change any more there is inverse (capacity, capacity). Learns from row `start` on, `first` being t before the block.
 // Changes the state; returns the next row and the merged vectors (slot, a, b, h; ...).
 template <class T>
 std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,
@@ -252,7 +252,8 @@ std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::
     require(alpha.shape(1) == N && scale.shape(0) == C && diag.shape(0) == N && owner.shape(0) == N && n <= N, "support set does not fit");
     auto square = [&](const auto& a) { return !a || (a->shape(0) == N && a->shape(1) == N); };
     require(square(gram) && square(basis) && square(factor) && (!sv_scores || (sv_scores->shape(0) == C && sv_scores->shape(1) == N)), "support set does not fit");
-    require(square(fixed) && !solved == !solution && (!solved || (solved->shape(1) == N && solution->shape(0) == m)), "solutions do not fit");
+    require(square(fixed) && !solved == !solution && (!solved || solution->shape(0) == m), "solutions do not fit");
+    require(!solved || (fixed ? solved->shape(1) == N && n == N : solved->shape(1) <= n), "solutions do not fit");
     for (std::size_t i = 0; solution && i < m; ++i)
         require(solution->data()[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
     const std::size_t P = Z ? Z->shape(1) : 0;
@@ -260,7 +261,7 @@ std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::
     check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
     Support<T> S{m, N, n, int(C), K.data(), G.data(), alpha.data(), scale.data(), diag.data(), numbers.data(), data_or_null(gram),
                  data_or_null(basis), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
-                 data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
+                 solved ? solved->shape(1) : 0, data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
                  std::vector<double>(4 * (N + 1) + C)};
     require(budget->fits(S, numbers.shape(0)), "the support set lacks what the strategy needs");
     require(start <= m && t >= first && (!u || u->shape(0) >= std::size_t(t - first) + (m - start)), "not enough random numbers");

@@ -8,9 +8,9 @@
 
 namespace ks {
 
-// v <- L^-1 v and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
-inline void forward_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
-    for (std::size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
+// v <- L^-1 v, of which the first numbers are there already, and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
+inline void forward_substitute(std::size_t first, std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = first; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
 }
 inline void back_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
     for (std::size_t i = n; i-- > 0;) {
@@ -53,6 +53,13 @@ KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const do
     }
 }
 
+// a += s d
+template <class T>
+KS_CLONES inline void add_multiple(std::size_t n, double s, const double* KS_RESTRICT d, T* KS_RESTRICT a) {
+#pragma omp simd
+    for (std::size_t j = 0; j < n; ++j) a[j] += T(s * d[j]);
+}
+
 // Size of Projectron++'s step on a margin error; 0 where it does not pay.
 inline double margin_step(double loss, double p, double k_xx, double budget) {
     if (p <= novelty * k_xx) return 0.0;
@@ -72,10 +79,13 @@ struct Projectron : Budget<T> {
         const double* d = product;
         const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
         if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
-        for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
+        const double* own = S.solution && S.solution[row.i] >= 0 ? S.solved + std::size_t(S.solution[row.i]) * S.width : nullptr;
         const bool solved = S.full() && S.fixed;
-        if (!solved) forward_substitute(n, N, S.factor, v);
-        else if (S.solution && S.solution[row.i] >= 0) d = S.solved + std::size_t(S.solution[row.i]) * N;
+        const std::size_t begun = own && !solved ? S.width : 0;
+        for (std::size_t j = begun; j < n; ++j) v[j] = double(row.k[j]);
+        if (begun) std::copy_n(own, begun, v);
+        if (!solved) forward_substitute(begun, n, N, S.factor, v);
+        else if (own) d = own;
         else symmetric_product(n, S.fixed, v, product);
         const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {
@@ -88,7 +98,7 @@ struct Projectron : Budget<T> {
         for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
         if (!solved) back_substitute(n, N, S.factor, v), d = v;
         for (int c = 0; c < S.C; ++c)
-            for (std::size_t j = 0; j < n && step[c] != 0.0; ++j) S.alpha[c * N + j] += T(step[c] * d[j] / S.scale[c]);
+            if (step[c] != 0.0) add_multiple(n, step[c] / S.scale[c], d, S.alpha_of(c));
     }
 };
 

@@ -97,30 +97,42 @@ class ByLevels {
         while (2 * half_ <= L) half_ *= 2;
         const std::size_t width = 2 * half_;  // a search by halves without branches needs 2^k - 1 levels
         if (many_) {
-            padded_.assign(d * width, INFINITY);
-            for (std::size_t j = 0; j < d; ++j) std::copy_n(levels + j * L, n_levels[j], padded_.data() + j * width);
+            take_columns();
+            padded_.assign(which_.size() * width, INFINITY);
+            for (std::size_t i = 0; i < which_.size(); ++i) {
+                const std::size_t j = std::size_t(which_[i]);
+                std::copy_n(levels + j * L, n_levels[j], padded_.data() + i * width);
+            }
         }
-        small_ = n >= 64 && cuts_.take(R, K, L, columns, maps);
+        small_ = n >= 64 && cuts_.take(R, K, L, columns_, maps);
     }
+
+    ByLevels(const ByLevels&) = delete;  // columns_ may lie in own_
 
     std::size_t grids() const { return R_; }
     std::size_t columns() const { return d_; }
 
     // Cells (n, R) of rows X (n, d); code (d).
     KS_CLONES void find(std::size_t n, const double* X, std::int32_t* code, std::int32_t* out) const {
+        const std::size_t used = which_.size();
+        std::vector<double> values(many_ && used < d_ ? used : 0);
         for (std::size_t t = 0; t < n; ++t) {
             const double* x = X + t * d_;
+            if (!values.empty()) {
+                for (std::size_t i = 0; i < used; ++i) values[i] = x[which_[i]];
+                x = values.data();
+            }
             if (!many_) {
                 for (std::size_t j = 0; j < d_; ++j) {
                     const double* first = levels_ + j * L_;
                     code[j] = std::int32_t(std::upper_bound(first, first + n_levels_[j], x[j]) - first);
                 }
             } else {
-                std::fill_n(code, d_, 0);
+                std::fill_n(code, used, 0);
                 // all columns take a step before one takes the next: they do not wait for each other
                 for (std::size_t step = half_; step > 0; step /= 2) {
                     const double* at = padded_.data() + step - 1;
-                    for (std::size_t j = 0; j < d_; ++j, at += 2 * half_) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
+                    for (std::size_t j = 0; j < used; ++j, at += 2 * half_) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
                 }
             }
             if (small_) {
@@ -137,11 +149,23 @@ class ByLevels {
     }
 
   private:
+    // Of many columns the grids take some, and only these get codes.
+    void take_columns() {
+        std::vector<std::int32_t> place(d_, -1);
+        for (std::size_t i = 0; i < R_ * K_; ++i) place[std::size_t(columns_[i])] = 0;
+        for (std::size_t j = 0; j < d_; ++j)
+            if (place[j] == 0) place[j] = std::int32_t(which_.size()), which_.push_back(std::int32_t(j));
+        own_.resize(R_ * K_);
+        for (std::size_t i = 0; i < R_ * K_; ++i) own_[i] = place[std::size_t(columns_[i])];
+        columns_ = own_.data();
+    }
+
     std::size_t d_, L_, R_, K_, cells_;
     const double* levels_;
     const std::int32_t *n_levels_, *columns_, *maps_;
     bool many_, small_;
     std::size_t half_ = 1;
+    std::vector<std::int32_t> which_, own_;  // columns with codes, and those of the grids as places among them
     std::vector<double> padded_;
     Cuts cuts_;
 };

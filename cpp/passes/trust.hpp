@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/vecmath.hpp"
+
 namespace ks {
 
 constexpr double TRUST_WIDEST = 30.0;   // scores and log-odds are kept within
@@ -73,6 +75,51 @@ inline void trust_weigh(double* weights, const double* truth, std::size_t n, dou
     }
 }
 
+// A Newton step of N answers p (N) to a row of two classes, side by side: each is one long chain. theta (N, 4), curvature (N, 10).
+template <int N>
+inline void trust_step(const double* z, double y, double w, const double* p, const double* keep, double* theta, double* curvature) {
+    constexpr double start[4] = {1.0, 1.0, 0.0, 0.0};
+    double L[4][4][N], part[4][N], v[4][N];  // H = L D L' with 1/D in `part`, then L u = g and D L' v = u, in place
+    double wrong[N], c[N], pull[N];
+    for (int e = 0; e < N; ++e) {
+        wrong[e] = p[e] - y;
+        c[e] = w * wrong[e] * wrong[e];
+        pull[e] = (1.0 - keep[e]) * TRUST_PRIOR;
+    }
+    KS_UNROLL
+    for (int a = 0; a < 4; ++a) {
+        for (int e = 0; e < N; ++e) v[a][e] = w * wrong[e] * z[a] + pull[e] * (theta[4 * e + a] - start[a]);
+        KS_UNROLL
+        for (int b = 0; b <= a; ++b) {
+            for (int e = 0; e < N; ++e) {
+                double& entry = curvature[10 * e + a * (a + 1) / 2 + b];
+                entry = keep[e] * entry + c[e] * z[a] * z[b] + (a == b ? pull[e] : 0.0);
+                L[a][b][e] = entry;  // L[a][b] D[b] until the row is done
+            }
+            KS_UNROLL
+            for (int k = 0; k < b; ++k)
+                for (int e = 0; e < N; ++e) L[a][b][e] -= a == b ? L[a][k][e] * L[a][k][e] * part[k][e] : L[a][k][e] * L[b][k][e];
+        }
+        // here L[a][k] is L D; rows above hold L itself
+        for (int e = 0; e < N; ++e) part[a][e] = 1.0 / L[a][a][e];
+        KS_UNROLL
+        for (int b = 0; b < a; ++b)
+            for (int e = 0; e < N; ++e) {
+                L[a][b][e] *= part[b][e];
+                v[a][e] -= L[a][b][e] * v[b][e];
+            }
+    }
+    KS_UNROLL
+    for (int a = 3; a >= 0; --a) {
+        for (int e = 0; e < N; ++e) v[a][e] *= part[a][e];
+        KS_UNROLL
+        for (int b = a + 1; b < 4; ++b)
+            for (int e = 0; e < N; ++e) v[a][e] -= L[b][a][e] * v[b][e];
+        for (int e = 0; e < N; ++e) theta[4 * e + a] -= v[a][e];
+    }
+    for (int e = 0; e < N; ++e) trust_rise(theta + 4 * e);
+}
+
 // Two classes. size (2), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
 // answers where out is null.
 inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, const double* y, const double* importance,
@@ -99,33 +146,9 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
         const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
         if (w == 0.0) continue;
         trust_weigh(weights, truth, E + 1, w);
-        for (std::size_t e = 0; e < E; ++e) {
-            double* t = theta + 4 * e;
-            double* h = curvature + 10 * e;
-            const double wrong = p[e + 1] - y[i], c = w * wrong * wrong, pull = (1.0 - keep[e]) * TRUST_PRIOR;
-            const double start[4] = {1.0, 1.0, 0.0, 0.0};
-            double L[4][4], part[4], v[4];  // H = L D L' with 1/D in `part`, then L u = g and D L' v = u, in place
-            for (int a = 0; a < 4; ++a) {
-                v[a] = w * wrong * z[a] + pull * (t[a] - start[a]);
-                for (int b = 0; b <= a; ++b) {
-                    double& entry = h[a * (a + 1) / 2 + b];
-                    entry = keep[e] * entry + c * z[a] * z[b] + (a == b ? pull : 0.0);
-                    double rest = entry;  // L[a][b] D[b] until the row is done
-                    for (int k = 0; k < b; ++k) rest -= (a == b ? L[a][k] * L[a][k] * part[k] : L[a][k] * L[b][k]);
-                    L[a][b] = rest;
-                }
-                // here L[a][k] is L D; rows above hold L itself
-                part[a] = 1.0 / L[a][a];
-                for (int b = 0; b < a; ++b) L[a][b] *= part[b];
-                for (int b = 0; b < a; ++b) v[a] -= L[a][b] * v[b];
-            }
-            for (int a = 3; a >= 0; --a) {
-                v[a] *= part[a];
-                for (int b = a + 1; b < 4; ++b) v[a] -= L[b][a] * v[b];
-                t[a] -= v[a];
-            }
-            trust_rise(t);
-        }
+        std::size_t e = 0;
+        for (; e + 2 <= E; e += 2) trust_step<2>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
+        if (e < E) trust_step<1>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
         if (!own) trust_resize(size, scores[i] * scores[i]);
     }
 }

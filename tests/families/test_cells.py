@@ -119,6 +119,16 @@ def test_grids_have_so_many_cells_and_columns_by_weight():
     assert maps[:, :, -1].sum(axis=1).max() < CELLS
 
 
+@pytest.mark.parametrize("d", [10, 200])
+def test_what_columns_add_is_least_squares(d):
+    rng = np.random.default_rng(0)
+    columns, n_edges, value = rng.integers(0, d, (40, 6)), rng.integers(0, 2, (40, 6)), rng.random(40)
+    held = [[j in row[cuts > 0] for j in range(d)] for row, cuts in zip(columns, n_edges, strict=True)]
+    stacked = np.concatenate([held, np.eye(d)])  # ridge as rows of their own
+    truth = np.linalg.lstsq(stacked, np.concatenate([value, np.zeros(d)]), rcond=None)[0]
+    np.testing.assert_allclose(grids.by_column(columns, n_edges, value, d), np.maximum(truth, 0), atol=1e-12)
+
+
 def test_when_grids_are_looked_at():
     points = [t for t in range(4 * PERIOD) if _review_before(t) == t]
     assert points[:3] == [FIRST, 2 * FIRST, 4 * FIRST] and points[-2:] == [2 * PERIOD, 3 * PERIOD]

@@ -21,7 +21,7 @@ State = dict[str, Any]
 def levels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct quantiles of each column of rows (m, d), above its least value: (d, LEVELS), and how many (d,)."""
     m, d = rows.shape
-    ordered = np.sort(rows, axis=0)
+    ordered = np.sort(np.ascontiguousarray(rows.T), axis=1).T  # columns one after the other in memory
     places = np.minimum(m - 1, np.arange(1, LEVELS + 1) * m // (LEVELS + 1))
     found = ordered[places].T
     new = found > np.concatenate([ordered[:1].T, found[:, :-1]], axis=1)
@@ -84,7 +84,13 @@ def by_column(columns: np.ndarray, n_edges: np.ndarray, value: np.ndarray, d: in
     B = np.zeros((len(columns), d))
     for r in range(len(columns)):
         B[r, columns[r, n_edges[r] > 0]] = 1.0
-    return np.maximum(np.linalg.solve(B.T @ B + np.eye(d), B.T @ value), 0.0)
+    # (B'B + I)^-1 B' = B' (BB' + I)^-1: the smaller of the two
+    found = (
+        np.linalg.solve(B.T @ B + np.eye(d), B.T @ value)
+        if d <= len(B)
+        else B.T @ np.linalg.solve(B @ B.T + np.eye(len(B)), value)
+    )
+    return np.maximum(found, 0.0)
 
 
 def column_weights(columns: np.ndarray, n_edges: np.ndarray, use: np.ndarray, d: int) -> np.ndarray:

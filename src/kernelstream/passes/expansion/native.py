@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
 from ... import _core
 from ...budgets import Budget, Merge
@@ -18,7 +18,7 @@ from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import Rows
 from ...state import undo as _undo
-from ...updates import Update
+from ...updates import PassiveAggressive, Update
 from . import python as _expansion_python
 
 State = dict[str, Any]
@@ -358,6 +358,7 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
+    if "budget_factor" in state and state["n_support"] >= LARGE:
         block["solved"], block["solution"] = _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
@@ -373,7 +374,7 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray,
+    inverse: np.ndarray | None,
     K: np.ndarray,
     G: np.ndarray,
     y: np.ndarray,
@@ -381,24 +382,26 @@ def _solve_likely(
     state: State,
     spec: ExpansionSpec,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K^-1 k in one product for the rows that will act, and where each row finds its own, (m,), -1 for the others.
+    """K^-1 k at once for the rows that will act, or without the inverse L^-1 k, and where each row finds its own, (m,).
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
-    the rows well the two hardly differ. Rows it did not foresee are solved one by one.
+    the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
     """
-    F = (K @ state["alpha"].T) * state["scale"]
+    n = state["n_support"]
+    F = (K[:, :n] @ state["alpha"][:, :n].T) * state["scale"]
     trial = {"t": state["t"], "memory": state["memory"].copy()}
     if "center" in state:
         trial["center"] = state["center"].copy()
-    joins = ExpansionSpec.of(spec.loss, spec.update)
+    # a margin error that is projected moves the function like a passive-aggressive step
+    margins = spec.strategy is not None and spec.strategy.restless
+    joins = ExpansionSpec.of(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
-    if spec.strategy is not None and spec.strategy.restless:
-        several = spec.loss.kind == "multiclass"
-        value = spec.loss.value(y.astype(np.int64) if several else y, F if several else F[:, 0])
-        rows = np.union1d(rows, np.flatnonzero((value > 0) & (value < 1)))
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
-    return K[rows] @ inverse, solution
+    if inverse is not None:
+        return K[rows] @ inverse, solution
+    L = state["budget_factor"][:n, :n]
+    return np.ascontiguousarray(solve_triangular(L, K[rows, :n].T, lower=True, check_finite=False).T), solution
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
