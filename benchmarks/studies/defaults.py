@@ -1,7 +1,7 @@
 """Recipes as they come beside the best of a grid of their steps, on 24 data sets, one pass each.
 
     KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py [--rows 5000] [--sets mg,german] [--only norma,rbp]
-    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000] [--iterations 100]
+    KERNELSTREAM_DATA=... python benchmarks/studies/defaults.py --doubly [--rows 10000] [--iterations 100] [--jobs 8]
 
 Mistakes of the forecasts before each update, or their mean squared error over the variance of the target; columns
 standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ SQUARED_LAMS = (1e-4, 1e-3, 5e-3, 2e-2, 1e-1)  # where the loss has no bound
 WIDTHS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
 HELD_OUT = 2000  # at most, and a quarter of the rows;
 ENOUGH = 1000  # with fewer of them the mean over several splits counts
+
+
+def task_of(name: str) -> str:
+    return "regression" if name in REGRESSION else "multiclass" if name in MULTICLASS else "binary"
 
 
 def of(name: str, values: tuple[float, ...], **more: Any) -> list[dict[str, Any]]:
@@ -167,6 +172,16 @@ def show() -> dict[str, Any]:
     return record
 
 
+def measured(name: str, recipe: str, rows: int, fits: bool, iterations: int | None, grid: bool) -> dict[str, Any]:
+    """A line: a recipe's default on a set, beside the best of its grid."""
+    warnings.simplefilter("ignore")
+    data = load(name, rows)
+    found = doubly(recipe, data, iterations, grid) if fits else online(recipe, data, grid)
+    line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task}
+    line |= dict(zip(("default", "best", "parameters"), found, strict=True))
+    return line | ({"iterations": iterations} if fits and iterations else {})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5000)
@@ -174,24 +189,20 @@ def main() -> None:
     parser.add_argument("--only", help="recipes, separated by commas; all by default")
     parser.add_argument("--doubly", action="store_true", help="the doubly stochastic learners")
     parser.add_argument("--iterations", type=int, help="of the doubly stochastic learners; by default their own number")
+    parser.add_argument("--jobs", type=int, default=1, help="recipes and sets that are measured at once, a core each")
     parser.add_argument("--no-grid", action="store_true", help="the defaults again, beside the best of the older lines")
     args = parser.parse_args()
     grid = not args.no_grid
-    warnings.simplefilter("ignore")
-    for name in args.sets.split(",") if args.sets else SETS:
-        data = load(name, args.rows)
-        recipes = DOUBLY[data.task] if args.doubly else tuple(grids(data.task))
-        for recipe in recipes:
-            if args.only and recipe not in args.only.split(","):
-                continue
-            found = doubly(recipe, data, args.iterations, grid) if args.doubly else online(recipe, data, grid)
-            default, best, params = found
-            line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task, "default": default,
-                    "best": best, "parameters": params}  # fmt: skip
-            if args.doubly and args.iterations:
-                line["iterations"] = args.iterations
-            keep(line, grid)
-            print(json.dumps(line), flush=True)
+    work = [
+        (name, recipe, args.rows, args.doubly, args.iterations, grid)
+        for name in (args.sets.split(",") if args.sets else SETS)
+        for recipe in (DOUBLY[task_of(name)] if args.doubly else grids(task_of(name)))
+        if not args.only or recipe in args.only.split(",")
+    ]
+    with ProcessPoolExecutor(max(1, args.jobs)) as pool:
+        for done in as_completed([pool.submit(measured, *each) for each in work]):
+            keep(done.result(), grid)
+            print(json.dumps(done.result()), flush=True)
     for row in show()["rows"]:
         print(" | ".join(row))
 
