@@ -131,7 +131,7 @@ def test_a_gain_that_is_the_members_own_leaves_no_learners(monkeypatch):
     assert np.isfinite(copied(model).predict(NUMBERS[0][:3])).all()
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("engine", [pytest.param("python", marks=pytest.mark.slow), "native"])
 def test_labels_and_a_class_that_comes_later(engine):
     X, y = LABELS
     model = KernelClassifier(random_state=0, engine=engine).fit(X[:150], y[:150])

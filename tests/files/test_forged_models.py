@@ -59,7 +59,7 @@ def fuzz(trials, first=0):
 
 @linux
 def test_some_forgeries():
-    fuzz(120)
+    fuzz(70)
 
 
 @linux

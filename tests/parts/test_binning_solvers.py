@@ -133,7 +133,9 @@ def test_sweeps_agree(loss):
 
 
 @pytest.mark.skipif(len(ENGINES) == 1, reason="no compiled core")
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize(
+    "loss", [*(pytest.param(loss, marks=pytest.mark.slow) for loss in ("squared", "logistic")), "squared_hinge"]
+)
 def test_many_rows_in_threads(loss):
     rows = rng.uniform(-1, 1, (2500, 2))
     y = np.where(rows[:, 0] * rows[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(2500) < 0.1, -1, 1)
