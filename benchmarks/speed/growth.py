@@ -276,7 +276,7 @@ def study(place: int, full: bool) -> dict[str, Any]:
     law = LAWS[place]
     set_num_threads(1)
     warnings.simplefilter("ignore")
-    row_seconds(law, law.sizes[0] if law.axis != "rows" else 10, 1e-3)  # what a process does once is no part of a law
+    row_seconds(law, law.sizes[0], 1e-3)  # what a process does once is no part of a law
     sizes = law.sizes if full else tuple(size for size in law.sizes if size <= 300_000)[: 4 if law.sizes is LONG else 5]
     reading: list[float] = []
     if law.axis == "rows":

@@ -16,6 +16,7 @@ made of them, from which ``tools/box.py`` writes the table of docs/default_updat
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -49,6 +50,12 @@ ENOUGH = 1000  # with fewer of them the mean over several splits counts
 
 def task_of(name: str) -> str:
     return "regression" if name in REGRESSION else "multiclass" if name in MULTICLASS else "binary"
+
+
+@functools.lru_cache(maxsize=1)
+def loaded(name: str, rows: int) -> Data:
+    """The set that a process is at: its recipes follow each other."""
+    return load(name, rows)
 
 
 def of(name: str, values: tuple[float, ...], **more: Any) -> list[dict[str, Any]]:
@@ -175,7 +182,7 @@ def show() -> dict[str, Any]:
 def measured(name: str, recipe: str, rows: int, fits: bool, iterations: int | None, grid: bool) -> dict[str, Any]:
     """A line: a recipe's default on a set, beside the best of its grid."""
     warnings.simplefilter("ignore")
-    data = load(name, rows)
+    data = loaded(name, rows)
     found = doubly(recipe, data, iterations, grid) if fits else online(recipe, data, grid)
     line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task}
     line |= dict(zip(("default", "best", "parameters"), found, strict=True))

@@ -217,7 +217,8 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::di
 }
 
 // The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); solution (m) says which of solved (rows, width) is
-// a row's, and for a set that will not change any more there is inverse (capacity, capacity). Learns from row `start` on, `first` being t before the block.
+// a row's, and for a set that will not change any more there is inverse (capacity, capacity). Learns from row `start` on, `first` being t
+// before the block.
 // Changes the state; returns the next row and the merged vectors (slot, a, b, h; ...).
 template <class T>
 std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,

@@ -145,8 +145,7 @@ struct Project : Budget<T> {
             residual -= dot(n, w, a);
         }
         if (residual <= distinct * row.k_xx || (S.full() && take_smallest && r0 == n)) {
-            for (int c = 0; c < S.C; ++c)
-                for (std::size_t j = 0; j < n; ++j) S.alpha[c * N + j] += T(row.tau[c] * d[j] / S.scale[c]);
+            for (int c = 0; c < S.C; ++c) add_multiple(n, row.tau[c] / S.scale[c], d, S.alpha_of(c));
             return;
         }
         // the new row's function in the basis: d turned into its coefficients, and `height` for the row itself
@@ -186,7 +185,7 @@ struct Project : Budget<T> {
         double* coefficient = S.buffer.data() + 4 * (n + 1);
         for (int c = 0; c < S.C; ++c) {
             const double share = S.coefficient(c, r) / a_r;
-            for (std::size_t j = 0; j < n; ++j) S.alpha[c * n + j] -= T(share * a[j] / S.scale[c]);
+            add_multiple(n, -share / S.scale[c], a, S.alpha_of(c));
             coefficient[c] = row.tau[c] - share * a_new;
         }
         // the reflection that turns g into the last unit vector: I - v v'/(v'v/2), v = g and at the end more

@@ -115,7 +115,7 @@ class ByLevels {
     // Cells (n, R) of rows X (n, d); code (d).
     KS_CLONES void find(std::size_t n, const double* X, std::int32_t* code, std::int32_t* out) const {
         const std::size_t used = which_.size();
-        std::vector<double> values(many_ && used < d_ ? used : 0);
+        std::vector<double> values(used < d_ ? used : 0);
         for (std::size_t t = 0; t < n; ++t) {
             const double* x = X + t * d_;
             if (!values.empty()) {

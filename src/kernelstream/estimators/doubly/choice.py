@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
-LARGE_STEPS = 32  # the same with large batches
+LARGE_TRIAL_STEPS = 32  # the same with large batches
 TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
 TRIAL_STREAM = 3  # of the random features of trials
 EIGEN_ROWS = 512
@@ -159,7 +159,7 @@ def trial(
     blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
     loss, step = est._loss_now(state), est._step_part()
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
-    steps, batch = (LARGE_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
+    steps, batch = (LARGE_TRIAL_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])
     try:

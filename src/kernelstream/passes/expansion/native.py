@@ -24,6 +24,7 @@ from . import python as _expansion_python
 State = dict[str, Any]
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory
+FEW = 8  # rows that are solved together at least: the factor is copied for that
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -358,8 +359,8 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
-    if "budget_factor" in state and state["n_support"] >= LARGE:
-        block["solved"], block["solution"] = _solve_likely(inverse, K, G, y, weight, state, spec)
+    if "budget_factor" in state and state["n_support"] >= LARGE and (inverse is not None or m >= FEW):
+        block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -381,8 +382,8 @@ def _solve_likely(
     weight: np.ndarray | None,
     state: State,
     spec: ExpansionSpec,
-) -> tuple[np.ndarray, np.ndarray]:
-    """K^-1 k at once for the rows that will act, or without the inverse L^-1 k, and where each row finds its own, (m,).
+) -> State:
+    """``solved``: K^-1 k of the rows that will act, without the inverse L^-1 k; ``solution``: where each has its own.
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
     the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
@@ -396,12 +397,16 @@ def _solve_likely(
     margins = spec.strategy is not None and spec.strategy.restless
     joins = ExpansionSpec.of(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
+    if inverse is not None:
+        solved = K[rows] @ inverse
+    elif len(rows) < FEW:
+        return {}
+    else:
+        L = state["budget_factor"][:n, :n]
+        solved = np.ascontiguousarray(solve_triangular(L, K[rows, :n].T, lower=True, check_finite=False).T)
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
-    if inverse is not None:
-        return K[rows] @ inverse, solution
-    L = state["budget_factor"][:n, :n]
-    return np.ascontiguousarray(solve_triangular(L, K[rows, :n].T, lower=True, check_finite=False).T), solution
+    return {"solved": solved, "solution": solution}
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
