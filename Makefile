@@ -37,7 +37,7 @@ demo: $(RUN)
 test: build
 	$(MAKE) --no-print-directory -j 2 lint purecheck
 	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
-	    --doctest-modules tests src/kernelstream $(PYTEST_ARGS)
+	    --doctest-modules tests src/kernelstream papers/kernelstream_papers $(PYTEST_ARGS)
 
 lint: $(DEPS)
 	$(BIN)/ruff check .
@@ -59,7 +59,7 @@ purecheck:
 
 # The papers' tables and figures; hours in full. What has been run is kept, so it can be stopped and started.
 reproduce: build
-	$(BIN)/kernelstream reproduce --all $(REPRODUCE_ARGS)
+	$(BIN)/kernelstream reproduce --all --results papers/results $(REPRODUCE_ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-pure build dist docs/_build docs/api/generated docs/api/backreferences docs/gallery \
@@ -78,7 +78,7 @@ $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 $(DEPS): pyproject.toml | $(BIN)/python
 	@echo "installing kernelstream and the development tools"
 	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
-	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]' -e ./papers
 	@rm -f $(VENV)/.native-* $(VENV)/.run-* && touch $@ $(NATIVE) $(RUN)
 
 $(DOCS): pyproject.toml | $(DEPS)

@@ -1,4 +1,4 @@
-"""Write the table of docs/one_learner.md from the runs in results/ and the board's figures.
+"""Write the table of docs/one_learner.md from the runs in papers/results/ and the board's figures.
 
 python tools/arena_table.py            # after running the experiment streams-arena
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelstream import reproduce
+import kernelstream_papers as papers
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "one_learner.md"
@@ -19,7 +19,7 @@ START, END = "<!-- arena: written by tools/arena_table.py -->", "<!-- end of are
 def runs() -> dict[tuple[str, str], dict]:
     """The last complete run of each stream and learner."""
     found = {}
-    for record in reproduce.Records(ROOT / "results", "streams-arena"):
+    for record in papers.Records(ROOT / "papers" / "results", "streams-arena"):
         if "figures" in record:
             found[record["data"], record["algorithm"]] = record
     return found
@@ -37,7 +37,7 @@ def cell(record: dict | None) -> str:
 
 def table() -> str:
     """One row for each stream."""
-    found, experiment = runs(), reproduce.load("streams-arena")
+    found, experiment = runs(), papers.load("streams-arena")
     lines = ["| stream | the one learner | small | LightGBM, refitted | ARF | SRP or SOKNL | seconds, ours |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for data in experiment.data:

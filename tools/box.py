@@ -1,10 +1,11 @@
-"""Write tables of the documentation: what is in the box from the registries, figures from the runs in results/.
+"""Write tables of the documentation: what is in the box from the registries, figures from papers/results/.
 
 python tools/box.py            # after adding a component, or after running an experiment of the tables
 python tools/box.py --check    # exit code 1 when a table is stale
 
 A page says where a table goes: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``, or, for the
-table of an experiment, its name in place of ``box``. The table of a benchmark, ``benchmarks/results/NAME.json`` with
+table of an experiment, its name in place of ``box``. The table of a benchmark, ``benchmarks/results/NAME.json`` or
+``papers/studies/results/NAME.json`` with
 ``head`` and ``rows``, goes by the name ``record-NAME``.
 """
 
@@ -16,8 +17,9 @@ import sys
 from pathlib import Path
 
 import kernelstream
-from kernelstream import baselines, budgets, features, kernels, losses, reproduce, updates, zoo
-from kernelstream.reproduce.report import markdown_table
+import kernelstream_papers as papers
+from kernelstream import baselines, budgets, features, kernels, losses, updates, zoo
+from kernelstream_papers.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"<!-- ([\w-]+): written by tools/box\.py -->\n.*?<!-- end of \1 -->", re.DOTALL)
@@ -47,8 +49,8 @@ def box() -> str:
 
 def table(name: str) -> str:
     """Table of an experiment, with what it says about itself."""
-    experiment = reproduce.load(name)
-    cells = reproduce.table(experiment, reproduce.Records(ROOT / "results", name))
+    experiment = papers.load(name)
+    cells = papers.table(experiment, papers.Records(ROOT / "papers" / "results", name))
     rest = markdown_table(experiment, cells)[1:]  # without its heading
     text = [f"**{experiment.title}** (`kernelstream reproduce {name}`). {' '.join(experiment.text.split())}", *rest]
     return "\n".join(text).rstrip()
@@ -56,7 +58,9 @@ def table(name: str) -> str:
 
 def record(name: str) -> str:
     """Table of a benchmark."""
-    found = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+    places = (ROOT / "benchmarks" / "results", ROOT / "papers" / "studies" / "results")
+    (path,) = (path for place in places if (path := place / f"{name}.json").exists())
+    found = json.loads(path.read_text())
     lines = [found["head"], ["---"] * len(found["head"]), *found["rows"]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""Write docs/leaderboard.md from the runs in results/: peers, machine, versions, date, and the command for each.
+"""Write docs/leaderboard.md from the runs in papers/results/: peers, machine, versions, date, and the command for each.
 
 python tools/leaderboard.py            # after an experiment of EXPERIMENTS was run
 python tools/leaderboard.py --check    # exit code 1 when the page is stale
@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernelstream import reproduce
-from kernelstream.reproduce._arena_table import arena_tables
-from kernelstream.reproduce.report import markdown_table
+import kernelstream_papers as papers
+from kernelstream_papers._arena_table import arena_tables
+from kernelstream_papers.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "leaderboard.md"
@@ -27,7 +27,7 @@ command that makes it again; what has been run is kept, so a command that was st
 """
 
 
-def environments(records: reproduce.Records) -> list[str]:
+def environments(records: papers.Records) -> list[str]:
     """Machines and versions of an experiment's runs, the most frequent ones first."""
     counts: dict[str, int] = {}
     for record in records:
@@ -55,11 +55,11 @@ def date(path: Path) -> str:
 def page() -> str:
     lines = [TOP]
     for name in EXPERIMENTS:
-        records = reproduce.Records(ROOT / "results", name)
+        records = papers.Records(ROOT / "papers" / "results", name)
         if not len(records):
             continue
-        experiment = reproduce.load(name)
-        cells = reproduce.table(experiment, records)
+        experiment = papers.load(name)
+        cells = papers.table(experiment, records)
         lines += [f"## {experiment.title}", "", f"Of {date(records.kept)}.", ""]
         if experiment.kind == "arena":
             rest = arena_tables(experiment, cells)[2:]

@@ -12,7 +12,7 @@ from pathlib import Path
 MOST = 2_000_000  # bytes
 NEEDED = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE")
 NEEDED += ("cpp/bind/core.cpp", "src/kernelstream/__init__.py")
-LEFT_OUT = ("results/", "gen/", "build/", "docs/_build/", "docs/gallery/", "docs/api/generated/", ".venv")
+LEFT_OUT = ("papers/", "gen/", "build/", "docs/_build/", "docs/gallery/", "docs/api/generated/", ".venv")
 
 
 def problems(archive: Path) -> list[str]:

@@ -173,3 +173,11 @@ def test_reproduce_knows_its_data_sets(capsys):
     assert "no data set 'germna'" in capsys.readouterr().err
     assert main(["reproduce", "--all", "--page"]) == 2  # it would run for hours
     assert "--page runs nothing" in capsys.readouterr().err
+
+
+def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
+    monkeypatch.setattr("kernelstream.cli.reproduce.find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["reproduce", "--list"])
+    assert stop.value.code == 2
+    assert "pip install ./papers" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import kernelstream
 from kernelstream import FeatureClassifier, _files, model_io, streams
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import RandomFourier
-from kernelstream.reproduce._records import Records
+from kernelstream_papers._records import Records
 
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, links and modes are those of POSIX")
 

@@ -1,17 +1,20 @@
 """Experiments as files, runs that can be resumed, tables, and the page."""
 
+import ast
 import json
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelstream import cli, datasets, reproduce, zoo
+import kernelstream_papers as reproduce
+from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream.reproduce import _job, report
-from kernelstream.reproduce._peers import peer
+from kernelstream_papers import _job, report
+from kernelstream_papers._peers import peer
 
 TEXT = """
 title = "A small one"
@@ -172,7 +175,7 @@ def test_what_was_run_is_not_run_again_even_after_a_cut_line(small, tmp_path, mo
     assert len(path.read_text().splitlines()) == len(lines) + 1
     for cell, other in zip(reproduce.table(small, whole), reproduce.table(small, again)):
         assert cell.values == other.values
-    monkeypatch.setattr("kernelstream.reproduce._runner.run_job", None)  # nothing is left to be called
+    monkeypatch.setattr("kernelstream_papers._runner.run_job", None)  # nothing is left to be called
     reproduce.run(small, tmp_path, n_jobs=1, progress=False)
 
 
@@ -181,7 +184,7 @@ def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
     values = [cell.values for cell in reproduce.table(small, whole)]
     whole.keep()
     assert not (tmp_path / "small.jsonl").exists() and (tmp_path / "small.jsonl.xz").exists()
-    monkeypatch.setattr("kernelstream.reproduce._runner.run_job", None)  # nothing is left to be called
+    monkeypatch.setattr("kernelstream_papers._runner.run_job", None)  # nothing is left to be called
     again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
     assert [cell.values for cell in reproduce.table(small, again)] == values
     first = next(iter(again))
@@ -389,3 +392,11 @@ def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
     written = report._machines([(None, [], records)])
     assert written.count("&lt;script&gt;") == 4 and "&lt;i&gt; &lt;b&gt;" in written
     assert not any(tag in written for tag in ("<script", "<i>", "<b>"))
+
+
+@pytest.mark.parametrize("path", sorted(Path(reproduce.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_the_papers_use_the_public_interface_only(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "kernelstream":
+            words = [*node.module.split("."), *(alias.name for alias in node.names)]
+            assert not [word for word in words if word.startswith("_")], f"{path.name}, line {node.lineno}"

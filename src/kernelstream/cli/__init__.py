@@ -20,10 +20,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
+from .._progress import Bar
 from ..registry import plugins as _plugins
-from ._base import COMMANDS, Interrupted, UsageError
+from ._base import COMMANDS, Interrupted, UsageError, print_json, print_table
 from ._later import imports_later
 from ._parts import import_parts
+
+__all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what commands of other packages are made of
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"

@@ -14,7 +14,7 @@ geometric mean,
 
 which compares arithmetic and geometric mean of variances, as Bartlett's test of equal variances does: the ratio is 1
 for equal units, knows no unit itself, and a column that outweighs all others raises it however many they are. The
-choice of statistic and number: benchmarks/studies/column_units.py.
+choice of statistic and number: papers/studies/column_units.py.
 """
 
 from __future__ import annotations

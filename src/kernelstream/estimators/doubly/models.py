@@ -15,7 +15,7 @@ from .._contract.regressor import StreamRegressor
 from .base import DoublyEstimator
 from .step import DoublySchedule, DoublyStep
 
-# Plain steps learn directions of small variance last: benchmarks/studies/defaults.py has both.
+# Plain steps learn directions of small variance last: papers/studies/defaults.py has both.
 PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
 
 

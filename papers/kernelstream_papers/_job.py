@@ -1,0 +1,183 @@
+"""One run: a data set in one order, one learner, one number."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+from sklearn.decomposition import PCA
+
+from kernelstream import datasets, zoo
+from kernelstream import settings as machine
+from kernelstream.evaluate import model_bytes, prequential
+
+from ._arena import run_stream
+from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
+from ._peers import peer
+from ._synthetic import play
+
+PCA_ROWS = 10_000
+THREADS = "n_jobs"  # a setting of the library that an experiment may sweep, and no parameter of a learner
+TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
+
+
+@functools.lru_cache(maxsize=2)
+def _load(
+    name: str,
+    scale: str | None,
+    classes: tuple[int, ...],
+    blur: float | None,
+    pca: int | None,
+    dtype: str | None,
+) -> Any:
+    bunch = datasets.load(name, scale=scale)
+    if classes:
+        kept = np.flatnonzero(np.isin(bunch.y, classes))
+        bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
+        bunch.is_test = None if bunch.is_test is None else bunch.is_test[kept]
+        bunch.task = "binary" if len(classes) == 2 else bunch.task
+    if blur is not None:
+        bunch.X = blurred(bunch.X, blur)
+    if pca is not None:
+        train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
+        bunch.X = PCA(pca, random_state=0).fit(bunch.X[train[:PCA_ROWS]]).transform(bunch.X)
+    if dtype is not None:
+        bunch.X = bunch.X.astype(dtype)
+    return bunch
+
+
+def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
+    """Square images in [0, 1] as rows, (n, side²): each pixel the mean of those around it, in [-1, 1].
+
+    Pixels have weights ``exp(-r² / 2 pixels²)``; outside of the image all is 0.
+    """
+    side = math.isqrt(X.shape[1])
+    if side * side != X.shape[1]:
+        raise ValueError(f"blur is for square images, and {X.shape[1]} columns make none")
+    images = gaussian_filter(X.reshape(-1, side, side), (0, pixels, pixels), mode="constant", truncate=6.0)
+    return 2.0 * images.reshape(X.shape) - 1.0
+
+
+def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
+    """X, y in a random order or their own, the held-out X and y (None in an online run), and the task."""
+    bunch = _load(data.name, data.scale, tuple(data.classes), data.blur, data.pca, data.dtype)
+    y, task = bunch.y, bunch.task
+    if data.positive is not None:
+        y, task = np.where(y == data.positive, 1, -1), "binary"
+    if data.target == "minmax":
+        y = ((y - y.min()) / (y.max() - y.min())).astype(np.float64)
+    rng = np.random.default_rng(order)
+    part = np.flatnonzero(~bunch.is_test) if bunch.is_test is not None else None
+    if kind == "online":
+        train = np.arange(len(y))
+        if part is not None and data.split != "all":
+            train = part if data.split == "train" else np.flatnonzero(bunch.is_test)
+        test = None
+    elif part is not None:
+        train, test = part, np.flatnonzero(bunch.is_test)
+    else:
+        mixed = np.random.default_rng(0).permutation(len(y))  # one split for all orders
+        cut = len(y) * 4 // 5 if data.train_share is None else int(len(y) * data.train_share)
+        train, test = mixed[:cut], mixed[cut:]
+    train = (train if data.order == "file" else rng.permutation(train))[: data.rows]
+    if test is None:
+        return bunch.X[train], y[train], None, None, task
+    test = np.random.default_rng(1).permutation(test)[: data.test_rows]
+    return bunch.X[train], y[train], bunch.X[test], y[test], task
+
+
+def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) -> Any:
+    """The learner of a run."""
+    if algorithm.peer is not None:
+        return peer(algorithm.peer, task, settings, seed)
+    own = {name: value for name, value in settings.items() if name != THREADS}
+    return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | own))
+
+
+def size_of(est: Any) -> int | None:
+    """Support vectors or features of a model, where the number is known."""
+    state = getattr(est, "state_", None)
+    if not isinstance(state, dict):
+        return getattr(est, "size_", None)
+    # members of an ensemble keep theirs under a prefix
+    supports = [value for key, value in state.items() if key == "n_support" or key.endswith("_n_support")]
+    if supports:
+        return int(sum(supports))
+    weights = [value for key, value in state.items() if key == "w" or key.endswith("_w")]
+    return int(sum(w.shape[-1] for w in weights)) if weights else None
+
+
+def peak_mb() -> float:
+    """Largest memory of this process so far; 0 where the system does not report it."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def run_job(
+    experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int
+) -> dict[str, Any]:
+    """Value, seconds, size and curve of one run."""
+    if experiment.kind in SYNTHETIC:
+        est = build(algorithm, "regression", settings, order)
+        value, seconds, told = play(experiment.kind, est, data, order)
+        return _outcome(est, round(value, 8), seconds, data.rows, told)
+    if experiment.kind == "arena":
+        return run_stream(data, algorithm, settings, order)
+    X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
+    metric, factor, higher = MEASURES[experiment.measure]
+    before = peak_mb()
+    est = build(algorithm, task, settings, order)
+    if experiment.kind == "online":
+        result = prequential(
+            est, X, y, block_size=algorithm.block, metrics=metric, curve_points=30, progress=False,
+            clock=time.process_time if experiment.isolate else None,
+        )  # fmt: skip
+        value, seconds, curve = result.metrics[metric], result.seconds, result.curves[metric]
+        curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
+    else:
+        start = time.perf_counter()
+        # the rows are in a random order already, the same for all learners; those that choose their passes draw again
+        passes = inspect.signature(est.fit).parameters.get("passes")
+        keeps = passes is not None and passes.default == 1
+        with machine.using(**({"threads": settings[THREADS]} if THREADS in settings else {})):
+            est.fit(X, y, **({"shuffle": False} if keeps else {}))
+        seconds, curves = time.perf_counter() - start, None
+        predicted = est.predict(X_test)
+        wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test
+        value = float(np.mean(wrong))
+        if experiment.measure == "score" and task == "regression":
+            value /= float(np.var(y_test))
+    if not np.isfinite(value):
+        raise FloatingPointError("the learner diverged")
+    shown = seconds if metric == "seconds" else _shown(value, factor, higher, experiment.measure)
+    return _outcome(est, shown, seconds, len(y), curves, peak_mb() - before if experiment.isolate else None)
+
+
+def _outcome(
+    est: Any, value: float, seconds: float, rows: int | None, curve: Any, memory: float | None = None
+) -> dict[str, Any]:
+    """What is kept of a run."""
+    return {
+        "value": value,
+        "seconds": round(seconds, 5),
+        "size": size_of(est),
+        "bytes": model_bytes(est),
+        "rows": rows,
+        "peak_mb": None if memory is None else round(memory, 1),
+        "curve": curve,
+    }
+
+
+def _shown(value: float, factor: float, higher: bool, measure: str) -> float:
+    shown = factor - factor * value if higher else factor * value
+    return round(float(shown**0.5 if measure == "rmse" else shown), 6)
