@@ -1,6 +1,6 @@
 """Tables of docs/distributed.md: the measured ones from benchmarks/results, and what the cost model makes of them.
 
-Run after benchmarks/speed/many_machines.py and papers/studies/parameter_mixing.py:
+Run after benchmarks/speed/many_machines.py:
 
     python tools/distributed_page.py
 """
@@ -60,9 +60,6 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     record = json.loads((HERE / "results" / "many_machines.json").read_text())
     text = insert(text, "many machines", (HERE / "results" / "many_machines.md").read_text(encoding="utf-8"))
-    mixing = HERE.parent / "papers" / "studies" / "results" / "parameter_mixing.md"
-    if mixing.exists():
-        text = insert(text, "parameter mixing", mixing.read_text(encoding="utf-8"))
     text = insert(text, "predictions", predictions(record["measured"], record["rows"]))
     PAGE.write_text(text, encoding="utf-8")
 

@@ -176,8 +176,6 @@ def test_a_killed_worker_changes_nothing(client, files, tmp_path):
 def test_what_it_cannot_do_it_says(client):
     with pytest.raises(ValueError, match="balanced"):
         distributed.fit(KernelClassifier(class_weight="balanced"), DX, DLABELS, client=client)
-    with pytest.raises(ValueError, match="leave out sync_rows"):
-        distributed.fit(KernelClassifier(), DX, DLABELS, client=client, sync_rows=10)
     few = distributed.fit(KernelRegressor(random_state=0), DX[:40], DY[:40], client=client)
     alone = KernelRegressor(random_state=0).fit(X[:40], Y[:40])
     assert np.array_equal(few.predict(X), alone.predict(X))

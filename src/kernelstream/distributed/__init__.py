@@ -15,7 +15,6 @@ from ._data import BLOCK, BadPartitionError, Data, partitions
 from ._fit import fit
 from .landmarks import fit_map
 from .predict import predict, prequential, score
-from .search import search
 
 __all__ = [
     "BLOCK",
@@ -28,5 +27,4 @@ __all__ = [
     "predict",
     "prequential",
     "score",
-    "search",
 ]

@@ -15,10 +15,8 @@ from ..estimators.stack.base import StackEstimator
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning
-from .coordinate_descent import fit_lasso
 from .doubly import fit_doubly
 from .falkon import fit_falkon
-from .mixing import fit_mixing, mixes
 from .one_learner import fit_one_learner
 from .ridge import fit_ridge
 
@@ -32,7 +30,6 @@ def fit(
     classes: Any = None,
     block: int = BLOCK,
     labels: Callable[[Any], Any] | None = None,
-    sync_rows: int | None = None,
     **reader: Any,
 ) -> Any:
     """Fit an estimator to rows that are spread over the workers of a dask cluster.
@@ -43,8 +40,6 @@ def fit(
     :class:`~kernelstream.BinningClassifier` and :class:`~kernelstream.BinningRegressor` with ``solver="cg"``: the same,
     by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
 
-    The same with ``solver="cd"``: CoCoA, the same objective to the solver's tolerance.
-
     :class:`~kernelstream.FalkonClassifier` and :class:`~kernelstream.FalkonRegressor` with the squared loss: the result
     of ``est.fit``, up to its tolerance; choices left to the model are made on at most 50,000 rows.
 
@@ -54,9 +49,6 @@ def fit(
 
     :class:`~kernelstream.DoublyStochasticClassifier` and :class:`~kernelstream.DoublyStochasticRegressor`: the result
     of ``est.fit``, up to rounding; the rows are held in the workers' memory.
-
-    :class:`~kernelstream.FeatureClassifier` and :class:`~kernelstream.FeatureRegressor`: an approximation of one pass,
-    by iterative parameter mixing; see ``kernelstream.distributed.mixing``.
 
     Parameters
     ----------
@@ -74,8 +66,6 @@ def fit(
         Rows a worker handles at a time.
     labels : callable, optional
         Applied to the targets of files.
-    sync_rows : int, default=50
-        Parameter mixing: rows that each worker learns before the models become one.
     **reader
         How files are read: ``target``, ``format``, ``n_features``, …; see :func:`kernelstream.streams.open`.
 
@@ -89,13 +79,10 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
-    mixing = {} if sync_rows is None else {"sync_rows": sync_rows}
-    if mixing and solve is not fit_mixing:
-        raise ValueError(f"{type(est).__name__} is not learned by parameter mixing: leave out sync_rows")
     est._check_parameters()
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        state = solve(est, data, client, classes, **mixing)
+        state = solve(est, data, client, classes)
     est.state_ = state
     if data.feature_names is not None:
         est.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -111,12 +98,11 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, FalkonEstimator):
         return fit_falkon
     if isinstance(est, BatchBinning):
-        return fit_lasso if est._solver.name == "cd" else fit_binning
+        return fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
         return fit_doubly
-    if mixes(est):
-        return fit_mixing
     raise ValueError(
-        f"{type(est).__name__} cannot be fitted on several machines: OnlineRidge, FeatureClassifier, BinningClassifier "
-        f"and their relatives can, see help(kernelstream.distributed.fit)"
+        f"{type(est).__name__} cannot be fitted on several machines: its model depends on the order of the rows. "
+        f"OnlineRidge, BinningClassifier, FalkonClassifier and their relatives can, see "
+        f"help(kernelstream.distributed.fit)"
     )

@@ -34,7 +34,7 @@ def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None)
     another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it is set that low.
     """
     if est._solver.name != "cg":
-        raise ValueError(f"solver={est.solver!r} works on one machine only: 'cg' and 'cd' on several")
+        raise ValueError(f"solver={est.solver!r} works on one machine only: use solver='cg' on several")
     if est.warm_start:
         raise ValueError("warm_start begins with the weights of one machine: set it to False")
     pinned = pin(est, data, client, classes)
