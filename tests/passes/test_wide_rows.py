@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 
 from kernelstream import FeatureClassifier, KernelClassifier, engine, zoo
-from kernelstream.distributed._mix import mixed
 from kernelstream.passes.linear.host import LARGE
 from kernelstream.passes.linear.python import folded
 from kernelstream.updates import OGD, AdaGrad, Averaged
@@ -115,7 +114,7 @@ def test_weights_beyond_the_range_of_floats(name, d):
 
 
 def test_factors_of_the_squares():
-    """Sparse calls fade sums of squares by a factor; dense rows, new classes and shards take it into account."""
+    """Sparse calls fade sums of squares by a factor; dense rows and new classes take it into account."""
     X, _ = rows(240, 300)
     y = np.arange(240) % 3
     models = {
@@ -132,11 +131,6 @@ def test_factors_of_the_squares():
     states = [folded(dict(model.state_)) for model in models.values()]
     for key in ("w", "G"):
         np.testing.assert_allclose(states[1][key], states[0][key], rtol=1e-9, atol=1e-12, err_msg=key)
-    base = dict(models["native"].state_)
-    parts = [(base | {"w": base["w"] + i}, 5) for i in range(2)]
-    with_factors = mixed(base, base, parts, AdaGrad())
-    without = mixed(folded(base), folded(base), [(folded(state), n) for state, n in parts], AdaGrad())
-    np.testing.assert_allclose(folded(with_factors)["G"], without["G"], rtol=1e-12)
 
 
 def test_narrow_models_learn_on_when_they_are_widened():

@@ -23,10 +23,7 @@ def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None)
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
     if len(est._ridges()) > 1:
-        raise ValueError(
-            "several values of lam are weighed by how they forecast row after row: give one number, or compare them "
-            "with distributed.search"
-        )
+        raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
     if est.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
     start = begin(est, data, client, classes)
