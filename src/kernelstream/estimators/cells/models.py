@@ -125,7 +125,7 @@ class CellsEstimator(StreamEstimator):
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
-            if state["t"] > before and state["t"] == _review_before(state["t"]):  # rows of weight 0 bring no second review
+            if state["t"] > before and state["t"] == _review_before(state["t"]):  # not again for rows of weight 0
                 self._review(state)
             start = stop
         scores = np.concatenate(parts) if len(parts) != 1 else parts[0]
