@@ -4,6 +4,7 @@ With the python engine models and scores are the same bits; with the native engi
 of the largest of its entry. Rows of weight 0 and calls without rows are as good as absent.
 """
 
+import copy
 import zlib
 from itertools import pairwise
 
@@ -96,3 +97,18 @@ def test_random_cuts_everywhere(name, task, engine, sparse, weighted):
     sizes = {"batch_size": 16, "block_size": 16} if name.startswith("doubly") else {}
     for _ in range(3):
         check(name, task, engine, sparse, weighted, 180, rng, **sizes)
+
+
+@pytest.mark.parametrize("name", [name for name in zoo.names() if not name.startswith("doubly")])
+def test_rows_of_weight_0_change_nothing(name):
+    """Not after row counts at which a learner looks back either: the end of the warm-up, powers of two."""
+    task = zoo.get(name).tasks[-1]
+    est = zoo.make(name, task=task, random_state=0)
+    if not hasattr(est, "learn"):
+        pytest.skip("learns all rows at once")
+    X, y = data(257, task, np.random.default_rng(0))
+    for start, stop in pairwise([0, 1, 64, 100, 128, 256]):
+        learn(est, X, y, None, slice(start, stop))
+        before = copy.deepcopy(est.state_)
+        learn(est, X[-3:], None if y is None else y[-3:], np.zeros(3), slice(None))
+        assert_same_state(est.state_, before, 0.0, f"{name} after {stop} rows")

@@ -2,12 +2,15 @@
 
 import copy
 import functools
+import io
 import itertools
+import pickle
 import sys
 
 import numpy as np
 import pytest
 
+import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
 from kernelstream.estimators.stack import rows
 from kernelstream.random import uniforms
@@ -205,6 +208,30 @@ def test_a_row_alone_has_the_bits_of_the_long_way(task, long_way):
 
 
 # -------------------------------------------------------------------- the compiled loops
+@pytest.mark.parametrize("task", TASKS)
+def test_the_way_follows_from_the_state_and_the_rows(task):
+    """Copied, loaded from a file or given lists, a model goes on to the same bits, whatever the size of its next call."""
+    _, y = TASKS[task]
+    model = taught(task, 300, 1)
+    model.learn(X[300:301], y[300:301])
+    file = io.BytesIO()
+    kernelstream.save(model, file)
+    for n in (1, 5, 11):
+        file.seek(0)
+        here, listed, loaded = copy.deepcopy(model), pickle.loads(pickle.dumps(model)), kernelstream.load(file)
+        here.predict(X[:1])
+        new, target = X[301 : 301 + n], y[301 : 301 + n]
+        expected = here.learn(new, target)
+        np.testing.assert_array_equal(loaded.learn(new, target), expected)
+        np.testing.assert_array_equal(listed.learn(new.tolist(), target.tolist()), expected)
+        for other in (loaded, listed):
+            assert_same(other, here, 0.0)
+        answers = [ask(X[i : i + 1]) for ask in (here.predict, loaded.predict) for i in range(9)]
+        answers += [listed.predict(X[i : i + 1].tolist()) for i in range(9)]
+        np.testing.assert_array_equal(*np.reshape(answers, (3, 9))[[0, 1]])
+        np.testing.assert_array_equal(*np.reshape(answers, (3, 9))[[0, 2]])
+
+
 @pytest.mark.parametrize("neighbours", [1, 10, 60, 5000])
 @pytest.mark.parametrize("kind", ["labels", "many", "numbers"])
 def test_windows_agree(kind, neighbours):

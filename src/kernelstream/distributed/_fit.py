@@ -86,7 +86,6 @@ def fit(
     est.state_ = state
     if data.feature_names is not None:
         est.feature_names_in_ = np.array(data.feature_names, dtype=object)
-    est._warm_caches()
     return est
 
 

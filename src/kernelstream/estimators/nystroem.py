@@ -170,11 +170,11 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         """Phase 2, up to the next change of the landmarks; returns how many rows were learned."""
         if self.refresh is not None:
             rows = slice(rows.start, min(rows.stop, rows.start + self.refresh - state["t"] % self.refresh))
-        part = None if weight is None else weight[rows]
+        part, before = None if weight is None else weight[rows], state["t"]
         scores[rows] = super()._learn(state, X[rows], y[rows], part)
         if self.refresh is not None:
             self._fill_pool(state, host(X[rows]), y[rows], scores[rows], part)
-            if state["t"] % self.refresh == 0 and state["pool_seen"]:
+            if state["t"] > before and state["t"] % self.refresh == 0 and state["pool_seen"]:
                 self._move_landmarks(state)
         return rows.stop - rows.start
 

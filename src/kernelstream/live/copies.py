@@ -20,7 +20,6 @@ def copied(model: Any, example: Any) -> Any:
         with model._turns:
             cache = model.__dict__.get("_cache") or {}
             made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
-        made._warm_caches()
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)

@@ -74,15 +74,31 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
         with self._turns:
-            hot = self.__dict__.get("_hot") if self._short_way else None
-            if hot is not None and classes is None and sample_weight is None and self._plain_rows(X, hot):
-                target = self._hot_target(y, X.shape[0])
-                if target is not None:
-                    if hot[4]:
-                        self._check_rows(X)
-                    scores = self._learn_plain(X, target)
-                    return scores[:, 0] if scores.shape[1] == 1 else scores
-            return self._learn_checked(X, y, classes, sample_weight)
+            hot = self._plain_form() if classes is None and sample_weight is None and self._short_way else None
+            call = None if hot is None else self._plain_call(X, y, hot)
+            if call is None:
+                return self._learn_checked(X, y, classes, sample_weight)
+            scores = self._learn_plain(*call)
+            return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _plain_call(self, X: Any, y: Any, hot: Hot) -> tuple[Rows, np.ndarray] | None:
+        """Rows and encoded targets of a call that needs no decision; None for any other.
+
+        Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
+        """
+        if not self._plain_rows(X, hot):
+            X = self._check_X(X, reset=False, least=0)
+            if not self._plain_rows(X, hot):
+                return None
+        elif hot[4]:
+            self._check_rows(X)
+        n = X.shape[0]
+        target = self._hot_target(y, n)
+        if target is None and not (type(y) is np.ndarray and y.ndim == 1):
+            y = host(y)
+            check_consistent_length(X, y)
+            target = self._hot_target(self._check_target(y, None, n, None, False)[0], n)
+        return None if target is None else (X, target)
 
     @with_callbacks
     def fit(
@@ -158,7 +174,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         return scores
 
     def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
-        weight = self._set_aside(y, None) if self._sets_aside else None
+        return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
+
+    def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Scale and learn rows whose targets are encoded and whose weights are final."""
         if "x_count" in self._state:  # scales_columns, without a call
             X = self._standardized(self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
@@ -178,9 +197,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
                 return self._no_scores()
-            scores = self._learn_task(X, y, weight)
-            self._warm_caches()
-        return scores
+            return self._learn_task(X, y, weight)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
         """The body of ``fit``."""
@@ -205,7 +222,6 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
                     self._linkless = True
             finally:
                 self.__dict__.pop("_linkless", None)
-            self._warm_caches()
             if context is not None:
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
@@ -367,7 +383,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
-        hot = self.__dict__.get("_hot")
+        hot = self._plain_form()
         if hot is None or not self._plain_rows(X, hot):
             X = self._check_X(X, reset=False)
         if state["warm_rows"] and not state["warm_count"]:
@@ -416,14 +432,18 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         self._sync()
         self._cache, self._undo, self._marks, self._hot = {}, None, None, None
 
-    def _warm_caches(self) -> None:
-        """Allow the short path of plain calls once nothing about a row needs a decision."""
-        state = self._state
-        plain = not (state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
-        most = MODERATE[state["dtype"]]
-        dtype, ops = np.dtype(state["dtype"]), self._ops
-        rows = ops.plain_rows, dtype == np.float32
-        self._hot = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows) if plain else None
+    def _plain_form(self) -> Hot | None:
+        """What rows of plain calls are like; None as long as something about a row needs a decision."""
+        hot = self.__dict__.get("_hot")
+        if hot is None and self.__dict__.get("_state") is not None and self._may_be_plain():
+            state, ops = self._state, self._ops
+            dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
+            rows = ops.plain_rows, dtype == np.float32
+            hot = self._hot = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows)
+        return hot
+
+    def _may_be_plain(self) -> bool:
+        return not (self._state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -447,7 +467,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         y : a label, or a number for a regressor
         """
         with self._turns:
-            hot = self.__dict__.get("_hot") if self._short_way else None
+            hot = self._plain_form() if self._short_way else None
             if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
                 target = self._hot_row(y)
                 if target is not None:

@@ -51,7 +51,6 @@ class MixedRows:
 
     columns: Any
     _encoder: Columns | None = None
-    _hot: Any
 
     @property
     def columns_(self) -> Columns:
@@ -124,10 +123,8 @@ class MixedRows:
             X = self._filled(self._encoder._encode(X))
         return super()._check_X(X, reset, least)  # type: ignore[misc]
 
-    def _warm_caches(self: Any) -> None:
-        super()._warm_caches()  # type: ignore[misc]
-        if self._encoder is not None:
-            self._hot = None
+    def _may_be_plain(self: Any) -> bool:
+        return self._encoder is None and super()._may_be_plain()  # type: ignore[misc]
 
     # ---------------------------------------------------------------- state
     @property

@@ -81,12 +81,11 @@ class WarmUp(Hooks):
 
     def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""
-        state = self._state
-        weight = self._row_weights(state, y, weight)
-        X, y = self._standardized(state, X, weight), self._encode(state, y)
-        scores = self._learn(state, X, y, weight)
-        self._follow(scores, y, weight)
-        return scores
+        weight = self._row_weights(self._state, y, weight)
+        return self._learn_encoded(X, self._encode(self._state, y), weight)
+
+    def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        raise NotImplementedError
 
     def _standardized(self: Any, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
         """Rows scaled by the running moments, which they update."""

@@ -120,12 +120,12 @@ class CellsEstimator(StreamEstimator):
         parts, start, n = [], 0, len(X)
         while start < n:
             stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
-            rows = slice(start, stop)
+            rows, before = slice(start, stop), state["t"]
             own = None if weight is None else weight[rows]
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
-            if state["t"] == _review_before(state["t"]):
+            if state["t"] > before and state["t"] == _review_before(state["t"]):  # not again for rows of weight 0
                 self._review(state)
             start = stop
         scores = np.concatenate(parts) if len(parts) != 1 else parts[0]

@@ -337,7 +337,6 @@ class DoublyEstimator(StreamEstimator):
                 if scales_columns(self._state):
                     rows = dense(rows)
                 self._link_from(*counted(rows, target, weight))
-                self._warm_caches()
         return self
 
     def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:

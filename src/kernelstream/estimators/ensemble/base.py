@@ -134,9 +134,10 @@ class MultiKernelEstimator(CompositeEstimator):
         parts, start = [], 0
         while start < n:
             stop = rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
-            rows = slice(start, stop)
+            rows, before = slice(start, stop), state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
-            self._follow_weights(state)
+            if state["t"] > before:
+                self._follow_weights(state)
             start = stop
         return np.concatenate(parts)
 
@@ -188,7 +189,7 @@ class MultiKernelEstimator(CompositeEstimator):
         assert expansions is not None
         chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self._states))
         able = np.ones(len(self._states), bool)
-        if self.capacity == "shared":
+        if self._needs_room(weight):
             able[:] = [self._has_room(state, i) for i in range(len(able))]
         if weight is not None and state["n_outputs"] > 1:
             y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
@@ -261,14 +262,15 @@ class MultiKernelEstimator(CompositeEstimator):
                 family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
             else:
                 family.learn(P, family.target(state, y), weights, F)
-        turns = self.capacity == "shared" and y is not None and self._scarce(state)
+        grows = y is not None and self._needs_room(weights)
+        turns = y is not None and self._scarce(state)
         expansions = None if turns or alone else self._expansions()
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
         members = self._learners
         if expansions is not None:
-            if self.capacity == "shared" and y is not None and weights is not None:
+            if grows and weights is not None:
                 for i in expansions.where:
                     if not self._has_room(state, i):
                         weights[i] = 0.0
@@ -280,7 +282,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 part = member._score(member._state, block)
             else:
                 own = None if weights is None else weights[i]
-                if self.capacity == "shared" and not self._has_room(state, i):
+                if grows and not self._has_room(state, i):
                     own = np.zeros(n)
                 part = member._learn(member._state, block, _members.target(member, state, y), own)
             F[i] = _members.scores(part, outputs)
@@ -336,6 +338,10 @@ class MultiKernelEstimator(CompositeEstimator):
     def _scarce(self, state: State) -> bool:
         """Whether the rest of a shared budget is too small for all learners, so that they must take turns."""
         return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self._states)
+
+    def _needs_room(self, weight: np.ndarray | None) -> bool:
+        """Whether the budget is shared and some of the rows count: one of weight 0 makes no room for later ones."""
+        return self.capacity == "shared" and (weight is None or bool(weight.any()))
 
     def _has_room(self, state: State, i: int) -> bool:
         """Make room for learner i where the budget is shared; whether it can take a row at all.

@@ -91,7 +91,6 @@ class StackFit:
                 found = self._passes_over(X, y, None, sample_weight, shuffle, passes)
                 if found is not None:
                     self._conclude(found.held_rows, batch.local(self, found.prepare, found.train))
-                self._warm_caches()
             finally:
                 del self._fitting
 

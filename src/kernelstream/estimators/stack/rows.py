@@ -15,31 +15,30 @@ AT_ONCE = 8  # rows of a call up to which they go this way
 
 
 class RowByRow:
-    """Mixed into the one learner: its short path for calls of few plain rows.
+    """Mixed into the default learner: its short path for calls of few plain rows.
 
-    Whether a call takes it follows from the state and the parameters, so that a model that was saved and loaded goes on
+    Whether a call takes it follows from the rows and the state alone, so that a model that was saved and loaded goes on
     to the same bits.
     """
 
     def _learn_plain(self: Any, X: Any, y: np.ndarray) -> np.ndarray:
-        before_look = watch.ROWS - self._state["t"] % watch.ROWS
-        if len(X) <= min(AT_ONCE, before_look) and "_ends" not in self.__dict__:
+        before_look = (
+            watch.ROWS - self._state["t"] % watch.ROWS
+        )  # the monitors may need to be undone: the long path does
+        if len(X) <= AT_ONCE and len(X) < before_look and "_ends" not in self.__dict__:
             scores = self._by_rows(lambda rows: rows.learn(X, y, bool(self.recent)))
             if scores is not None:
-                if len(X) == before_look:
-                    watch.look(self, self._state, self._state["t"])
                 return scores
         return super()._learn_plain(X, y)  # type: ignore[misc]
 
-    def _scores(self: Any, X: Any) -> np.ndarray:
-        hot = self.__dict__.get("_hot")
-        if hot is not None and type(X) is np.ndarray and len(X) == 1 and self._plain_rows(X, hot):
+    def _score_in_cuts(self: Any, state: dict[str, Any], X: Any) -> np.ndarray:
+        if len(X) == 1 and not state["warm_rows"]:
             # a row asked alone is the next of the stream
-            recent = bool(self.recent) and bool(self._state["recent_on"])
+            recent = bool(self.recent) and bool(state["recent_on"])
             scores = self._by_rows(lambda rows: rows.score(X, recent))
             if scores is not None:
                 return scores
-        return super()._scores(X)  # type: ignore[misc]
+        return super()._score_in_cuts(state, X)  # type: ignore[misc]
 
     def _by_rows(self: Any, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
         """The answer of the compiled learner of single rows; None where it needs the long path."""
@@ -56,17 +55,18 @@ class RowByRow:
         if engine is self.engine and (held is None or held.usable):
             return held
         state, held = self._state, None
-        if self._may_change(state):
-            try:
-                learners = [_row_learner(member) for member in self._learners]
-            except ValueError:  # a member that is out of range begins anew on the long way
-                return None
-            if any(learner is NotImplemented for learner in learners):
-                return None
-            if all(learner is not None for learner in learners):
-                self._complete(state)
-                coverages = self._tracker(state, 0).levels, STEPS
-                held = self._ops.RowStack(state, learners, SQUASH, self._regression, coverages)
+        if not self._may_change(state):
+            return None
+        try:
+            learners = [_row_learner(member) for member in self._learners]
+        except ValueError:  # a member that is out of range begins anew on the long way
+            return None
+        if any(learner is NotImplemented for learner in learners):
+            return None
+        if all(learner is not None for learner in learners):
+            self._complete(state)
+            coverages = self._tracker(state, 0).levels, STEPS
+            held = self._ops.RowStack(state, learners, SQUASH, self._regression, coverages)
         self._cache["rows"] = (held, self.engine)
         return held
 
