@@ -113,11 +113,11 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
     decimal, thousands = (options.get(key) for key in MARKS)
     if decimal or thousands:
-        decimal = decimal or OTHER.get(thousands, ".")
+        decimal = decimal or OTHER.get(str(thousands), ".")
         stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
     elif "marks" in options:
         stream._set_marks(options["marks"], options.get("thousands"))
-    else:
+    elif not stream.eager:  # looking at the first rows would wait for them
         return stream.look_for_marks()
     return {}
 
@@ -148,7 +148,11 @@ def show_kinds(stream: Any) -> None:
         for name, what in odd.items():
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
         return
-    words = {"text": "ignored (long texts)", "integer": "integer, also as a category", None: "empty so far"}
+    words = {
+        "text": "not used",
+        "integer": "integer, also as a category",
+        None: "empty so far",
+    }
     said = {name: words.get(kind := reader.kinds.get(name), kind) for name in reader.feature_names or reader.kinds}
     said |= {name: "the target, a number" for name in reader.examples if name not in said}
     options = ["--columns"] + ["--decimal", "--thousands"] * bool(reader.examples) + ["--drop"] * bool(odd)

@@ -213,7 +213,7 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     if getattr(reader, "mixed", False):
         target = reader.target if reader.columns is None else reader.columns.names[reader.columns.target]
         keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}
-        marks = {"marks": reader.marks, "thousands": reader.thousands} if getattr(reader, "marks", None) else {}
+        marks = {"marks": reader.marks, "thousands": reader.thousands} if hasattr(reader, "marks") else {}
         keep |= {"mixed": True, "target": target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds}
         return {**keep, **marks}
     columns = getattr(reader, "columns", None)

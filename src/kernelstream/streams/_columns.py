@@ -171,11 +171,11 @@ def different(names: Sequence[str]) -> list[str]:
     >>> different(["x", "y", "x", "x"])
     ['x', 'y', 'x.1', 'x.2']
     """
-    found: dict[str, None] = {}
+    given, found = set(names), dict[str, None]()
     again: dict[str, int] = {}
     for name in names:
         new = name
-        while new in found:
+        while new in found or (new != name and new in given):
             again[name] = again.get(name, 0) + 1
             new = f"{name}.{again[name]}"
         found[new] = None
