@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import re
 import time
 import warnings
@@ -29,6 +30,7 @@ from .rows import concat
 
 KEEP = 3
 EVERY = 100_000
+LONG = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
 
 _NAME = re.compile(r"checkpoint-(\d+)\.ks\Z")
 
@@ -157,6 +159,7 @@ def train(
     labels: Callable[[np.ndarray], np.ndarray] | None = None,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Run], Any] | None = None,
+    hold: Callable[[bytes, int, dict[str, Any]], Any] | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Run:
     """Learn all rows of a stream, in order, in one pass.
@@ -182,6 +185,10 @@ def train(
         Asked after every block; True ends the run, after a checkpoint.
     progress : callable, optional
         Called with the :class:`Run` after every block.
+    hold : callable, optional
+        Where blocks take long, called before a block with the pickled model, the rows it has learned and what a
+        checkpoint says beside the model: what :meth:`Checkpoints.save` writes, for a process that has to end inside the
+        block.
     notes : dict, optional
         Kept in the checkpoints; a run can only go on from one with the same notes.
 
@@ -223,23 +230,39 @@ def train(
         sweep(kept.folder)
     runner = StreamRunner(est, task, None, probability=False)
     saved = run.rows
+    copies = _Copies(hold)
+    started, position = time.perf_counter(), stream.position  # after the rows learned: those read may be more
 
-    def checkpoint() -> None:
-        if kept is not None:
-            inside = {"position": stream.position, "total": total, "block": stream.block, "notes": notes or {}}
-            kept.save(est, stream.rows, inside)
+    def inside() -> dict[str, Any]:
+        return {"position": position, "total": total, "block": stream.block, "notes": notes or {}}
 
-    started = time.perf_counter()
     for X, y in _blocks(stream, run, labels, stop, progress):
+        copies.before_block(est, position["rows"], inside)
         total += _learned(est, runner, X, y, task)
-        run.value = total / stream.rows
-        if stream.rows // every > saved // every:
-            checkpoint()
+        run.value, position = total / stream.rows, stream.position
+        if kept is not None and stream.rows // every > saved // every:
+            kept.save(est, stream.rows, inside())
             saved = stream.rows
-    if run.rows > saved or not run.finished:
-        checkpoint()
+    if kept is not None and (run.rows > saved or not run.finished):
+        kept.save(est, position["rows"], inside())
     run.seconds = time.perf_counter() - started
     return run
+
+
+class _Copies:
+    """Copies of a run from before its long blocks; making them takes a twentieth of the time at most."""
+
+    def __init__(self, hold: Callable[[bytes, int, dict[str, Any]], Any] | None):
+        self.hold, self.cost = hold, 0.0
+        self.began = self.made = time.perf_counter()
+
+    def before_block(self, est: Any, rows: int, inside: Callable[[], dict[str, Any]]) -> None:
+        now = time.perf_counter()
+        if self.hold is not None and now - self.began > LONG and now - self.made > 20 * self.cost:
+            self.hold(pickle.dumps(est, protocol=5), rows, inside())
+            self.made = time.perf_counter()
+            self.cost = self.made - now
+        self.began = time.perf_counter()
 
 
 def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any) -> Run:
@@ -263,7 +286,7 @@ def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Ite
     while stop is None or not stop():
         block = stream.read()
         if block is None:
-            run.finished = True
+            run.finished = stop is None or not stop()  # a stream that was asked to stop gives None before its end
             break
         X, y = block
         if is_outlier_detector(run.model):
@@ -322,6 +345,7 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
     if hasattr(model, "feature_names_in_"):
         est.feature_names_in_ = model.feature_names_in_
     try:
+        stream.verify(inside["position"])
         stream.seek(inside["position"])
     except (KeyError, TypeError, AttributeError):
         raise ValueError(f"the checkpoint is of another run: its position is not in {stream.name}") from None

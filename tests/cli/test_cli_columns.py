@@ -19,6 +19,7 @@ from kernelstream import streams
 from kernelstream.cli._scores import LabelScores, NumberScores
 from kernelstream.columns import CellsCSV, Columns, JSONLines, make_stream, open_rows
 from kernelstream.columns.guess import all_numbers, guess
+from kernelstream.columns.marks import Marks, find_marks
 from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("plain_default")
@@ -303,17 +304,19 @@ def test_kinds_are_those_of_most_cells():
     assert all_numbers(sample, ["a", "f"]) and not all_numbers(sample, ["e"]) and not all_numbers(sample, ["d"])
 
 
-def test_ragged_and_broken_lines():
+def test_broken_lines_are_errors_or_left_out():
     text = b'a,b,y\n1,2,3\n1\n1,2,3,4\n"x, y",2,5\n,,\n1,2,word\n'
-    stream = CellsCSV(io.BytesIO(text), "y")
+    stream = CellsCSV(io.BytesIO(text), "y", on_error="skip")
     cells, y = stream.read()
-    assert cells.get("a") == ["1", "1", "x, y"] and y.tolist() == [3, 3, 5]
-    assert stream.lines == [2, 4, 5] and stream.skipped == 3 and stream.ragged == 2
-    lines = JSONLines(io.BytesIO(b'{"y": 1, "a": 2}\n[1]\n{\n{"a": 3}\n\n{"y": 2.5}\n'), "y")
+    assert cells.get("a") == ["1", "x, y"] and y.tolist() == [3, 5]
+    assert stream.lines == [2, 5] and stream.skipped == 4
+    with pytest.raises(streams.BadRowError, match="line 3: 1 fields, but there are 3 columns"):
+        CellsCSV(io.BytesIO(text), "y").read()
+    lines = JSONLines(io.BytesIO(b'{"y": 1, "a": 2}\n[1]\n{\n{"a": 3}\n\n{"y": 2.5}\n'), "y", on_error="skip")
     rows, y = lines.read()
     assert rows.rows == [{"a": 2}, {}] and y.tolist() == [1, 2.5] and lines.skipped == 3
     with pytest.raises(streams.BadRowError, match="line 2"):
-        JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y", on_error="raise").read()
+        JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y").read()
 
 
 def test_plain_and_odd_lines_are_read_alike():
@@ -334,8 +337,148 @@ def test_plain_and_odd_lines_are_read_alike():
             return []
 
     for block in (7, 64, 1000):
-        quick, slow = (kind(io.BytesIO(text), "y", block) for kind in (CellsCSV, ByLine))
+        quick, slow = (kind(io.BytesIO(text), "y", block, on_error="skip") for kind in (CellsCSV, ByLine))
         for a, b in zip(quick, slow, strict=True):
             assert a[0].columns == b[0].columns and a[1].tolist() == b[1].tolist()
             assert quick.lines == slow.lines and quick.position == slow.position
-        assert quick.skipped == slow.skipped > 0 and quick.ragged == slow.ragged > 0
+        assert quick.skipped == slow.skipped > 0
+
+
+# ---------------------------------------------------------------------- numbers as people write them
+def styled(number, decimal, thousands):
+    """A number with a mark between thousands, by Python's own formatting."""
+    return f"{number:,.2f}".translate({ord(","): thousands, ord("."): decimal})
+
+
+STYLES = [(",", "."), (".", ","), (",", " "), (",", "\u00a0"), (".", "'"), (",", "\u202f"), (",", "")]
+
+
+@pytest.mark.parametrize("decimal, thousands", STYLES)
+def test_marks_in_numbers(decimal, thousands):
+    rng = np.random.default_rng(0)
+    numbers = np.round(rng.normal(0, 1, 50) * 10.0 ** rng.integers(0, 8, 50), 2)
+    texts = [styled(number, decimal, thousands) for number in numbers]
+    for signed in (texts, [f"€ {text}" for text in texts], [f"{text} %" for text in texts]):
+        marks, examples = find_marks({"x": signed, "town": ["Rome"] * 50}, ";")
+        assert marks == {"x": decimal} and list(examples) == ["x"]
+        np.testing.assert_array_equal([float(Marks(decimal)(text)) for text in signed], numbers)
+    assert find_marks({"x": [str(number) for number in numbers], "when": ["01.02.2024"] * 50}, ";")[1] == {}
+
+
+def test_marks_that_leave_it_open_are_those_of_the_file():
+    assert find_marks({"x": ["8,599", "1,200"]}, ",") == ({"x": "."}, {"x": "8,599"})  # quoted, as in America
+    assert find_marks({"x": ["8,599", "1,200"]}, ";") == ({"x": ","}, {"x": "8,599"})
+    assert find_marks({"x": ["0,599", "8,599"]}, ",") == ({"x": ","}, {"x": "0,599"})
+    assert find_marks({"x": ["1.234"], "y": ["2,5"]}, ";")[0] == {"x": ",", "y": ","}
+    assert find_marks({"x": ["1.234"], "y": ["2.5"]}, ";") == ({"x": ".", "y": "."}, {})
+    for wrong in ("1.23.456", "12,34,567", "1.2345,0", "1.234.5", "a1", ""):
+        assert Marks(",").read(wrong) is None
+    with pytest.raises(ValueError, match="mark between thousands"):
+        Marks(",", ",")
+
+
+@pytest.mark.parametrize("delimiter, decimal, thousands", [(";", ",", "."), (",", ".", ","), ("\t", ",", " ")])
+def test_a_table_with_marks_is_learned_as_the_plain_one(tmp_path, capsys, delimiter, decimal, thousands):
+    rng = np.random.default_rng(0)
+    rows = [["when", "town", "size", "price"]]
+    plain = [rows[0]]
+    for i in range(150):
+        size, town = round(float(rng.uniform(500, 3000)), 2), ["Rome", "Oslo"][i % 2]
+        when, price = f"2024-{1 + i // 28:02d}-{1 + i % 28:02d}", round(3 * size + 1000 * (i % 2), 2)
+        rows.append([when, town, styled(size, decimal, thousands), styled(price, decimal, thousands)])
+        plain.append([when, town, f"{size:.2f}", f"{price:.2f}"])
+    for name, table, mark in (("marked", rows, delimiter), ("plain", plain, ",")):
+        with open(tmp_path / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=mark).writerows(table)
+    options = ["--target", "price", "-a", "fogd", "--block", "64"]
+    said = {}
+    for name in ("marked", "plain"):
+        assert run("train", tmp_path / f"{name}.csv", *options, "-m", tmp_path / f"{name}.ks") == 0
+        said[name] = capsys.readouterr().err
+    assert "task: regression" in said["marked"] and "--decimal" not in said["plain"]
+    assert f"{rows[1][3]!r} is {plain[1][3]}" in said["marked"]
+    states = [kernelstream.load(tmp_path / f"{name}.ks").state_ for name in ("marked", "plain")]
+    assert_same_state(*states, 0.0, "marks")
+    answers = [out(capsys, "predict", tmp_path / f"{name}.ks", tmp_path / f"{name}.csv", "-q") for name in said]
+    assert answers[0] == answers[1] and len(answers[0].split()) == 150
+    errors = [out(capsys, "evaluate", tmp_path / f"{name}.csv", "-m", tmp_path / f"{name}.ks") for name in said]
+    assert errors[0] == errors[1]
+    with open(tmp_path / "few.csv", "w", newline="", encoding="utf-8") as file:  # one row is enough: the model knows
+        csv.writer(file, delimiter=delimiter).writerows(rows[:2])
+    assert out(capsys, "predict", tmp_path / "marked.ks", tmp_path / "few.csv", "-q").split() == answers[0].split()[:1]
+
+
+def test_marks_can_be_said(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a;t;y\n" + "".join(f"{i % 9 + 1},500;w;{i % 9 + 1},250\n" for i in range(40)))
+    for options, first in (([], 1.5), (["--decimal", "."], 1500.0), (["--thousands", ","], 1500.0)):
+        train = ["train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-q", "-m", tmp_path / "m.ks"]
+        assert run(*train, *options) == 0
+        notes = kernelstream.model_io.read(tmp_path / "m.ks")[1]["reader"]
+        stream = CellsCSV(tmp_path / "t.csv", "y", marks=notes["marks"], thousands=notes["thousands"])
+        assert float(stream.read()[0].get("a")[0]) == first
+    with pytest.raises(SystemExit):
+        run("train", tmp_path / "t.csv", "--target", "y", "-m", tmp_path / "m.ks", "--decimal", "comma")
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_targets_that_are_all_different_words_are_no_labels(command, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i}.5kg\n" for i in range(60)))
+    model = ["-m", tmp_path / "m.ks"] if command == "train" else []
+    assert run(command, tmp_path / "t.csv", "--target", "y", *model) == 1
+    said = capsys.readouterr().err
+    assert "60 in the first 60 rows, such as '0.5kg' and '59.5kg'" in said and "--decimal" in said
+    assert not (tmp_path / "m.ks").exists()
+
+
+# ---------------------------------------------------------------------- other tables than were expected
+def test_a_table_of_other_columns_is_an_error(home, tmp_path, capsys):
+    (tmp_path / "other.csv").write_text("colour,weight\nred,1\n")
+    (tmp_path / "other.jsonl").write_text('{"colour": "red", "weight": 1}\n')
+    for name in ("other.csv", "other.jsonl"):
+        assert run("predict", home / "m.ks", tmp_path / name) == 1
+        said = capsys.readouterr().err
+        assert all(word in said for word in ("colour", "weight", "town", "hour"))
+    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
+    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
+    assert run("predict", tmp_path / "n.ks", tmp_path / "other.csv") == 1
+    assert "none of the columns a, b: it has colour, weight" in capsys.readouterr().err
+    model = kernelstream.load(home / "m.ks")
+    with pytest.raises(ValueError, match="none of the columns"):
+        model.predict([{"colour": "red"}, {"weight": 3}])
+    assert len(model.predict([{}, {"town": "Rome", "colour": "red"}])) == 2  # gaps are no other columns
+
+
+def test_a_broken_line_is_an_error_unless_asked(home, tmp_path, capsys):
+    with open(home / "new.csv", encoding="utf-8") as file:
+        lines = file.readlines()[:6]
+    (tmp_path / "good.csv").write_text("".join(lines))
+    (tmp_path / "broken.csv").write_text("".join([*lines[:3], "2024-01-01,only\n", *lines[3:]]))
+    good = out(capsys, "predict", home / "m.ks", tmp_path / "good.csv", "-q").split("\n")
+    assert run("predict", home / "m.ks", tmp_path / "broken.csv") == 1
+    assert "line 4: 2 fields, but there are 6 columns (--on-error skip" in capsys.readouterr().err
+    lines = out(capsys, "predict", home / "m.ks", tmp_path / "broken.csv", "--on-error", "skip", "-q").split("\n")
+    assert lines == [*good[:2], "", *good[2:]]
+
+
+def test_columns_of_one_name(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("x,x,x,y\n" + "".join(f"{i % 5},w{i % 3},{i % 2},{i % 2}\n" for i in range(40)))
+    train = ["train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks"]
+    for options, kinds in (
+        ([], {"x": "integer", "x.1": "category", "x.2": "integer"}),
+        (["--drop", "x.2"], {"x": "integer", "x.1": "category"}),
+        (["--columns", "x.1=ignore"], {"x": "integer", "x.1": "text", "x.2": "integer"}),
+    ):
+        with pytest.warns(UserWarning, match="the second 'x' is 'x.1', 'x' is 'x.2'"):
+            assert run("--debug", *train, *options) == 0
+        assert kernelstream.load(tmp_path / "m.ks").columns_.kinds_ == kinds
+
+
+def test_train_says_which_columns_are_odd(tmp_path, capsys):
+    rows = [
+        f"{i},k{i},same,w{i % 3},2024-01-{1 + i // 24:02d} {i % 24:02d}:00,{i * 0.7:.2f},{i % 2}" for i in range(60)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["number,name,constant,word,when,size,y", *rows]) + "\n")
+    assert run("train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks") == 0
+    said = {line.split()[0]: line for line in capsys.readouterr().err.splitlines() if line.startswith("  ")}
+    assert all("an id?" in said[name] for name in ("number", "name")) and "always same" in said["constant"]
+    assert not any("id?" in said[name] or "always" in said[name] for name in ("word", "when", "size"))

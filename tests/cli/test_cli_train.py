@@ -136,7 +136,11 @@ def test_info(home, tmp_path, capsys):
         "--budget",
         30,
     )
-    shown = out(capsys, "info", model)
+    brief, shown = out(capsys, "info", model), out(capsys, "info", model, "--full")
+    assert len(brief.splitlines()) <= 12 and set(brief.splitlines()) <= set(shown.splitlines())
+    data = ["--target", "kind", "--drop", "id,city"]
+    same = out(capsys, "evaluate", home / "flats.csv", *data, "-a", "nogd", "--budget", 30, "--json")
+    assert f"mistake rate {json.loads(same)['mistake_rate']:.4g}, of rows before they were learned" in brief
     for line in (
         "estimator      NystroemClassifier",
         "  budget       30",
@@ -496,7 +500,7 @@ def test_interrupted_and_resumed(home, tmp_path):
     assert child.returncode == 130, (shown, errors)
     assert "stopped after" in errors
     assert not model.exists()
-    rows = kernelstream.model_io.read(sorted(folder.glob("*.ks"))[-1])[1]["position"]["rows"]
+    rows = int(sorted(folder.glob("*.ks"))[-1].stem.removeprefix("checkpoint-"))
     assert f"stopped after {rows:,} rows" in errors
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -523,6 +527,80 @@ def test_without_checkpoints_an_interrupt_keeps_the_model(home, tmp_path, monkey
     assert "holds what was learned" in capsys.readouterr().err
     assert kernelstream.load(tmp_path / "m.ks").state_["t"] in (1000, 1500)
     assert "(interrupted)" in out(capsys, "info", tmp_path / "m.ks")
+
+
+SLOW = """
+import ctypes
+from kernelstream import FeatureClassifier, checkpoint
+
+checkpoint.LONG = -1.0
+learn = FeatureClassifier.learn
+
+def slow(self, X, y, **options):
+    if getattr(self, "n_features_in_", 0) and self.state_["t"] == 1000:
+        print("sleeping", flush=True)
+        for _ in range(600):
+            ctypes.CDLL(None).usleep(10**5)  # a signal ends it
+    return learn(self, X, y, **options)
+
+FeatureClassifier.learn = slow
+"""
+
+
+@pytest.mark.parametrize("stopper, checkpoints", [(signal.SIGTERM, True), (signal.SIGINT, False)])
+def test_a_signal_inside_a_long_block(home, tmp_path, stopper, checkpoints):
+    """A call that takes long, and does not come back to Python: what was learned before it is kept."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    kept = ["--checkpoint", str(tmp_path / "run")] if checkpoints else []
+    train = ["train", str(home / "flats.svm"), "-a", "fogd", "--block", "500"]
+    command = [*COMMAND, *train, "-m", str(tmp_path / "m.ks"), *kept, "--import", "slow"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as slow:
+        assert slow.stdout.readline() == "sleeping\n"
+        slow.send_signal(stopper)
+        _, said = slow.communicate(timeout=50)
+    assert slow.returncode == 128 + stopper
+    assert stopper.name in said and "stopped after 1,000 rows, inside a block that takes long" in said
+    if not checkpoints:
+        assert kernelstream.load(tmp_path / "m.ks").state_["t"] == 1000
+        return
+    assert run(*train, "-m", tmp_path / "m.ks", *kept, "--resume", "-q") == 0
+    assert run(*train, "-m", tmp_path / "whole.ks", "-q") == 0
+    assert (tmp_path / "m.ks").read_bytes() == (tmp_path / "whole.ks").read_bytes()
+
+
+def test_a_signal_while_rows_are_waited_for(home, tmp_path):
+    """A pipe that brings nothing more: what was learned is written."""
+    command = [*COMMAND, "train", "-", "-a", "fogd", "-m", tmp_path / "m.ks", "--block", "100", "--checkpoint"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([*command, tmp_path / "run", "--every", str(N)], **pipes) as child:
+        child.stdin.write((home / "flats.svm").read_bytes() + b"+1 1:2\n")
+        child.stdin.flush()
+        until = time.monotonic() + 60
+        while not (tmp_path / "run" / f"checkpoint-{N:012d}.ks").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=60) == 143
+        assert f"stopped after {N:,} rows by SIGTERM" in child.stderr.read().decode()
+
+
+def test_what_may_have_been_meant(home, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("trian", home / "flats.svm")
+    assert stop.value.code == 2 and "did you mean 'train'?" in capsys.readouterr().err
+    train = ["train", home / "flats.svm", "-m", tmp_path / "m.ks"]
+    for options, meant in (
+        (["-a", "auto", "--set", "sise=small"], "size"),
+        (["-a", "nogd", "--loss", "log_loss"], "logistic"),
+        (["-a", "ridge", "--set", "C=1"], "lam"),
+    ):
+        assert run(*train, *options) == 2
+        assert f"did you mean {meant!r}?" in capsys.readouterr().err
+
+
+def test_tables_in_a_pipe_have_headings(home, capsys):
+    lines = out(capsys, "bench", home / "flats.svm", "--algorithms", "fogd", "-q", "--limit", 100).splitlines()
+    assert lines[1].split() == ["algorithm", "mistake", "rate", "rows/s", "model"]
 
 
 def test_help_is_quick_and_short():

@@ -1,6 +1,8 @@
 """Checkpoints: a run that was killed and resumed is the run that was not."""
 
+import gzip
 import io
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +131,55 @@ def test_only_the_same_run_can_go_on(tmp_path):
     with pytest.raises(ValueError, match="no target to learn"):
         train(est, streams.Arrays(X))
     assert train(FeatureClassifier(random_state=0), table(), tmp_path / "new", resume=True).resumed == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("files", [1, 2])
+def test_data_edited_behind_the_run_are_noticed(tmp_path, packed, files):
+    rows = ["a,b,y\n", *(f"{a:.6f},{b:.6f},{int(a * b > 0)}\n" for a, b in X[:, :2])]
+    paths = [tmp_path / f"{i}.csv" for i in range(files)]
+
+    def write(content, at):
+        paths[at].write_bytes((gzip.compress if packed else bytes)("".join(content).encode()))
+
+    def opened(source):
+        return streams.open(source, target="y", block=64)
+
+    def stream():
+        return opened(paths[0]) if files == 1 else streams.Chain(paths, opened)
+
+    for at in range(files):
+        write(rows, at)
+    first, learned = stream(), 640 if files == 1 else 1000 + 640
+    train(FeatureClassifier(random_state=0), first, tmp_path / "run", every=100, stop=stop_after(learned, first))
+    assert 640 * len(rows[1]) > 3 * 4096
+    rng = np.random.default_rng(1)
+    for line in rng.integers(1, 641, 8).tolist():  # one digit, anywhere in what was learned, in any of the files
+        edited = list(rows)
+        edited[line] = edited[line][:4] + str((int(edited[line][4]) + 1) % 10) + edited[line][5:]
+        at = line % files
+        write(edited, at)
+        before = FeatureClassifier(random_state=0)
+        with pytest.raises(ValueError, match=rf"{at}\.csv has changed in its first [\d,]+ bytes"):
+            train(before, stream(), tmp_path / "run", resume=True)
+        assert not hasattr(before, "state_")
+        write(rows, at)
+    write([*rows, *rows[1:11]], files - 1)  # what was appended, or comes after the run, is no edit
+    run = train(FeatureClassifier(random_state=0), stream(), tmp_path / "run", resume=True)
+    assert run.finished and run.rows == 1000 * files + 10
+
+
+def test_a_run_of_long_blocks_holds_what_it_was_before_each(tmp_path, monkeypatch):
+    """What is held can be written as a checkpoint, and the run that goes on from it ends as any other."""
+    monkeypatch.setattr("kernelstream.checkpoint.LONG", 0.0)
+    whole, held = FeatureClassifier(random_state=0), []
+    train(whole, table(), hold=lambda *given: held.append(given), notes={"a": 1})
+    assert held and [rows % 64 for _, rows, _ in held] == [0] * len(held)
+    model, rows, inside = held[len(held) // 2]
+    Checkpoints(tmp_path).save(pickle.loads(model), rows, inside)
+    again = FeatureClassifier(random_state=0)
+    assert train(again, table(), tmp_path, resume=True, notes={"a": 1}).resumed == rows
+    assert to_bytes(again) == to_bytes(whole)
 
 
 # ---------------------------------------------------------------------- rows that get wider

@@ -4,7 +4,7 @@ A subcommand is one function under ``@command``: it adds its arguments to a pars
 modules are imported inside, so that ``--help`` and ``--version`` are quick.
 
 Exit codes: 0 done, 1 something is wrong with the data, a model or the environment, 2 wrong usage, 130 interrupted
-(after a checkpoint, where there are any).
+by control-C and 143 by SIGTERM (after a checkpoint, where there are any).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextlib
 import difflib
 import importlib
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -22,13 +23,15 @@ from typing import Any
 from .. import __version__
 from .._progress import Bar
 from ..registry import plugins as _plugins
+from ..registry.names import did_you_mean
 from ._base import COMMANDS, Interrupted, UsageError, print_json, print_table
 from ._later import imports_later
 from ._parts import import_parts
+from ._stopping import code_of
 
 __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what commands of other packages are made of
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
 for _name in (
@@ -47,6 +50,14 @@ for _name in (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
+    try:
+        return _main(argv)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
+        return code_of(getattr(stop, "number", signal.SIGINT))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     argv, modules = _without_imports(sys.argv[1:] if argv is None else argv)
     try:
         for module in modules:
@@ -81,9 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"kernelstream: error: {_message(error)}", file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else FAILED
-    except (Interrupted, KeyboardInterrupt) as stop:
-        print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
-        return INTERRUPTED
     return OK
 
 
@@ -116,6 +124,8 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
+    if named is not None and named not in COMMANDS:
+        parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
     for name, (help, setup) in COMMANDS.items():
         sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         if name == named:
@@ -144,4 +154,6 @@ def _message(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"there is not enough memory: {str(error) or 'try a smaller model'}"
-    return str(error)
+    from ..streams import BadRowError
+
+    return f"{error} (--on-error skip leaves such rows out)" if isinstance(error, BadRowError) else str(error)

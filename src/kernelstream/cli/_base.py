@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,11 @@ class UsageError(ValueError):
 
 
 class Interrupted(Exception):
-    """The user asked to stop, and everything worth keeping has been kept."""
+    """The user asked to stop, by a signal, and everything worth keeping has been kept."""
+
+    def __init__(self, message: str, number: int = signal.SIGINT):
+        super().__init__(message)
+        self.number = number
 
 
 def command(name: str, help: str) -> Callable[[Setup], Setup]:
@@ -65,9 +70,10 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        shown = [headings, *rows] if any(headings[1:]) else rows
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         print(f"# {title}")
-        for row in rows:
+        for row in shown:
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(headings[1:]), pad_edge=False)

@@ -8,8 +8,11 @@ from typing import Any
 from ._base import UsageError
 
 NUMBERS_ONLY = ("hashed", "one_hot", "missing")  # options of readers that give numbers
-COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds")  # options of readers that give cells
+MARKS = ("decimal", "thousands")
+COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARKS)  # options of readers of cells
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
+_OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
+FEW = 20  # rows that say nothing about a column
 _LOOK = 1 << 16  # bytes from which the kind of a file is judged
 
 
@@ -21,7 +24,8 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
     from ..streams._bytes import Text, is_pipe, name_of
     from ..streams._open import _NUMBERS_BY_NAME, _suffix
 
-    forced = options.get("mixed") or "columns" in options or options.get("strict") or options.get("format") == "jsonl"
+    forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
+    forced = forced or any(key in options for key in ("columns", *MARKS))
     given = options.get("format")
     if given in ("libsvm", "arrays") or options.get("mixed") is False:
         return path
@@ -43,7 +47,7 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
         return path
     if format is None:  # the content shows numbers only
         if forced:
-            raise UsageError(f"{name_of(path)} holds numbers only: --columns and --strict are for tables")
+            raise UsageError(f"{name_of(path)} holds numbers only: --columns, --strict and --decimal are for tables")
         return _reopened(source, path)
     return _judged(path, source, format, options, bool(forced))
 
@@ -70,21 +74,16 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     from ..columns.files import FORMATS
     from ..columns.guess import all_numbers, guess
 
-    strict = bool(options.get("strict"))
+    unknown = {"csv": (), "jsonl": _OF_TEXT[:2], "arrow": _OF_TEXT}[format]
     passed = {key: value for key, value in options.items() if key in _SHARED and value is not None}
-    passed.setdefault("on_error", "raise" if strict else "skip")
-    if format != "csv":
-        passed.pop("header", None)
-        passed.pop("delimiter", None)
-    if format == "arrow":
-        passed.pop("labels", None)
-    stream = FORMATS[format](source, **passed)
+    stream = FORMATS[format](source, **{key: value for key, value in passed.items() if key not in unknown})
     stream.kinds = dict(options.get("kinds") or {})
+    stream.examples = _marked(stream, options) if format == "csv" else {}
     if options.get("mixed"):  # the model knows
         return stream
     sample = stream.sample()
     names = list(stream.feature_names or dict.fromkeys(key for row in getattr(sample, "rows", ()) for key in row))
-    if not forced and format != "jsonl" and all_numbers(sample, names):
+    if not forced and format != "jsonl" and not stream.examples and all_numbers(sample, names):
         if format == "arrow":
             return path
         source.seek({"byte": 0, "line": 0})
@@ -105,6 +104,24 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     return stream
 
 
+def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
+    """Settle how the numbers of a text are written: as the command line says, as the model's own were, or as it seems.
+
+    Returns an example for every column where it matters, if that was found out here.
+    """
+    from ..columns.marks import OTHER
+
+    decimal, thousands = (options.get(key) for key in MARKS)
+    if decimal or thousands:
+        decimal = decimal or OTHER.get(str(thousands), ".")
+        stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
+    elif "marks" in options:
+        stream._set_marks(options["marks"], options.get("thousands"))
+    elif not stream.eager:  # looking at the first rows would wait for them
+        return stream.look_for_marks()
+    return {}
+
+
 def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     """The estimator for the rows of a stream: with an encoder in front, where they are not all numbers."""
     from ._reading import inner
@@ -123,19 +140,58 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
 
 
 def show_kinds(stream: Any) -> None:
-    """Say how the columns are read."""
+    """Say how the columns are read, and which of them look as if they were not worth it."""
     from ._reading import inner
 
-    reader = inner(stream)
+    reader, odd = inner(stream), odd_columns(stream.first[0], inner(stream).feature_names)
     if not getattr(reader, "mixed", False):
+        for name, what in odd.items():
+            print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
         return
-    words = {"text": "ignored (long texts)", "integer": "integer, also as a category"}
-    names = reader.feature_names or list(reader.kinds)
-    print(f"columns of {reader.name} (--columns overrides):", file=sys.stderr)
-    width = max(map(len, names), default=0)
-    for name in names:
-        kind = reader.kinds.get(name)
-        print(f"  {name:{width}}  {words.get(kind, kind) if kind else 'empty so far'}", file=sys.stderr)
+    words = {
+        "text": "not used",
+        "integer": "integer, also as a category",
+        None: "empty so far",
+    }
+    said = {name: words.get(kind := reader.kinds.get(name), kind) for name in reader.feature_names or reader.kinds}
+    said |= {name: "the target, a number" for name in reader.examples if name not in said}
+    options = ["--columns"] + ["--decimal", "--thousands"] * bool(reader.examples) + ["--drop"] * bool(odd)
+    print(f"columns of {reader.name} ({', '.join(options)} override{'s' * (len(options) < 2)}):", file=sys.stderr)
+    width = max(map(len, said), default=0)
+    for name, kind in said.items():
+        more = [f"{text!r} is {reader.number(name, text)}" for text in [reader.examples.get(name)] if text is not None]
+        more += [odd[name]] if name in odd else []
+        print(f"  {name:{width}}  {'; '.join([kind, *more])}", file=sys.stderr)
+
+
+def odd_columns(rows: Any, names: Any) -> dict[str, str]:
+    """Columns of the first rows that are the same in all of them, or look like the number or the name of a row."""
+    if rows.shape[0] < FEW or (names is None and not hasattr(rows, "columns")) or hasattr(rows, "indptr"):
+        return {}
+    found = {}
+    for j, name in enumerate(names or rows.columns):
+        column = rows.get(name) if hasattr(rows, "columns") else rows[:, j]
+        values = column.tolist() if hasattr(column, "tolist") else list(column or ())
+        different = set(values)
+        if len(different) == 1 and "" not in different and None not in different:
+            found[name] = f"always {values[0]} so far"
+        elif len(different) == len(values) and _looks_like_id(values):
+            found[name] = "different in every row, an id?"
+    return found
+
+
+def _looks_like_id(values: list[Any]) -> bool:
+    """Whether values that are all different are words, or whole numbers that go up or down all the way."""
+    from ..columns.dates import seconds
+    from ..columns.kinds import LONG, number
+
+    numbers = [number(value) for value in values]
+    if all(x is None for x in numbers):
+        words = all(isinstance(value, str) and len(value) <= LONG for value in values)
+        return words and seconds(values[0]) != seconds(values[0])
+    if any(x is None or not x.is_integer() for x in numbers):
+        return False
+    return numbers in (sorted(numbers), sorted(numbers, reverse=True))  # type: ignore[type-var]
 
 
 class WrongCells:
@@ -159,11 +215,10 @@ class WrongCells:
                 self.lines[name] = lines[first - before - 1]
 
     def report(self) -> list[str]:
-        """A sentence for every column that had some, and one about rows of another length."""
+        """A sentence for every column that had some."""
         columns = getattr(self.est, "columns_", None)
         if columns is None:
             return []
-        from ._reading import inner
 
         said = []
         for name, (count, _) in columns.wrong_.items():
@@ -171,7 +226,4 @@ class WrongCells:
             where = f", the first in line {self.lines[name]}" if name in self.lines else ""
             cells = "cell that is" if count == 1 else "cells that are"
             said.append(f"column {name!r}: {count:,} {cells} no {kind}, taken as missing{where} (--strict: an error)")
-        ragged = getattr(inner(self.stream), "ragged", 0)
-        if ragged:
-            said.append(f"{ragged:,} rows with too few or too many fields, filled up or cut off")
         return said

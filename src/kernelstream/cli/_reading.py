@@ -9,12 +9,12 @@ from typing import Any
 
 from ._base import UsageError, positive
 from ._mixed import COLUMNS, NUMBERS_ONLY, open_cells
-from ._values import kinds, listed, pair
+from ._values import kinds, listed, mark, pair
 
 DATASET = "dataset:"
 _OPTIONS = (
     *("format", "target", "header", "delimiter", "drop", "hashed", "one_hot", "missing"),
-    *("n_features", "zero_based", "dtype", "on_error", "block", "columns", "strict"),
+    *("n_features", "zero_based", "dtype", "on_error", "block", "columns", "strict", "decimal", "thousands"),
 )
 
 
@@ -34,6 +34,8 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
     add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: detected)")
     add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
+    add("--decimal", type=mark, metavar="MARK", help="decimal mark of a CSV, '.' or ',' (default: by the first rows)")
+    add("--thousands", type=mark, metavar="MARK", help="mark between thousands: '.', ',', \"'\" or 'space' (detected)")
     add("--drop", type=listed, action="extend", metavar="A,B", help="columns to leave out; may be repeated")
     add(
         "--columns",
@@ -99,9 +101,13 @@ def open_data(
     from .. import streams
     from ..streams._open import open_once
 
+    settled: dict[str, Any] = {}  # by the first of several files
+
     def opened(path: str) -> Any:
-        source = open_cells(path, options)
+        source = open_cells(path, options | settled)
         if getattr(source, "mixed", False):
+            found = {"mixed": True, "kinds": source.kinds, "marks": getattr(source, "marks", {})}
+            settled.update({key: value for key, value in found.items() if not settled})
             return source
         choices = [options] if otherwise is None else [options, otherwise]
         plain = [{key: value for key, value in choice.items() if key not in ("format", *COLUMNS)} for choice in choices]

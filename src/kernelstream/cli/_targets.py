@@ -9,6 +9,7 @@ import numpy as np
 
 MORE = "--task multiclass learns more than two"
 MANY = 30  # more different whole numbers than this among the first rows are hardly labels
+NEW = 0.5  # labels of which a larger share is different are none
 
 
 class Peeked:
@@ -16,6 +17,7 @@ class Peeked:
 
     def __init__(self, stream: Any):
         self.stream = stream
+        self.start = stream.position if hasattr(stream, "position") else None
         self.first = stream.read()
         self.held = self.first
 
@@ -25,6 +27,10 @@ class Peeked:
     def read(self) -> Any:
         block, self.held = self.held, None
         return self.stream.read() if block is None else block
+
+    @property
+    def position(self) -> Any:
+        return self.stream.position if self.held is None else self.start
 
     def seek(self, position: Any) -> None:
         self.held = None
@@ -46,6 +52,12 @@ def find_task(y: np.ndarray) -> str:
         return "regression"
     if y.dtype.kind in "iuf" and different > MANY:
         return "regression"
+    if different > max(MANY, NEW * len(y)):
+        raise ValueError(
+            f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
+            f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "
+            f"choose another --target; --task multiclass learns them as labels all the same"
+        )
     return "binary" if different <= 2 else "multiclass"
 
 

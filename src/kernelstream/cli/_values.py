@@ -74,6 +74,14 @@ def _component(name: str) -> Any:
     raise argparse.ArgumentTypeError(f"there is no component {name!r}; known are {', '.join(sorted(set(known)))}")
 
 
+def mark(text: str) -> str:
+    """A mark in numbers: one character, or ``space``."""
+    text = " " if text == "space" else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one mark such as '.' or ','")
+    return text
+
+
 def listed(text: str) -> list[str]:
     """Words separated by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]

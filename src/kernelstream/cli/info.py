@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from ._base import Run, command, print_json, size_text
 
+MOST = 8  # columns whose relevance is shown
+
 
 @command("info", "show what a model file holds")
 def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("model", metavar="MODEL", help="model file or checkpoint")
+    parser.add_argument("--full", action="store_true", help="parameters and arrays as well")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(args: argparse.Namespace) -> None:
@@ -29,7 +33,7 @@ def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         if args.json:
             print_json(about)
             return
-        for key, value in _lines(about, state):
+        for key, value in _lines(about, state, args.full):
             print(f"{key:14} {value}")
 
     return run
@@ -44,11 +48,12 @@ def _columns(state: dict[str, Any]) -> dict[str, str]:
     return dict(zip(names, (KINDS[kind] for kind in state["columns:kinds"].tolist()), strict=True))
 
 
-def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
+def _lines(about: dict[str, Any], state: dict[str, Any], full: bool) -> Any:
     versions = f"format {about['format_version']}, kernelstream {about['library_version']}"
     yield "file", f"{about['file']}, {size_text(about['bytes'])}, {versions}"
+    yield "written", time.strftime("%Y-%m-%d %H:%M", time.localtime(os.path.getmtime(about["file"])))
     yield "estimator", about["class"].removeprefix("estimators.")
-    for name, value in about["parameters"].items():
+    for name, value in about["parameters"].items() if full else ():
         if value is not None:
             yield f"  {name}", " ".join(str(value).split())
     if not state:
@@ -57,30 +62,61 @@ def _lines(about: dict[str, Any], state: dict[str, Any]) -> Any:
     if about["parts"]:
         modules = ", ".join(sorted(set(about["parts"].values())))
         yield "parts", f"{', '.join(name.partition(':')[2] for name in about['parts'])} of {modules}"
-    notes = about["notes"]
-    notes = notes.get("notes", notes) if "position" in notes else notes
+    yield from _learned(about, state)
+    if "columns" in about:
+        yield "columns", ", ".join(f"{name} ({kind})" for name, kind in about["columns"].items())
+    relevance = _relevance(about)
+    if relevance:
+        yield "relevance", relevance
+    if full:
+        yield "arrays", ""
+        for name, entry in about["entries"].items():
+            if isinstance(entry, dict) and "shape" in entry:
+                yield f"  {name}", f"{' x '.join(map(str, entry['shape'])) or 'scalar'} {entry['dtype']}"
+
+
+def _notes(about: dict[str, Any]) -> dict[str, Any]:
+    """What the run noted: in a checkpoint, inside of what the checkpoint did."""
+    notes: dict[str, Any] = about["notes"]
+    return notes.get("notes", notes) if "position" in notes else notes
+
+
+def _learned(about: dict[str, Any], state: dict[str, Any]) -> Any:
+    """What was learned, from how many rows, and with which error."""
+    notes, reader = _notes(about), _notes(about).get("reader", {})
     for name in ("task", "algorithm"):
         if name in notes:
             yield name, notes[name]
-    yield (
-        "rows learned",
-        f"{notes.get('rows', state.get('t', 0)):,}" + ("" if notes.get("finished", True) else " (interrupted)"),
-    )
+    if reader.get("target") is not None:
+        yield "  target", reader["target"]
+    rows = f"{notes.get('rows', state.get('t', 0)):,}"
+    yield "rows learned", rows + ("" if notes.get("finished", True) else " (interrupted)")
     if "position" in about["notes"]:
         yield "checkpoint", f"after row {about['notes']['position']['rows']:,}"
+    for metric, value in notes.get("error", {}).items():
+        when = "" if metric.startswith("training") else ", of rows before they were learned"
+        yield "error", f"{metric.replace('_', ' ')} {value:.4g}{when}"
     features, dtype = (state.get(name, state.get(f"model:{name}", "?")) for name in ("n_features", "dtype"))
     yield "features", f"{features} ({dtype})"
-    if "columns" in about:
-        yield "columns", ", ".join(f"{name} ({kind})" for name, kind in about["columns"].items())
-    if about["feature_names"] or notes.get("reader", {}).get("features"):
-        names = about["feature_names"] or notes["reader"]["features"]
+    names = about["feature_names"] or reader.get("features")
+    if names:
         yield "  columns", ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    if notes.get("reader", {}).get("target") is not None:
-        yield "  target", notes["reader"]["target"]
     if "classes" in about:
         shown = about["classes"]
         yield "classes", ", ".join(map(str, shown[:12])) + (f", ... ({len(shown)})" if len(shown) > 12 else "")
-    yield "arrays", ""
-    for name, entry in about["entries"].items():
-        if isinstance(entry, dict) and "shape" in entry:
-            yield f"  {name}", f"{' x '.join(map(str, entry['shape'])) or 'scalar'} {entry['dtype']}"
+
+
+def _relevance(about: dict[str, Any]) -> str:
+    """The columns that matter most, with their shares, for models that know."""
+    from .. import model_io
+
+    try:
+        est = model_io.read(about["file"])[0]
+        shares = est.relevance_.tolist()
+    except (AttributeError, ImportError, ValueError):  # it does not know, or needs a module that is not here
+        return ""
+    names = list(about.get("columns", ())) or about["feature_names"] or _notes(about).get("reader", {}).get("features")
+    if names is None or len(names) != len(shares) or not sum(shares) > 0:
+        names = [f"column {j}" for j in range(len(shares))]
+    best = sorted(zip(shares, names, strict=True), key=lambda pair: -pair[0])[:MOST]
+    return ", ".join(f"{name} {share / sum(shares):.0%}" for share, name in best if share > 0)

@@ -77,8 +77,7 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> 
     from ..columns.numbers import numbers
 
     reader = notes.get("reader", {})
-    one_by_one = stream.on_error != "raise" and not getattr(inner(stream), "mixed", False)
-    if one_by_one:
+    if stream.on_error != "raise":
         inner(stream).block = 1  # row by row, so that a bad row leaves its place empty
     skipped = stream.skipped
     while True:

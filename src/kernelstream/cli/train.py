@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
+import pickle
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from .._files import descriptor, is_special
@@ -18,6 +17,7 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
 from ._mixed import COLUMNS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
+from ._stopping import Awake, Stopping, name_of
 from ._targets import Peeked, find_task, targets_for
 
 EXAMPLES = """examples:
@@ -103,7 +103,21 @@ def _run(args: argparse.Namespace) -> None:
     if found is not None and not args.quiet:
         print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
-    with _asked_to_stop() as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
+    where = f"the checkpoint is in {args.checkpoint}: the same command with --resume goes on"
+    if args.checkpoint is None:
+        where = f"{args.model} holds what was learned"
+
+    def hold(model: bytes, rows: int, inside: dict[str, Any]) -> None:
+        def rescue() -> str:
+            if args.checkpoint is not None:
+                checkpoint.Checkpoints(args.checkpoint, args.keep).save(pickle.loads(model), rows, inside)
+            else:
+                model_io.save(pickle.loads(model), args.model, notes | {"rows": before + rows, "finished": False})
+            return f"stopped after {rows:,} rows, inside a block that takes long; {where}"
+
+        asked.rescue = rescue
+
+    with Stopping(keeps=hasattr(est, "learn")) as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
 
         def after_block(run: Any) -> None:
             wrong.note_lines()
@@ -111,18 +125,19 @@ def _run(args: argparse.Namespace) -> None:
 
         run = checkpoint.train(
             est,
-            stream,
+            Awake(stream, asked),
             args.checkpoint,
             every=args.every,
             keep=args.keep,
             resume=args.resume,
             labels=targets_for(task, args.task, getattr(est if found is None else found[0], "classes_", ())),
-            stop=lambda: bool(asked),
+            stop=asked,
             progress=after_block,
+            hold=hold,
             notes=notes,
         )
     stream.close()
-    notes |= {"rows": before + run.rows, "finished": run.finished}
+    notes |= {"rows": before + run.rows, "finished": run.finished, "error": {run.metric: run.value}}
     whole = run.finished or args.checkpoint is None
     if args.model is not None and whole and run.rows:
         model_io.save(est, args.model, notes)
@@ -131,8 +146,8 @@ def _run(args: argparse.Namespace) -> None:
         for sentence in wrong.report():
             print(f"kernelstream: {sentence}", file=sys.stderr)
     if not run.finished:
-        where = f"the checkpoint is in {args.checkpoint}" if args.checkpoint else f"{args.model} holds what was learned"
-        raise Interrupted(f"stopped after {run.rows:,} rows; {where}")
+        where = where if run.rows or args.checkpoint else "there is no model"
+        raise Interrupted(f"stopped after {run.rows:,} rows by {name_of(asked.number)}; {where}", asked.number)
 
 
 def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +213,9 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     if getattr(reader, "mixed", False):
         target = reader.target if reader.columns is None else reader.columns.names[reader.columns.target]
         keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}
-        return {**keep, "mixed": True, "target": target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds}
+        marks = {"marks": reader.marks, "thousands": reader.thousands} if hasattr(reader, "marks") else {}
+        keep |= {"mixed": True, "target": target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds}
+        return {**keep, **marks}
     columns = getattr(reader, "columns", None)
     if columns is None:
         return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
@@ -207,24 +224,6 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     keep = {key: value for key, value in options.items() if key not in passing}
     target = None if columns.target is None else columns.names[columns.target]
     return {**keep, "features": names, "target": target}
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is no longer empty once the user pressed control-C; a second time stops at once."""
-    asked: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:

@@ -255,7 +255,7 @@ def parse_row(
         store.plan = _plan(store)
     numbers, codes = np.empty((1, store.moments.shape[1])), np.empty((1, len(store.mean_at)), np.int32)
     hits, odd = reader(store.plan, row, numbers, codes)
-    if hits != len(row) and not (strangers and all(type(key) is str for key in row)):
+    if hits != len(row) and not (hits and strangers and all(type(key) is str for key in row)):
         return None
     found = Parsed(numbers, store.from_start, codes)
     for i in odd:

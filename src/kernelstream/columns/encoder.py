@@ -472,6 +472,11 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         strange = [name for name, _ in cells.others(store.by_name)]
         if strange:
             names = list(store.by_name)
+            if not any(cells.has(name) for name in names):
+                raise ValueError(
+                    f"the rows have none of the columns that the model knows: they have {', '.join(strange[:20])}; it "
+                    f"knows {', '.join(names[:20])}"
+                )
             self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]

@@ -1,7 +1,7 @@
 """Files of rows as they come: tables of text, JSON lines, Parquet and Arrow, as streams of cells and targets.
 
 They read what the readers of :mod:`kernelstream.streams` read, but leave the cells as they are: words, gaps and all. A
-row with fewer fields than columns is filled up with gaps, surplus fields are dropped; a row without a target is bad.
+row with too few or too many fields is bad, and so is one without a target.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..streams._text import TextStream
 from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
+from .marks import Marks, find_marks
 from .sources import Cells, Records, cells_of
 
 MIXED = True  # what these streams give are cells, not numbers
@@ -39,6 +40,11 @@ class CellsCSV(CSV):
         Columns to leave out where they are there.
     eager : bool
         Give the rows that are there instead of waiting for a whole block, for pipes.
+    marks : dict of column: "." or ",", optional
+        Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; they are
+        given as Python writes them. See :meth:`look_for_marks`.
+    thousands : str, optional
+        The mark between thousands, see :class:`~kernelstream.columns.marks.Marks`.
     header, delimiter, features, drop, labels, on_error
         As for :class:`kernelstream.streams.CSV`.
 
@@ -46,8 +52,6 @@ class CellsCSV(CSV):
     ----------
     lines : list of int
         Line of each row of the last block.
-    ragged : int
-        Rows with too few or too many fields so far.
     """
 
     mixed = MIXED
@@ -64,8 +68,10 @@ class CellsCSV(CSV):
         drop: Sequence[Any] = (),
         ignore: Sequence[str] = (),
         labels: bool | None = None,
-        on_error: str = "skip",
+        on_error: str = "raise",
         eager: bool = False,
+        marks: dict[str, str] | None = None,
+        thousands: str | None = None,
     ):
         super().__init__(
             source, target, block, header=header, delimiter=delimiter, features=features, drop=drop, labels=labels,
@@ -74,8 +80,41 @@ class CellsCSV(CSV):
         self.used = [j for j in self.columns.features if self.columns.names[j] not in ignore]
         self.feature_names = [self.columns.names[j] for j in self.used]
         self.n_features = len(self.used)
-        self.eager, self.ragged = eager, 0
+        self.eager = eager
         self.lines: list[int] = []
+        self._set_marks(marks or {}, thousands)
+
+    def _set_marks(self, marks: dict[str, str], thousands: str | None = None) -> None:
+        self.marks, self.thousands = marks, thousands
+        made = {decimal: Marks(decimal, thousands) for decimal in set(marks.values())}
+        self._readers = {j: made[marks[name]] for j, name in enumerate(self.columns.names) if name in marks}
+
+    def look_for_marks(self) -> dict[str, str]:
+        """Find the marks of the columns by the first rows; returns a number of each that Python would not read so.
+
+        Where there is none, the cells stay as they are.
+        """
+        names, rows = self.columns.names, self._first_rows(1 << 16)
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        used = [*self.used, *([] if self.columns.target is None else [self.columns.target])]
+        marks, examples = find_marks({names[j]: columns[j] for j in used}, self.delimiter)
+        self._set_marks(marks if examples else {})
+        return examples
+
+    def _plain(self, j: int, text: str) -> str:
+        return self._readers[j](text) if j in self._readers else text
+
+    def number(self, name: str, text: str) -> str:
+        """A cell of a column as it is given."""
+        return self._plain(self.columns.names.index(name), text)
+
+    def _cells(self, columns: Sequence[Sequence[str]], n: int) -> Cells:
+        """The columns that are used, numbers as Python writes them."""
+        found = {}
+        for j in self.used:
+            read = self._readers.get(j)
+            found[self.columns.names[j]] = list(columns[j]) if read is None else list(map(read, columns[j]))
+        return Cells(found, n)
 
     def _next(self, n: int) -> Block | None:
         target, width = self.columns.target, len(self.columns.names)
@@ -99,10 +138,8 @@ class CellsCSV(CSV):
             if len(fields) < 2 and not (fields and fields[0].strip()):
                 continue
             if len(fields) != width:
-                if self.on_error == "raise":
-                    self._bad(line, self._reason(0, len(fields), fields))
-                self.ragged += 1
-                fields = fields[:width] + [""] * (width - len(fields))
+                self._bad(line, self._reason(0, len(fields), fields))
+                continue
             if target is not None and not self._has_target(fields[target], line):
                 continue
             rows.append(fields)
@@ -110,10 +147,10 @@ class CellsCSV(CSV):
         if not rows:
             return None
         columns = list(zip(*rows, strict=True))
-        cells = Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
+        cells = self._cells(columns, len(rows))
         if target is None:
             return cells, None
-        texts = [text.strip() for text in columns[target]]
+        texts = [self._plain(target, text).strip() for text in columns[target]]
         return cells, np.array(texts, dtype=str) if self.labels else np.array(list(map(float, texts)))
 
     def _plain_rows(self, n: int) -> list[list[str]]:
@@ -134,7 +171,7 @@ class CellsCSV(CSV):
         if set(map(len, rows)) != {len(self.columns.names)}:
             return []
         if target is not None:
-            fields = {row[target] for row in rows}
+            fields = {self._plain(target, row[target]) for row in rows}
             if self.labels and any(map(is_missing, fields)):
                 return []
             if not self.labels and not all(is_number(f.strip()) and number(f) is not None for f in fields):
@@ -148,13 +185,18 @@ class CellsCSV(CSV):
         if is_missing(field):
             self._bad(line, f"column {name!r} (the target) is missing")
             return False
-        if not self.labels and not (is_number(field.strip()) and number(field) is not None):
+        plain = self._plain(self.columns.target or 0, field)
+        if not self.labels and not (is_number(plain.strip()) and number(plain) is not None):
             self._bad(line, f"column {name!r} (the target): {field[:40]!r} is not a number")
             return False
         return True
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
+        rows = self._first_rows(size)
+        return self._cells(list(zip(*rows, strict=True)) or [()] * len(self.columns.names), len(rows))
+
+    def _first_rows(self, size: int) -> list[list[str]]:
         content = self.text.peek_bytes(size)
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         width, rows = len(self.columns.names), []
@@ -165,8 +207,7 @@ class CellsCSV(CSV):
                     rows.append(fields)
         except csv.Error:
             pass
-        columns = list(zip(*rows, strict=True)) or [()] * width
-        return Cells({self.columns.names[j]: list(columns[j]) for j in self.used}, len(rows))
+        return rows
 
 
 class JSONLines(TextStream):
@@ -200,7 +241,7 @@ class JSONLines(TextStream):
         drop: Sequence[str] = (),
         ignore: Sequence[str] = (),
         labels: bool | None = None,
-        on_error: str = "skip",
+        on_error: str = "raise",
         eager: bool = False,
     ):
         self.text = source if isinstance(source, Text) else Text(source)
@@ -209,7 +250,6 @@ class JSONLines(TextStream):
         self.features = None if features is None else set(features)
         self.left_out = {*drop, *ignore, *([] if target is None else [target])}
         self.lines: list[int] = []
-        self.ragged = 0
         self.columns = None  # not known beforehand
 
     def _next(self, n: int) -> Block | None:
@@ -290,7 +330,7 @@ class CellsArrow(Arrow):
         block: int = BLOCK,
         *,
         ignore: Sequence[str] = (),
-        on_error: str = "skip",
+        on_error: str = "raise",
         eager: bool = False,
         **options: Any,
     ):
@@ -298,7 +338,6 @@ class CellsArrow(Arrow):
         self.used = [self.columns.names[j] for j in self.columns.features if self.columns.names[j] not in ignore]
         self.feature_names, self.n_features = self.used, len(self.used)
         self.lines: list[int] = []
-        self.ragged = 0
 
     def _next(self, n: int) -> Block | None:
         parts: list[tuple[Cells, Any]] = []

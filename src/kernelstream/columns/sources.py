@@ -45,6 +45,10 @@ class Cells:
         """The cells of a column, or None where there is none."""
         return self.columns.get(name)
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.columns
+
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
         """Columns with other names than the known ones."""
         return ((name, values) for name, values in self.columns.items() if name not in known)
@@ -75,6 +79,9 @@ class Records(Cells):
 
     def get(self, name: str) -> list[Any]:
         return [row.get(name) for row in self.rows]
+
+    def has(self, name: str) -> bool:
+        return any(name in row for row in self.rows)
 
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
         names: dict[str, None] = {}

@@ -8,15 +8,30 @@ from typing import Any
 
 from . import plugins as _plugins
 
+# Names of scikit-learn and others, and what goes by another name here; of several, the first that there is.
+ELSEWHERE = {
+    "c": ("lam", "update"), "alpha": ("lam", "update"), "reg_lambda": ("lam",), "eta0": ("eta", "update", "step"),
+    "learning_rate": ("eta", "update", "step"), "max_iter": ("passes", "schedule"), "epochs": ("passes",),
+    "seed": ("random_state",), "sigma": ("gamma",), "length_scale": ("gamma",), "bandwidth": ("gamma",),
+    "n_neighbors": ("neighbours",), "max_size": ("budget", "size"), "n_centres": ("n_centers", "budget"),
+    "log_loss": ("logistic",), "log": ("logistic",), "cross_entropy": ("logistic", "softmax"),
+    "squared_error": ("squared",), "squared_loss": ("squared",), "mse": ("squared",), "absolute_error": ("absolute",),
+    "mae": ("absolute",), "squared_epsilon_insensitive": ("epsilon_insensitive",), "pinball": ("quantile",),
+    "rbf": ("gaussian",), "poly": ("polynomial",),
+}  # fmt: skip
+
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """``"did you mean 'x'? "`` for the known name that is closest, in any case, or nothing when none is close.
 
     >>> did_you_mean("Hing", ["hinge", "huber"]) + "known are hinge, huber"
     "did you mean 'hinge'? known are hinge, huber"
+    >>> did_you_mean("log_loss", ["logistic", "squared"])
+    "did you mean 'logistic'? "
     """
     lower = {word.lower(): word for word in known}
-    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    same = [word for word in ELSEWHERE.get(str(name).lower(), ()) if word in lower]
+    close = same or difflib.get_close_matches(str(name).lower(), lower, n=1)
     return f"did you mean {lower[close[0]]!r}? " if close else ""
 
 

@@ -15,17 +15,41 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, clone
+
+from .names import did_you_mean
 
 
 class WithParameters(BaseEstimator):
     """scikit-learn's base of objects with parameters, which reads the signature of a class once.
 
-    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part anew.
+    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part anew. A parameter
+    that does not exist is an error that names the one that may have been meant.
     """
+
+    def __new__(cls, *args: Any, **given: Any) -> Any:
+        strange = cls._strange(given)
+        if strange is not None:
+            raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {strange}")
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Any:
+        strange = self._strange(name.partition("__")[0] for name in params)
+        if strange is not None:
+            raise ValueError(f"{type(self).__name__} has no parameter {strange}")
+        return super().set_params(**params)
+
+    @classmethod
+    def _strange(cls, names: Iterable[str]) -> str | None:
+        """The first name that is not a parameter, with what may have been meant; None where there is none."""
+        known = cls._get_param_names()
+        for name in names:
+            if name not in known and name not in getattr(cls, "_moved_parameters", ()):
+                return f"{name!r}: {did_you_mean(name, known)}its parameters are {', '.join(known)}"
+        return None
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

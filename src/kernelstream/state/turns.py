@@ -32,12 +32,12 @@ except ImportError:  # installed without the compiled core
 
 
 class TakesTurns:
-    """Base of objects that threads may share: every instance, clones and unpickled ones too, is made with a lock."""
+    """Base of objects with parameters that threads may share: every instance, clones too, is made with a lock."""
 
     _turns: Turns
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
+        self = super().__new__(cls, *args, **kwargs)
         self._turns = Turns()
         return self
 

@@ -114,6 +114,9 @@ class Stream:
         self._seek(position)
         self.rows, self.skipped = position["rows"], position["skipped"]
 
+    def verify(self, position: Position) -> None:
+        """Raise ValueError where the source before a position is known not to be what it was."""
+
     @property
     def fraction(self) -> float | None:
         """Share of the source that has been read, where its size is known."""

@@ -8,6 +8,7 @@ import io
 import os
 import stat
 import sys
+import zlib
 from typing import Any
 
 CHUNK = 1 << 20
@@ -160,11 +161,15 @@ class Text:
         Content from ``start`` on has not been used yet; after :meth:`fill` it ends with a newline or a partial line.
     line : int
         Lines used so far.
+
+    A position has a checksum (CRC-32) of all content before it, so that a run that goes on from it can tell whether
+    the source is still the one that was read.
     """
 
     def __init__(self, source: Any, chunk: int = CHUNK):
         self.bytes = Bytes(source)
         self.buffer, self.start, self.line, self.chunk = b"", 0, 0, chunk
+        self._before, self._summed = 0, (0, 0)  # checksum of what was before the buffer; a place in it, and that there
         self.ended = False
         self.added = 0  # 1 when the buffer ends with a newline that the source lacks
 
@@ -191,7 +196,7 @@ class Text:
                 raise ValueError(
                     f"{self.bytes.name}, line {self.line + 1}: longer than {LONGEST >> 20} MiB: this is not a text file"
                 )
-        self.buffer, self.start = b"".join(parts), 0
+        self._begin(b"".join(parts), self._checksum())
         if self.ended and self.buffer and not self.buffer.endswith(b"\n"):
             self.buffer += b"\n"
             self.added = 1
@@ -211,8 +216,22 @@ class Text:
         self.use(len(line), 1)
         return line
 
+    def _begin(self, buffer: bytes, before: int) -> None:
+        """Start with another buffer, where the content before it has a checksum."""
+        self.buffer, self.start, self._before, self._summed = buffer, 0, before, (0, before)
+
+    def _checksum(self) -> int:
+        """Checksum of the content that was used."""
+        place, found = self._summed if self._summed[0] <= self.start else (0, self._before)
+        used = min(self.start, len(self.buffer) - self.added)
+        if place < used:
+            with memoryview(self.buffer) as view:
+                found = zlib.crc32(view[place:used], found)
+            self._summed = used, found
+        return found
+
     def where(self) -> dict[str, int]:
-        return {"byte": self.offset, "line": self.line}
+        return {"byte": self.offset, "line": self.line, "crc": self._checksum()}
 
     def seek(self, position: dict[str, Any]) -> None:
         target = position["byte"]
@@ -220,9 +239,27 @@ class Text:
         if begin <= target <= self.bytes.offset:
             self.start = target - begin
         else:
-            self.buffer, self.start, self.ended, self.added = b"", 0, False, 0
+            self._begin(b"", position.get("crc", 0))
+            self.ended, self.added = False, 0
             self.bytes.skip_to(target)
         self.line = position["line"]
+
+    def verify(self, position: dict[str, Any]) -> None:
+        """Raise ValueError where the content of a file before a position is not what it was."""
+        again = Bytes(self.bytes.name) if self.bytes.own and self.bytes.size is not None else None
+        if again is None or "crc" not in position:
+            return
+        found, left = 0, position["byte"]
+        try:
+            while left and (piece := again.read(min(self.chunk, left))):
+                found, left = zlib.crc32(piece, found), left - len(piece)
+        finally:
+            again.close()
+        if left or found != position["crc"]:
+            raise ValueError(
+                f"{self.bytes.name} has changed in its first {position['byte']:,} bytes, which were learned already: "
+                f"restore it, or begin again with an empty folder of checkpoints"
+            )
 
     @property
     def has_line(self) -> bool:

@@ -19,6 +19,9 @@ class TextStream(Stream):
         self.text.seek(position)
         self.labels = position["labels"]
 
+    def verify(self, position: Position) -> None:
+        self.text.verify(position)
+
     @property
     def fraction(self) -> float | None:
         return self.text.bytes.fraction

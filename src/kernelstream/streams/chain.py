@@ -25,6 +25,7 @@ class Chain(Stream):
         self.at, self.now = 0, open(sources[0])
         super().__init__(self.now.name, self.now.block, self.now.on_error)
         self.skipped_before = 0
+        self.ends: list[Position] = []  # where the sources before this one ended
         self._like_now()
 
     def _like_now(self) -> None:
@@ -50,19 +51,25 @@ class Chain(Stream):
             if block is not None or self.at + 1 == len(self.sources):
                 return block
             self.skipped_before += self.now.skipped
+            self.ends = [*self.ends, self.now.position]
             self._go_to(self.at + 1)
 
     def _where(self) -> Position:
-        return {"source": self.at, "skipped_before": self.skipped_before, "inner": self.now.position}
+        return {"source": self.at, "skipped_before": self.skipped_before, "ends": self.ends, "inner": self.now.position}
 
     def _seek(self, position: Position) -> None:
         if position["source"] >= len(self.sources):
             raise ValueError(f"the position to go on from is in source {position['source'] + 1} of {len(self.sources)}")
         if position["source"] != self.at:
             self._go_to(position["source"])
-        self.skipped_before = position["skipped_before"]
+        self.skipped_before, self.ends = position["skipped_before"], position["ends"]
         self.now.seek(position["inner"])
         self._like_now()
+
+    def verify(self, position: Position) -> None:
+        for source, inner in zip(self.sources, [*position["ends"], position["inner"]], strict=False):
+            with self.open(source) as stream:
+                stream.verify(inner)
 
     @property
     def fraction(self) -> float | None:

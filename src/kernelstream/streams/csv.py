@@ -267,6 +267,10 @@ class CSV(TextStream):
         hint = "" if field == self.columns.target else " (if it holds categories, declare it: hashed or one_hot)"
         return f"{what}: {found[:40]!r} is not a number{hint}"
 
+    def _plain(self, j: int, text: str) -> str:
+        """A field of column j, a number as Python writes it."""
+        return text
+
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
         content = self.text.peek().decode("utf-8", "replace")
@@ -276,7 +280,7 @@ class CSV(TextStream):
                 if len(fields) == len(self.columns.names):
                     field = fields[self.columns.target or 0].strip(_SPACES)
                     if field not in MISSING:
-                        return is_number(field)
+                        return is_number(self._plain(self.columns.target or 0, field))
         return True
 
 

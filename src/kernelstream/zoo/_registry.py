@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..registry.names import did_you_mean, find, listed
 from ..registry.names import enter as enter_name
-from ..registry.names import find, listed
 
 TASKS = ("binary", "multiclass", "regression")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?
@@ -146,5 +146,8 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
-        unknown = str(error).rsplit("argument ", 1)[-1]
-        raise ValueError(f"{name!r} has no parameter {unknown}; it takes {', '.join(found.parameters)}") from None
+        unknown = next((param for param in params if f"argument {param!r}" in str(error)), "")
+        hint = did_you_mean(unknown, found.parameters)
+        raise ValueError(
+            f"{name!r} has no parameter {unknown!r}: {hint}it takes {', '.join(found.parameters)}"
+        ) from None

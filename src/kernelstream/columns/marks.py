@@ -1,0 +1,108 @@
+"""Numbers as people write them: decimal commas, marks between thousands, signs of currencies and percent.
+
+``1.234,5`` and ``1,234.5`` are the same number. Which form a column has is seen in all of its cells and, where those
+leave it open, in the other columns and the delimiter of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from .kinds import is_missing
+
+SIGNS = "$€£¥₹%"
+BLANKS = " \u00a0\u2009\u202f"  # also those that do not break a line
+QUOTES = "'\u2019"
+OTHER = {".": ",", ",": "."}
+
+
+class Marks:
+    """How the numbers of a column are written.
+
+    Parameters
+    ----------
+    decimal : {".", ","}
+        The mark in front of the decimals.
+    thousands : str, optional
+        The mark between groups of three digits; by default the other one of dot and comma, a blank or an apostrophe.
+
+    Examples
+    --------
+    >>> [Marks(",")(text) for text in ("1.234,5", "€ 12 000", "2,5 %", "2.5", "word")]
+    ['1234.5', '12000', '2.5', '2.5', 'word']
+    >>> Marks(".")("-$1,234.50")
+    '-1234.50'
+    """
+
+    def __init__(self, decimal: str = ".", thousands: str | None = None):
+        if decimal not in OTHER:
+            raise ValueError(f"the decimal mark must be '.' or ',', got {decimal!r}")
+        if thousands == decimal or thousands not in (None, *OTHER, *BLANKS, *QUOTES):
+            raise ValueError(f"the mark between thousands must be another of . , ' and a blank, got {thousands!r}")
+        between = OTHER[decimal] + BLANKS + QUOTES if thousands is None else thousands
+        between = next((family for family in (BLANKS, QUOTES) if between in family), between)
+        groups = rf"[1-9]\d{{0,2}}([{re.escape(between)}])\d{{3}}(?:\1\d{{3}})*"
+        digits = rf"(?:{groups}|\d+)(?:{re.escape(decimal)}\d*)?|{re.escape(decimal)}\d+"
+        self.decimal = decimal
+        self._number = re.compile(rf"(?:{digits})(?:[eE][+-]?\d+)?", re.ASCII)
+        self._between = dict.fromkeys(map(ord, between)) | {ord(decimal): "."}
+
+    def read(self, text: str) -> str | None:
+        """A number in the form that Python reads; None for a text that is not a number written with these marks."""
+        bare = text.strip()
+        sign = ""
+        for _ in range(2):  # -$5 and $-5
+            if not sign and bare[:1] in ("-", "+", "\u2212"):
+                sign, bare = "-" if bare[0] != "+" else "", bare[1:]
+            bare = bare.strip(SIGNS + BLANKS)
+        return sign + bare.translate(self._between) if self._number.fullmatch(bare) else None
+
+    def __call__(self, text: str) -> str:
+        """The same, but any other text as it is."""
+        found = self.read(text)
+        return text if found is None else found
+
+
+def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Decimal marks of the columns of a file that hold numbers, and an example of every column that needs to know its.
+
+    >>> find_marks({"size": ["2,5", "3"], "price": ["1.234", "900"], "town": ["Rome", "Oslo"]}, ";")
+    ({'size': ',', 'price': ','}, {'size': '2,5', 'price': '1.234'})
+    """
+    cells = {name: [text for text in texts if not is_missing(text)] for name, texts in columns.items()}
+    votes = {name: _vote(texts) for name, texts in cells.items()}
+    numeric = [name for name, vote in votes.items() if vote is not None]
+    open_to_both = "," if delimiter == ";" and any("," in text for name in numeric for text in cells[name]) else "."
+    default = "," if "," in votes.values() else "." if "." in votes.values() else open_to_both
+    found = {name: votes[name] or default for name in numeric}
+    marks = {decimal: Marks(decimal) for decimal in OTHER}
+    needed = {name: _example(marks[found[name]], cells[name]) for name in numeric}
+    return found, {name: text for name, text in needed.items() if text is not None}
+
+
+def _vote(texts: list[str]) -> str | None:
+    """The decimal mark that reads more of the cells, "" where both read as many; None where they are not numbers."""
+    read = {decimal: sum(marks.read(text) is not None for text in texts) for decimal, marks in _BOTH.items()}
+    if 2 * max(read.values()) <= len(texts):
+        return None
+    return "" if read["."] == read[","] else max(read, key=read.__getitem__)
+
+
+def _example(marks: Marks, texts: Iterable[str]) -> str | None:
+    """The first number that Python would not read, or would read as another."""
+    for text in texts:
+        found = marks.read(text)
+        if found is not None and not _same(text, found):
+            return text
+    return None
+
+
+def _same(text: str, found: str) -> bool:
+    try:
+        return float(text) == float(found)
+    except ValueError:
+        return False
+
+
+_BOTH = {decimal: Marks(decimal) for decimal in OTHER}
