@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from kernelstream import BudgetClassifier, FeatureClassifier, OnlineRidgeClassifier
+from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
 from kernelstream.baselines import FixedFeatureClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
@@ -16,7 +16,8 @@ y = np.digitize(X[:, 0], [-0.5, 0.5])
 small = RandomFourier(gamma=0.5, n_components=10)
 
 
-@pytest.mark.parametrize("est", [FeatureClassifier(small, random_state=0), BudgetClassifier(gamma=0.5, budget=20)],
+@pytest.mark.parametrize("est", [FeatureClassifier(small, random_state=0), BudgetClassifier(gamma=0.5, budget=20),
+                                 CellsClassifier(16, random_state=0)],
                          ids=lambda est: type(est).__name__)  # fmt: skip
 def test_a_class_with_every_row(est):
     """The work per class grows with their number, not with its square: 2,000 classes took minutes once."""
@@ -28,6 +29,38 @@ def test_a_class_with_every_row(est):
     assert est.classes_.tolist() == list(range(n))
     assert scores.shape == (n, n)
     assert np.isneginf(scores[5][np.sort(labels[5:])]).all()  # classes that had not appeared yet
+
+
+def test_a_class_with_every_row_of_the_one_learner():
+    """The time of a new class does not grow with their number: 100 of them took 5 seconds once, and 300 had no end."""
+    model = KernelClassifier(size="small", random_state=0)
+    times = []
+    for start in range(0, 300, 100):
+        begin = time.thread_time()
+        model.learn(rng.normal(size=(100, 3)), np.arange(start, start + 100))
+        times.append(time.thread_time() - begin)
+    assert len(model.classes_) == 300
+    assert times[2] < 3 * times[1] and times[2] < 4.0
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_many_classes_in_cells(engine):
+    """Names of classes decide the order of columns, and nothing else; so do not the calls in which rows come."""
+    rows, labels = rng.normal(size=(150, 3)), np.concatenate([rng.permutation(60), rng.integers(0, 60, 90)])
+    whole, named, parts = (CellsClassifier(8, engine=engine, random_state=0) for _ in range(3))
+    whole.learn(rows, labels)
+    named.learn(rows, 59 - labels)
+    for part in np.array_split(np.arange(150), 40):
+        parts.learn(rows[part], labels[part])
+    np.testing.assert_allclose(named.predict_proba(X)[:, ::-1], whole.predict_proba(X), rtol=1e-9)
+    assert whole.state_.keys() == parts.state_.keys()
+    for name, value in whole.state_.items():
+        np.testing.assert_array_equal(parts.state_[name], value, err_msg=name)
+    before = {name: np.copy(value) for name, value in whole.state_.items()}
+    with pytest.raises(ValueError, match="float"):
+        whole.learn(np.full((80, 3), 1.0), np.arange(100, 180), sample_weight=np.full(80, 1e300))
+    for name, value in before.items():
+        np.testing.assert_array_equal(whole.state_[name], value, err_msg=name)
 
 
 def test_changes_of_outputs_against_matrices():

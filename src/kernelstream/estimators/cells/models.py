@@ -42,6 +42,8 @@ FIRST, PERIOD = (
 AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
+CLOSED = -1e300  # score of a column in reserve: softmax gives it the probability 0
+FEW = 32  # outputs up to which there are no columns in reserve
 SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
 
 
@@ -54,7 +56,7 @@ class CellsEstimator(StreamEstimator):
     forgetting: float
 
     _regression = False
-    _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights"})
+    _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
     _by_row = frozenset({"tables", "sample_rows", "sample_down"})
 
     @property
@@ -97,8 +99,9 @@ class CellsEstimator(StreamEstimator):
         state["grid_width"] = state["n_features"]
 
     def _reset(self, state: State) -> None:
-        C, d = state["n_outputs"], state["n_features"]
-        state |= {"bias": np.zeros((2, C)), "target": np.zeros(3), "unit": 0}
+        C, d = room(state["n_outputs"]), state["n_features"]
+        state |= {"bias": opened(np.zeros((2, 0)), state["n_outputs"]), "target": np.zeros(3), "unit": 0}
+        state["places"] = np.arange(state["n_outputs"], dtype=np.int32)
         if self.grids == "hashed":
             state |= {"tables": np.zeros((1 << BITS, 2, C), np.float32), "use": np.zeros(self.n_grids)}
             return
@@ -112,11 +115,13 @@ class CellsEstimator(StreamEstimator):
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         y = self._in_units(state, y, weight)
+        if state["n_outputs"] > FEW:
+            y = state["places"][y.astype(np.intp)].astype(np.float64)
         spec = (self._regression, self._rate(), float(self.forgetting))
         if self.grids == "hashed":
             scores, _ = self._block(state, X, y, weight, spec)
             state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
-            return np.ldexp(scores, state["unit"])
+            return self._of_outputs(state, scores)
         parts, start, n = [], 0, len(X)
         while start < n:
             stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
@@ -128,7 +133,13 @@ class CellsEstimator(StreamEstimator):
             if state["t"] > before and state["t"] == _review_before(state["t"]):  # not again for rows of weight 0
                 self._review(state)
             start = stop
-        scores = np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return self._of_outputs(state, np.concatenate(parts) if len(parts) != 1 else parts[0])
+
+    @staticmethod
+    def _of_outputs(state: State, scores: np.ndarray) -> np.ndarray:
+        """Scores (n, outputs) in the units of the target, from those of the tables' columns."""
+        if state["n_outputs"] > FEW:
+            return scores[:, state["places"]]
         return np.ldexp(scores, state["unit"]) if state["unit"] else scores
 
     def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -148,12 +159,15 @@ class CellsEstimator(StreamEstimator):
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for start in range(0, X.shape[0], 4096):
             part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
-            scores[start : start + len(part)] = self._ops.cells_score(self._index(state, part), state, self._regression)
-        return np.ldexp(scores, state["unit"])
+            found = self._ops.cells_score(self._index(state, part), state, self._regression)
+            scores[start : start + len(part)] = self._of_outputs(state, found)
+        return scores
 
     def _row_learner(self, state: State) -> Any:
         spec = (self._regression, self._rate(), float(self.forgetting))
         make = self._ops.row_learner
+        if state["n_outputs"] > FEW:
+            return None
         if self.grids == "hashed":
             grids = self._cached("hashed", lambda: self._hashed(state))
             return make("hashed_cells", self, state, spec, (*grids, BITS))
@@ -253,15 +267,30 @@ class CellsEstimator(StreamEstimator):
 
     # ---------------------------------------------------------------- other outputs, other columns
     def _mix_outputs(self, state: State, change: Change) -> None:
-        tables, bias = state["tables"], state["bias"]
-        new = np.zeros((len(tables), 2, len(change)), np.float32)
-        for c in np.flatnonzero(~change.fresh):
-            new[:, 0, c] = tables[:, 0, change.source[c]] * np.float32(change.factor[c])
-            new[:, 1, c] = tables[:, 1, change.source[c]]
-        state["tables"] = new
-        state["bias"] = np.stack([change.rows(bias[0]), np.where(change.fresh, 0.0, bias[1][change.source])])
-        if "sample_down" in state:
-            state["sample_down"] = np.zeros((SAMPLE, len(change)))
+        """Of few outputs the columns of the tables are those of the outputs.
+
+        Of many, a new one takes a column in reserve, whatever its place among the others: the tables need not be built
+        again for every new one.
+        """
+        bias, C, before = state["bias"], len(change), change.before
+        places = np.arange(C, dtype=np.int32)
+        if C <= FEW:
+            state["bias"] = np.stack([change.rows(bias[0]), np.where(change.fresh, 0.0, bias[1][change.source])])
+            tables = state["tables"].take(change.source, axis=2)
+            tables[:, 0] *= change.factor.astype(np.float32)
+            tables[:, 1, change.fresh] = 0.0
+            state["tables"] = tables
+            if "sample_down" in state:
+                state["sample_down"] = np.zeros((SAMPLE, C))
+        else:
+            places[np.argsort(change.fresh, kind="stable")] = np.append(state["places"], places[before:])
+            state["bias"] = opened(bias[:, :before], C)
+            grows = room(C) > bias.shape[1]
+            for name in [name for name in ("tables", "sample_down") if grows and name in state]:
+                wide = np.zeros((*state[name].shape[:-1], room(C)), state[name].dtype)
+                wide[..., :before] = state[name][..., :before]
+                state[name] = wide
+        state["places"] = places
 
     def _widen(self, state: State, d: int) -> None:
         if self.grids == "hashed":
@@ -276,7 +305,8 @@ class CellsEstimator(StreamEstimator):
         schema: Schema = {"grid_width": Count(1, state["n_features"])}
         if not trained:
             return schema
-        C, d, R = state["n_outputs"], state["n_features"], self.n_grids
+        C, d, R = room(state["n_outputs"]), state["n_features"], self.n_grids
+        schema["places"] = Array((state["n_outputs"],), "int32", low=0, high=C - 1)
         schema |= {"bias": Array((2, C)), "target": Array((3,)), "unit": Count(-1100, 1100)}
         if self.grids == "hashed":
             return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
@@ -293,6 +323,26 @@ class CellsEstimator(StreamEstimator):
         if len(edges) and (np.prod(edges.astype(float) + 1, axis=1) > CELLS).any():
             raise ValueError(f"a grid of the state has more than {CELLS} cells")
         return schema | {"n_edges": Array((drawn, COLUMNS), "int32")}
+
+
+def room(outputs: int) -> int:
+    """Columns of the tables for so many outputs: above ``FEW``, up to a quarter of them are in reserve.
+
+    >>> [room(n) for n in (1, 3, 32, 33, 41, 1000)]
+    [1, 3, 32, 40, 50, 1103]
+    """
+    columns = FEW
+    while columns < outputs:
+        columns += columns // 4
+    return columns if outputs > FEW else outputs
+
+
+def opened(bias: np.ndarray, outputs: int) -> np.ndarray:
+    """Constants (2, k) of the first k outputs as those of all; columns in reserve have a score that none comes near."""
+    wide = np.zeros((2, room(outputs)))
+    wide[0, outputs:] = CLOSED
+    wide[:, : bias.shape[1]] = bias
+    return wide
 
 
 def _next_review(t: int) -> int:
