@@ -1,10 +1,10 @@
 """Kills a durable learner again and again, and lets another process go on.
 
-Arguments: a folder and either kills and a seed, for kills at any time while it learns; or "steps" and a number of calls,
-for a kill at each single operation on a file from its creation through snapshots and new log files to its end. No row that was
-acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for bit, one that
-learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before any thread has
-been started.
+Arguments: a folder and either kills and a seed, for kills at any time while it learns; or "steps" and a number of
+calls, for a kill at each single operation on a file, from its creation through snapshots and new log files to its end.
+No row that was acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for
+bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before
+any thread has been started.
 """
 
 import os

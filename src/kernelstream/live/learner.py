@@ -16,6 +16,7 @@ calls: the arithmetic is repeated and the model equals, bit for bit, one that wa
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -27,7 +28,7 @@ import numpy as np
 from .. import model_io
 from ..columns import Columns, make_stream
 from . import records
-from .answers import Learned, StoreError, UnknownId, View
+from .answers import InUse, Learned, UnknownId, View
 from .copies import seeded
 from .describe import Described
 from .log import Log
@@ -100,6 +101,8 @@ class DurableLearner(Described):
         try:
             self._recover(model, columns)
         except BaseException:
+            with contextlib.suppress(OSError):
+                self.log.close()
             self._lock.close()
             raise
         self._publish()
@@ -340,7 +343,7 @@ def _own(folder: Path) -> Any:
         pass
     except OSError:
         file.close()
-        raise StoreError(f"{folder} is in use by another process (or another learner of this one)") from None
+        raise InUse(f"{folder} is in use by another process (or another learner of this one)") from None
     return file
 
 
