@@ -1,8 +1,10 @@
-"""Kills a durable learner again and again, while it learns, and lets another process go on.
+"""Kills a durable learner again and again, and lets another process go on.
 
-Arguments: a folder, kills, a seed. No row that was acknowledged may be missing, none may be learned twice, and in the
-end the model must equal, bit for bit, one that learned the same calls undisturbed. Run by test_live.py in a process of
-its own: it forks before any thread has been started.
+Arguments: a folder and either kills and a seed, for kills at any time while it learns; or "steps" and a number of
+calls, for a kill at each single operation on a file, from its creation through snapshots and new log files to its end.
+No row that was acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for
+bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before
+any thread has been started.
 """
 
 import os
@@ -118,5 +120,94 @@ def until_killed(home, which, acknowledged, rng):
     return acknowledged
 
 
+OPERATIONS = ("open", "fsync", "fdatasync", "replace", "unlink", "ftruncate", "mkdir")
+
+
+def count_down(steps):
+    """Let this process be killed at an operation on a file, the number of which is given; a write is two of them."""
+    left = steps
+
+    def step():
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def counted(real):
+        def operation(*args, **kwargs):
+            step()
+            return real(*args, **kwargs)
+
+        return operation
+
+    def write(file, content, real=os.write):
+        step()
+        half = real(file, content[: len(content) // 2])
+        step()
+        return half + real(file, content[half:])
+
+    for name in OPERATIONS:
+        setattr(os, name, counted(getattr(os, name)))
+    os.write = write
+
+
+def short_life(folder, learned, steps, out, real=os.write):
+    """Create a learner, learn, take snapshots, begin new log files, end; dies at an operation."""
+    from kernelstream.live import DurableLearner, log
+
+    log.FILE_BYTES = 100  # nearly every call begins a new file
+    count_down(steps)
+    learner = DurableLearner(folder, make(0))
+    for i, (_, X, y) in zip(range(learned), calls(0)):
+        real(out, struct.pack("<q", learner.learn(X, y).total))
+        if i % 2 == 0:
+            learner.snapshot()
+    learner.close()
+
+
+def at_each_step(folder, learned):
+    from kernelstream import model_io
+    from kernelstream.live import DurableLearner
+
+    make(0).learn(*next(calls(0))[1:])
+    undisturbed, states = make(0), {}
+    for i, (first, X, y) in zip(range(learned + 1), calls(0)):
+        states[first] = model_io.to_bytes(undisturbed) if i else None
+        undisturbed.learn(X, y)
+    steps = 0
+    while True:
+        steps += 1
+        home = os.path.join(folder, str(steps))
+        source, sink = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                short_life(home, learned, steps, sink)
+                os._exit(0)
+            finally:
+                os._exit(99)
+        os.close(sink)
+        words = b"".join(iter(lambda source=source: os.read(source, 4096), b""))
+        os.close(source)
+        end = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert end in (0, -signal.SIGKILL), f"step {steps}: the learner ended with {end}"
+        acknowledged = struct.unpack("<q", words[-8:])[0] if words else 0
+        with DurableLearner(home, make(0)) as learner:
+            assert learner.total >= acknowledged, (
+                f"step {steps}: {acknowledged} acknowledged, {learner.total} are there"
+            )
+            assert not learner.problems, f"step {steps}: {learner.problems}"
+            if learner.total:
+                assert model_io.to_bytes(learner.champion.model) == states[learner.total], (
+                    f"step {steps}: another model"
+                )
+        if end == 0:
+            break
+    print("steps", steps - 1)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    if sys.argv[2] == "steps":
+        at_each_step(sys.argv[1], int(sys.argv[3]))
+    else:
+        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,5 +1,6 @@
 """Brokers: every message is learned exactly once, whatever happens to the reader."""
 
+import errno
 import json
 import os
 import shutil
@@ -15,9 +16,9 @@ import pytest
 
 from kernelstream import FeatureClassifier, FeatureRegressor, cli, model_io, save
 from kernelstream.features import RandomFourier
-from kernelstream.live import DurableLearner, Store
+from kernelstream.live import DurableLearner, Store, outages
 from kernelstream.live.consume import CURSOR, Shared, consume, consume_by, consume_group, name_of_key
-from kernelstream.live.sources import BadMessage, Message, open_source, parse, split
+from kernelstream.live.sources import BadMessage, Message, Unavailable, open_source, parse, split
 
 
 def model():
@@ -121,6 +122,100 @@ def test_bad_messages_are_left_out_and_counted(tmp_path):
         done = consume(learner, Listed({"t/0": mixed}), target="y", batch=100, once=True)
         assert (done.messages, done.learned, done.skipped) == (26, 20, 4)  # two had no target yet: not bad
         assert learner.positions == {"t/0": 26}
+        letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text().splitlines()]
+        assert [(one["part"], one["at"], one["content"].encode()) for one in letters] == [
+            ("t/0", 10 + i, bad[i]) for i in range(4)
+        ]
+        assert all(reason in one["reason"] for reason, one in zip(("JSON", "'v'", "'word'", "numbers"), letters))
+        again = consume(learner, Listed({"t/0": mixed}, again=26), target="y", once=True)
+        assert again.skipped == again.learned == 0  # delivered once more, they are neither learned nor left out
+
+
+# -------------------------------------------------------------------- outages
+class Flaky(Listed):
+    """A source whose calls fail now and then, before they do anything or after it."""
+
+    def __init__(self, parts, after):
+        super().__init__(parts)
+        self.after, self.calls = after, 0
+
+    def fails(self, then):
+        self.calls += 1
+        if self.calls % 3 == 0 and not self.after:
+            raise Unavailable("no answer")
+        found = then()
+        if self.calls % 3 == 0:
+            raise Unavailable("no answer")
+        return found
+
+    def read(self, most, seconds):
+        return self.fails(lambda: super(Flaky, self).read(most, seconds))
+
+    def answer(self, answers):
+        self.fails(lambda: super(Flaky, self).answer(answers))
+
+    def settled(self, positions):
+        self.fails(lambda: None)
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    monkeypatch.setattr(outages, "FIRST", 0.001)
+    monkeypatch.setattr(outages, "MOST", 0.004)
+
+
+@pytest.mark.parametrize("by", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_source_that_fails_now_and_then(tmp_path, short_waits, caplog, after, by):
+    """Whichever call fails: every message is learned once, in the calls of a source that never fails."""
+    messages = [content(i) if i % 10 else b"no JSON" for i in range(40)]
+    options = {"target": "y", "batch": 8, "once": True}
+    source = Flaky({"t/0": messages}, after)
+    if by:
+        with Store(tmp_path, flush="request") as store:
+            done = consume_by(store, model(), source, "key", **options)
+            with store.use(name_of_key("a")) as learner:
+                assert learner.total == 36
+            assert store.keys() == {name_of_key("a"): "a"}
+        dead = tmp_path / CURSOR / "dead.jsonl"
+    else:
+        with DurableLearner(tmp_path / "a", model(), columns=["u", "v"], flush="request") as learner:
+            done = consume(learner, source, answers=True, **options)
+            state = model_io.to_bytes(learner.champion.model)
+        with DurableLearner(tmp_path / "b", model(), columns=["u", "v"], flush="request") as calm:
+            consume(calm, Listed({"t/0": messages}), **options)
+            assert model_io.to_bytes(calm.champion.model) == state
+        assert {message.at for message, _ in source.answers} == {i for i in range(40) if i % 10}
+        dead = tmp_path / "a" / "dead.jsonl"
+    assert (done.learned, done.skipped) == (36, 4) and done.outages > 3
+    assert len(dead.read_text().splitlines()) == 4
+    assert caplog.text.count("trying again") == caplog.text.count("it works again") == done.outages
+
+
+def test_a_full_disk_is_waited_for(tmp_path, short_waits, monkeypatch):
+    """Also while the learner of a new key is created; a source that fails for good ends the run."""
+    real, left = os.write, [40]
+
+    def sometimes(file, content):
+        left[0] -= 1
+        if 0 <= left[0] % 20 < 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(file, content)
+
+    messages = [content(i, f"key {i % 7}") for i in range(42)]
+    with Store(tmp_path, flush="request") as store:
+        store.create(CURSOR, model())
+        monkeypatch.setattr(os, "write", sometimes)
+        done = consume_by(store, model(), Listed({"t/0": messages}), "key", target="y", batch=10, once=True)
+        monkeypatch.undo()
+        assert done.learned == 42 and done.outages > 2
+        for key in range(7):
+            with store.use(name_of_key(f"key {key}")) as learner:
+                assert learner.total == 6
+        broken = Listed({"t/0": messages})
+        broken.read = lambda *_: (_ for _ in ()).throw(OSError("it is not allowed"))
+        with pytest.raises(OSError, match="not allowed"):
+            consume_by(store, model(), broken, "key", target="y", once=True)
 
 
 def test_answers_come_before_learning(tmp_path):
@@ -212,6 +307,47 @@ def test_messages_that_kafka_has_forgotten(tmp_path, kafka, caplog):
         consume(learner, open_source(f"kafka://{address}/forgotten"), target="y", once=True)
         assert 0 < learner.total < 900 and learner.positions["forgotten/0"] == 1_000
     assert "forgotten/0: the broker has no messages 5 to " in caplog.text
+
+
+@pytest.mark.parametrize("code, passing", [("_TRANSPORT", True), ("_ALL_BROKERS_DOWN", True), ("_RESOLVE", True),
+                                           ("COORDINATOR_NOT_AVAILABLE", True), ("TOPIC_AUTHORIZATION_FAILED", False),
+                                           ("_AUTHENTICATION", False)])  # fmt: skip
+def test_errors_of_kafka(tmp_path, kafka, short_waits, code, passing):
+    """A broker that is away for a while is waited for; what will not change ends the run."""
+    import confluent_kafka as ck
+
+    class Failed:
+        def error(self):
+            return ck.KafkaError(getattr(ck.KafkaError, code))
+
+    class Failing:
+        """The consumer, but one that finds an error behind its first messages."""
+
+        def __init__(self, consumer):
+            self.consumer, self.calls = consumer, 0
+
+        def __getattr__(self, name):
+            return getattr(self.consumer, name)
+
+        def consume(self, most, seconds):
+            found, self.calls = self.consumer.consume(most, seconds), self.calls + bool(self.calls)
+            if found and not self.calls:
+                self.calls = 1
+                found.append(Failed())
+            return found
+
+    address, producer = kafka
+    topic = f"errors{code}"
+    fill(producer, topic, 20)
+    source = open_source(f"kafka://{address}/{topic}")
+    source.consumer = Failing(source.consumer)
+    with DurableLearner(tmp_path, model(), columns=["u", "v"], flush="request") as learner:
+        if passing:
+            done = consume(learner, source, target="y", once=True, batch=5)
+            assert (done.outages, done.learned, learner.total) == (1, 20, 20)
+        else:
+            with pytest.raises(OSError, match="Kafka: "):
+                consume(learner, source, target="y", once=True, batch=5)
 
 
 def test_kafka_that_is_not_there(tmp_path):
@@ -392,18 +528,13 @@ def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
 
 
 # -------------------------------------------------------------------- Redis, a real one
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    """Port of a server of its own, and a client."""
+def start_redis(port, folder, *options):
+    """A server of its own, and a client."""
     redis = pytest.importorskip("redis")
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("needs redis-server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("redis")
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder), *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     client = redis.Redis(port=port)
     until = time.monotonic() + 20
@@ -414,6 +545,20 @@ def redis_server(tmp_path_factory):
         except redis.RedisError:
             assert time.monotonic() < until
             time.sleep(0.05)
+    return process, client
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    """Port of a server, and a client."""
+    port = free_port()
+    process, client = start_redis(port, tmp_path_factory.mktemp("redis"))
     yield port, client
     client.close()
     process.terminate()
@@ -443,6 +588,44 @@ def test_redis(tmp_path, redis_server):
     with DurableLearner(tmp_path) as learner:
         assert consume(learner, open_source(url, "told"), target="y", once=True, answers=True).learned == 1
     assert client.xlen("told") == 61
+
+
+def test_redis_that_is_killed_and_comes_back(tmp_path, caplog):
+    """The reader waits for it, says so once, and goes on: every entry is learned once."""
+    port, options = free_port(), ("--appendonly", "yes", "--appendfsync", "always")
+    process, client = start_redis(port, tmp_path, *options)
+    learner = DurableLearner(tmp_path / "m", model(), columns=["u", "v"], flush="request")
+    leave, found = threading.Event(), []
+    try:
+
+        def read():
+            source = open_source(f"redis://127.0.0.1:{port}/rows", "told")
+            found.append(consume(learner, source, target="y", answers=True, batch=5, stop=leave.is_set))
+
+        for i in range(30):
+            client.xadd("rows", {"json": content(i)})
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        run_until(lambda: learner.total > 0)
+        process.kill()
+        process.wait()
+        run_until(lambda: "trying again" in caplog.text or (learner.total == 30 and not thread.is_alive()))
+        process, client = start_redis(port, tmp_path, *options)
+        for i in range(30, 60):
+            client.xadd("rows", {"json": content(i)})
+        run_until(lambda: learner.total >= 60 or not thread.is_alive())
+        leave.set()
+        thread.join(30)
+        assert [done.learned for done in found] == [60] and learner.total == 60
+        assert found[0].outages == caplog.text.count("trying again") == 1
+        entries = client.xrange("rows")
+        assert learner.positions == {"rows": entries[-1][0].decode()}
+        assert [name for name, _ in client.xrange("told")] == [name for name, _ in entries]
+    finally:
+        leave.set()
+        process.kill()
+        process.wait()
+        learner.close()
 
 
 def test_redis_that_is_not_there():

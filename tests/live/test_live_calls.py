@@ -131,6 +131,17 @@ def test_a_call_repeated_after_a_crash_is_learned_once(tmp_path):
         again.close()
 
 
+def test_a_call_has_no_more_ids_than_are_remembered(tmp_path):
+    """Otherwise its first rows would be learned again when it is repeated."""
+    X, y = moons(30)
+    with DurableLearner(tmp_path, logistic(), remember=20) as learner:
+        with pytest.raises(RowError, match="30 ids, and the last 20 are remembered"):
+            learner.learn(X, y, ids=list(range(30)))
+        assert learner.total == 0
+        for learned in (20, 0):
+            assert learner.learn(X[:20], y[:20], ids=list(range(20))).learned == learned
+
+
 # -------------------------------------------------------------------- versions
 def test_champion_and_challenger(tmp_path):
     """The challenger learns the same rows; promoted and called back, everything survives a crash at any moment."""

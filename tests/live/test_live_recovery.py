@@ -19,7 +19,7 @@ from kernelstream import (
     model_io,
 )
 from kernelstream.features import RandomFourier
-from kernelstream.live import DurableLearner, StoreError, snapshots
+from kernelstream.live import DurableLearner, Store, StoreError, snapshots
 
 
 # -------------------------------------------------------------------- recovery
@@ -78,6 +78,34 @@ def test_kill_9(tmp_path, kills):
     assert all(int(line.split()[1]) > 20 for line in done.stdout.splitlines()[:-1]), done.stdout
 
 
+@pytest.mark.parametrize("calls", [2, pytest.param(6, marks=pytest.mark.slow)])
+def test_kill_9_at_each_step(tmp_path, calls):
+    """Killed at every single operation on a file, from the creation of the folder to its end: another start goes on."""
+    command = [sys.executable, str(Path(__file__).with_name("live_killed.py")), str(tmp_path), "steps", str(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.split()[-1]) > 20 + 15 * calls, done.stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"KSLOG", None], ids=["empty", "cut", "begun"])
+def test_a_death_at_birth_is_a_new_start(tmp_path, content):
+    """A log that never held anything, without a snapshot: whoever made it died before it was used."""
+    taught(tmp_path, []).close()
+    [snapshot], [log] = tmp_path.glob("snapshot-*.ks"), tmp_path.glob("log-*.bin")
+    snapshot.unlink()
+    if content is not None:
+        log.write_bytes(content)
+        (tmp_path / "mark").unlink()
+    with pytest.raises(StoreError, match="which model to start with"):
+        DurableLearner(tmp_path)
+    with taught(tmp_path, CALLS[:2]) as learner:
+        assert learner.total == 8 and not learner.problems
+    for path in tmp_path.glob("snapshot-*.ks"):
+        path.unlink()
+    with pytest.raises(StoreError, match="a log without a snapshot"):  # but what has held rows is not begun again
+        DurableLearner(tmp_path, logistic())
+
+
 def test_the_folder_counts_not_the_model_given_again(tmp_path):
     taught(tmp_path, CALLS).close()
     with DurableLearner(tmp_path, logistic()) as learner:
@@ -120,10 +148,13 @@ def test_without_any_snapshot_nothing_is_overwritten(tmp_path):
 
 
 def test_a_torn_end_of_the_log(tmp_path):
-    learner = taught(tmp_path, CALLS)
+    learner = taught(tmp_path, CALLS[:-1])
+    before = (tmp_path / "mark").read_bytes()
+    learner.learn(*CALLS[-1])
     crash(learner)
-    [path] = tmp_path.glob("log-*.bin")
+    [path], mark = tmp_path.glob("log-*.bin"), tmp_path / "mark"
     path.write_bytes(path.read_bytes()[:-5])  # the last call, of 2 rows, had not been acknowledged
+    mark.write_bytes(before)
     again = DurableLearner(tmp_path)
     assert again.total == learner.total - 2 and again.health()["status"] == "ok"
     again.learn(*CALLS[-1])
@@ -143,8 +174,69 @@ def test_damage_inside_the_log_is_said_and_the_rest_is_used(tmp_path):
     path.write_bytes(bytes(content))
     again = DurableLearner(tmp_path)
     assert again.total == learner.total - 1
-    assert "records 0 to 0" in again.health()["problems"]["recovery"]
+    assert "records 0 to 0" in again.health()["problems"]["lost"]
     again.close()
+
+
+def _delete(path):
+    path.unlink()
+
+
+def _empty(path):
+    path.write_bytes(b"")
+
+
+def _zero(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:16])
+
+
+@pytest.mark.parametrize("harm", [_delete, _empty, _zero, _cut])
+def test_what_is_lost_stays_known_until_it_is_acknowledged(tmp_path, harm):
+    """The newest log is harmed: the calls in it are counted, over restarts and snapshots, and not as new ones."""
+    folder = tmp_path / "m"
+    with taught(folder, CALLS[:3]) as learner:
+        learner.snapshot()
+        for X, y in CALLS[3:]:  # four calls
+            learner.learn(X, y)
+        crash(learner)
+    harm(max(folder.glob("log-*.bin")))
+    for snapshot in (False, True, False):
+        again = DurableLearner(folder)
+        assert again.total == sum(len(y) for _, y in CALLS[:3])
+        health = again.health()
+        assert (health["status"], health["lost"]) == ("degraded", 4), health
+        assert "records 3 to 6" in health["problems"]["lost"]
+        if snapshot:
+            again.snapshot()
+        crash(again)
+    with Store(tmp_path) as store:  # which need not wake a learner to know what it has lost
+        assert "records 3 to 6" in store.health()["problems"]["m"]["lost"]
+        with store.use("m") as again:
+            assert again.acknowledge() == 4 and again.acknowledge() == 0
+        assert store.health()["status"] == "ok"
+    with DurableLearner(folder) as again:
+        assert again.health()["status"] == "ok" and again.learn(*CALLS[0]).learned == 1
+
+
+def test_a_lost_mark_is_said(tmp_path):
+    """Without it nobody knows whether the end of the log is the end of what was acknowledged."""
+    taught(tmp_path, CALLS).close()
+    (tmp_path / "mark").write_bytes(bytes(12))
+    with DurableLearner(tmp_path) as again:
+        assert "unknown number of records from 7 on" in again.health()["problems"]["lost"]
+
+
+@pytest.mark.parametrize("record", [b"Z", b"R\x02\0\0\0{}", b"V\x02\0\0\0{}", b"L\x02\0\0\0{}", b"P\x02\0\0\0[]"])
+def test_records_of_another_version_are_refused(tmp_path, record):
+    learner = taught(tmp_path, CALLS)
+    learner.log.append([record])
+    crash(learner)
+    with pytest.raises(StoreError, match="record 7 of the log cannot be used"):
+        DurableLearner(tmp_path)
 
 
 def test_a_full_disk(tmp_path):

@@ -82,6 +82,8 @@ def _run(args: argparse.Namespace) -> None:
     print(f"{told}, {done.messages / max(done.seconds, 1e-9):,.0f} messages/s, kept in {folder}")
     for reason, count in done.reasons.items():
         print(f"kernelstream: {count:,} left out: {reason}", file=sys.stderr)
+    if done.skipped:
+        print(f"kernelstream: they are kept in dead.jsonl under {folder}", file=sys.stderr)
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:

@@ -27,12 +27,14 @@ _ANSWERS: dict[str, Any] = {
     "learn": {"learned": _NUMBER, "total": _NUMBER, "version": _NUMBER, "repeated": _NUMBER, "warnings": _LIST},
     "promote": {"version": _NUMBER},
     "rollback": {"version": _NUMBER},
+    "acknowledge": {"acknowledged": _NUMBER},
 }
 _TOLD = {
     "predict": "Predictions; with ids, the rows wait for their targets",
     "learn": "Learn rows, or targets of rows that were predicted with ids; durable when answered",
     "promote": "The challenger becomes the champion",
     "rollback": "A former version becomes the champion again",
+    "acknowledge": "The loss of calls that /health reports has been seen: it is no problem any more",
 }
 _LOOKS = {
     "/models": "All models",

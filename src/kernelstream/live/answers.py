@@ -12,6 +12,10 @@ class StoreError(OSError):
     """The folder of a learner cannot be used."""
 
 
+class InUse(StoreError):
+    """Another process, or another learner of this one, owns the folder."""
+
+
 class Busy(RuntimeError):
     """More calls are waiting than the learner takes on; nothing of this one has been learned."""
 
@@ -50,4 +54,4 @@ class Learned:
     repeated: int = 0
 
 
-__all__ = ["Busy", "Learned", "LogError", "StoreError", "UnknownId", "View"]
+__all__ = ["Busy", "InUse", "Learned", "LogError", "StoreError", "UnknownId", "View"]

@@ -62,6 +62,7 @@ class Application:
             ("/models/{name}/learn", self.not_here, "POST"),
             ("/models/{name}/promote", self.promote, "POST"),
             ("/models/{name}/rollback", self.rollback, "POST"),
+            ("/models/{name}/acknowledge", self.acknowledge, "POST"),
             ("/models/{name}", self.model, "GET"),
             ("/models", self.models, "GET"),
             ("/metrics", self.metrics, "GET"),
@@ -127,6 +128,15 @@ class Application:
         asked: Rollback = await self._body(request, self._rollback)
         return await self._change(request, lambda learner: learner.rollback(asked.to))
 
+    async def acknowledge(self, request: Request) -> Response:
+        """The operator has seen which calls are lost."""
+        await self._body(request, self._nothing)
+        name, learner = await self._acquire(request)
+        try:
+            return json_response({"acknowledged": await to_thread.run_sync(learner.acknowledge)})
+        finally:
+            self.store.release(name)
+
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
         name, learner = await self._acquire(request)
         try:
@@ -137,9 +147,11 @@ class Application:
             self.store.release(name)
 
     async def models(self, request: Request) -> Response:
-        """All models."""
+        """All models; with its key, where a model is for one."""
         awake = set(self.store.awake())
-        return json_response({"models": [{"name": name, "awake": name in awake} for name in self.store.names()]})
+        key = {name: {"key": text} for name, text in self.store.keys().items()}
+        found = [{"name": name, "awake": name in awake} | key.get(name, {}) for name in self.store.names()]
+        return json_response({"models": found})
 
     async def model(self, request: Request) -> Response:
         """What a model is and how well it does."""

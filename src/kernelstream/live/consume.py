@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .answers import StoreError
+from .answers import InUse, StoreError
+from .dead import DEAD, bury
 from .learner import DurableLearner
+from .outages import Outage, passes
 from .rows import as_rows
 from .sources import BadMessage, Message, Parsed, Position, Source, parse
 from .store import Store
@@ -38,8 +40,9 @@ class Consumed:
 
     Attributes
     ----------
-    messages, learned, skipped, answered : int
-        Messages read; rows learned; messages that hold no row the model can take; answers sent.
+    messages, learned, skipped, answered, outages : int
+        Messages read; rows learned; messages that hold no row the model can take; answers sent; times that the source
+        did not answer, or the disk took nothing.
     seconds : float
     """
 
@@ -47,6 +50,7 @@ class Consumed:
     learned: int = 0
     skipped: int = 0
     answered: int = 0
+    outages: int = 0
     seconds: float = 0.0
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -75,40 +79,66 @@ class Reader:
     def __init__(self, source: Source, *, target: str | None = None, answers: bool = False, batch: int = BATCH):
         self.source, self.target, self.answers, self.batch = source, target, answers, batch
         self.done = Consumed()
+        self._dead: set[tuple[str, Position]] = set()  # messages of this batch that are among the dead letters
 
     def run(
         self,
         handle: Callable[[list[Message]], Any],
+        positions: Callable[[], dict[str, Position]],
         *,
         once: bool = False,
         stop: Callable[[], bool] | None = None,
         progress: Callable[[Consumed], Any] | None = None,
     ) -> Consumed:
-        """Read until asked to stop; with ``once``, until there are no more messages."""
-        started = time.monotonic()
-        while stop is None or not stop():
-            messages = self.source.read(self.batch, WAIT)
-            if messages:
-                self.done.messages += len(messages)
-                handle(messages)
+        """Read until asked to stop; with ``once``, until there are no more messages. The source is closed in the end.
+
+        A source that does not answer at first is an error. When it has answered, an outage of the source or a disk that
+        takes nothing is waited for, and reading goes on from ``positions()``.
+        """
+        started, outage = time.monotonic(), Outage(stop or (lambda: False))
+        try:
+            self.source.seek(positions())
+            while stop is None or not stop():
+                try:
+                    if outage.pause:
+                        self.source.seek(positions())
+                    messages = self.source.read(self.batch, WAIT)
+                    if messages:
+                        handle(messages)
+                except OSError as error:
+                    if not passes(error):
+                        raise
+                    self.done.outages += not outage.pause
+                    outage.wait(error)
+                    continue
+                outage.over()
+                self._dead.clear()
                 self.done.seconds = time.monotonic() - started
-                if progress is not None:
-                    progress(self.done)
-            elif once and self.source.finished:
-                break
+                if messages:
+                    self.done.messages += len(messages)
+                    if progress is not None:
+                        progress(self.done)
+                elif once and self.source.finished:
+                    break
+        finally:
+            self.source.close()
         self.done.seconds = time.monotonic() - started
         return self.done
 
-    def learn(self, learner: DurableLearner, messages: list[Message], contents: list[Parsed | None]) -> None:
-        """Answer messages and learn them, together with the positions that follow them, in one step."""
-        fresh = [(m, t) for m, t in zip(messages, contents) if not _before(m, learner.positions.get(m.part))]
-        if not fresh:
-            return
-        positions = {message.part: message.following for message, _ in fresh}
-        rows = [(message, about) for message, about in fresh if about is not None and self._takes(learner, about)]
+    def take(self, learner: DurableLearner, messages: list[Message]) -> None:
+        """Learn those of the messages that a learner has not learned yet."""
+        fresh = [message for message in messages if not _before(message, learner.positions)]
+        if fresh:
+            self.learn(learner, self.parsed(learner, fresh), fresh)
+        self.source.settled(learner.positions)
+
+    def learn(self, learner: DurableLearner, contents: list[tuple[Message, Parsed]], read: list[Message]) -> None:
+        """Answer messages and learn them, together with the positions that follow what was read, in one step."""
+        rows = [(message, about) for message, about in contents if self._takes(learner, message, about)]
         if self.answers:
             self._answer(learner, rows)
         known = [(message, about) for message, about in rows if about.y is not None]
+        positions = _following(read)
         try:
             targets = [about.y for _, about in known]
             learned = learner.learn([about.row for _, about in known], targets, positions=positions).learned
@@ -119,18 +149,18 @@ class Reader:
 
     def _learn_one(self, learner: DurableLearner, message: Message, about: Parsed) -> int:
         try:
-            return learner.learn([about.row], [about.y], positions={message.part: message.following}).learned
+            return learner.learn([about.row], [about.y], positions=_following([message])).learned
         except ValueError as error:
-            self.done.skip(str(error))
+            self._leave_out(learner, message, str(error))
             return 0
 
-    def _takes(self, learner: DurableLearner, about: Parsed) -> bool:
-        """Whether the model can take the row; if not, it is counted as left out."""
+    def _takes(self, learner: DurableLearner, message: Message, about: Parsed) -> bool:
+        """Whether the model can take the row; if not, it is left out."""
         view = learner.view
         try:
             as_rows([about.row], view.model, view.columns)
         except ValueError as error:
-            self.done.skip(str(error))
+            self._leave_out(learner, message, str(error))
             return False
         return True
 
@@ -150,13 +180,25 @@ class Reader:
         self.source.answer(answers)
         self.done.answered += len(answers)
 
-    def parsed(self, message: Message, by: str | None = None) -> Parsed | None:
-        """The content of a message; None where it has none, and then it is counted."""
-        try:
-            return parse(message.content, self.target, by)
-        except BadMessage as error:
-            self.done.skip(str(error))
-            return None
+    def parsed(
+        self, learner: DurableLearner, messages: list[Message], by: str | None = None
+    ) -> list[tuple[Message, Parsed]]:
+        """Messages and what they hold; those that hold no row are left out."""
+        found = []
+        for message in messages:
+            try:
+                found.append((message, parse(message.content, self.target, by)))
+            except BadMessage as error:
+                self._leave_out(learner, message, str(error))
+        return found
+
+    def _leave_out(self, learner: DurableLearner, message: Message, reason: str) -> None:
+        """Count a message that cannot be used, and keep it in a file, before the position moves beyond it."""
+        if (message.part, message.at) in self._dead:  # by an earlier try, before an outage
+            return
+        bury(learner.folder / DEAD, message, reason)
+        self._dead.add((message.part, message.at))
+        self.done.skip(reason)
 
 
 def consume(learner: DurableLearner, source: Source, **options: Any) -> Consumed:
@@ -171,18 +213,8 @@ def consume(learner: DurableLearner, source: Source, **options: Any) -> Consumed
     **options
         ``target``, ``answers``, ``batch`` of :class:`Reader`; ``once``, ``stop``, ``progress`` of its ``run``.
     """
-    making = {name: options.pop(name) for name in ("target", "answers", "batch") if name in options}
-    reader = Reader(source, **making)
-    try:
-        source.seek(learner.positions)
-
-        def handle(messages: list[Message]) -> None:
-            reader.learn(learner, messages, [reader.parsed(message) for message in messages])
-            source.settled(learner.positions)
-
-        return reader.run(handle, **options)
-    finally:
-        source.close()
+    reader, running = _reader(source, options)
+    return reader.run(lambda messages: reader.take(learner, messages), lambda: learner.positions, **running)
 
 
 def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any) -> Consumed:
@@ -203,32 +235,27 @@ def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any
     **options
         As in :func:`consume`.
     """
-    making = {name: options.pop(name) for name in ("target", "answers", "batch") if name in options}
-    reader = Reader(source, **making)
+    reader, running = _reader(source, options)
     if CURSOR not in store:
         store.create(CURSOR, model)
-    try:
-        with store.use(CURSOR) as cursor:
-            source.seek(cursor.positions)
+    with store.use(CURSOR) as cursor:
 
-            def handle(messages: list[Message]) -> None:
-                groups: dict[str, list[tuple[Message, Parsed]]] = {}
-                for message in messages:
-                    about = reader.parsed(message, by)
-                    if about is not None:
-                        groups.setdefault(name_of_key(about.key or ""), []).append((message, about))
-                for name, members in groups.items():
-                    if name not in store:
-                        store.create(name, model)
-                    with store.use(name) as learner:
-                        reader.learn(learner, [m for m, _ in members], [about for _, about in members])
-                positions = {message.part: message.following for message in messages}
-                cursor.learn([], [], positions=positions)
-                source.settled(cursor.positions)
+        def handle(messages: list[Message]) -> None:
+            fresh = [message for message in messages if not _before(message, cursor.positions)]
+            groups: dict[str, list[tuple[Message, Parsed]]] = {}
+            for message, about in reader.parsed(cursor, fresh, by):
+                groups.setdefault(about.key or "", []).append((message, about))
+            for key, members in groups.items():
+                name = name_of_key(key)
+                if name not in store:
+                    store.create(name, model, key=key)
+                with store.use(name) as learner:
+                    new = [(message, about) for message, about in members if not _before(message, learner.positions)]
+                    reader.learn(learner, new, [message for message, _ in new])
+            cursor.learn([], [], positions=_following(fresh))
+            source.settled(cursor.positions)
 
-            return reader.run(handle, **options)
-    finally:
-        source.close()
+        return reader.run(handle, lambda: cursor.positions, **running)
 
 
 def name_of_key(key: str) -> str:
@@ -270,16 +297,24 @@ class Shared:
             positions |= learner.positions
         return positions
 
+    def positions(self) -> dict[str, Position]:
+        """Where the learners that are awake go on."""
+        return {part: at for learner in self.learners.values() for part, at in learner.positions.items()}
+
     def _wake(self, part: str) -> DurableLearner:
         folder = self.folder / f"{self.name}-{part.rsplit('/', 1)[1]}"
         until = time.monotonic() + self.patience
         while True:
             try:
                 return DurableLearner(folder, self.model, **self.options)
-            except StoreError as error:  # the process that had it is still writing
-                if "in use" not in str(error) or time.monotonic() > until:
+            except InUse:  # the process that had it is still writing
+                if time.monotonic() > until:
                     raise
                 time.sleep(0.05)
+            except (
+                OSError
+            ) as error:  # without its learner the part must not count as gained: another try takes a new start
+                raise StoreError(f"{folder} cannot be used: {error}") from error
 
     def lost(self, parts: list[str]) -> None:
         """Put the learners of parts to sleep."""
@@ -295,8 +330,7 @@ class Shared:
 
 def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
     """Learn the partitions that a group gives to this process, each into a learner of its own."""
-    making = {name: options.pop(name) for name in ("target", "answers", "batch") if name in options}
-    reader = Reader(source, **making)
+    reader, running = _reader(source, options)
 
     def handle(messages: list[Message]) -> None:
         parts: dict[str, list[Message]] = {}
@@ -305,21 +339,28 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
         for part, members in parts.items():
             learner = shared.learners.get(part)
             if learner is not None:  # otherwise it has just gone to another process, which reads the messages again
-                reader.learn(learner, members, [reader.parsed(message) for message in members])
-                source.settled(learner.positions)
+                reader.take(learner, members)
 
     try:
-        source.seek({})
-        return reader.run(handle, **options)
+        return reader.run(handle, shared.positions, **running)
     finally:
-        try:
-            source.close()
-        finally:
-            shared.close()
+        shared.close()
 
 
-def _before(message: Message, position: Position | None) -> bool:
-    """Whether a message comes before a position, and has been learned."""
+def _reader(source: Source, options: dict[str, Any]) -> tuple[Reader, dict[str, Any]]:
+    """A reader, and the options that are for its ``run``."""
+    making = {name: value for name, value in options.items() if name in ("target", "answers", "batch")}
+    return Reader(source, **making), {name: value for name, value in options.items() if name not in making}
+
+
+def _following(messages: list[Message]) -> dict[str, Position]:
+    """Where to go on, part by part."""
+    return {message.part: message.following for message in messages}
+
+
+def _before(message: Message, positions: dict[str, Position]) -> bool:
+    """Whether a message comes before the position of its part, and has been learned."""
+    position = positions.get(message.part)
     if position is None:
         return False
     return (

@@ -22,9 +22,10 @@ class Described(Writer):
     _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
 
     def health(self) -> dict[str, Any]:
-        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls}."""
+        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
         problems = dict(self.problems)
-        return {"status": "degraded" if problems else "ok", "problems": problems, "waiting": len(self._queue)}
+        status = "degraded" if problems else "ok"
+        return {"status": status, "problems": problems, "waiting": len(self._queue), "lost": self.losses.calls}
 
     def rows_per_second(self, seconds: float = 5.0) -> float:
         """Rows learned per second in the recent past."""

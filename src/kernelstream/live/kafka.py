@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._extra import needs
-from .sources import Message, Position
+from .sources import Message, Position, Unavailable
 
 with needs("kafka"):
     import confluent_kafka as ck
@@ -17,6 +18,11 @@ with needs("kafka"):
 logger = logging.getLogger("kernelstream.live")
 
 GAPS = 5  # most gaps of a partition that are reported
+LASTING = (
+    ck.KafkaError._AUTHENTICATION, ck.KafkaError._INVALID_ARG, ck.KafkaError._UNKNOWN_TOPIC,
+    ck.KafkaError._UNKNOWN_PARTITION, ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    ck.KafkaError.GROUP_AUTHORIZATION_FAILED, ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)  # fmt: skip
 WAIT = 10.0  # seconds for the brokers to say what there is
 
 
@@ -69,6 +75,7 @@ class Kafka:
         self.finished = False
         self._next: dict[int, int] = {}  # offset that is expected, by partition
         self._gaps: dict[int, int] = {}
+        self._subscribed = False
         self._parts: set[int] = set()
         self._ended: set[int] = set()
 
@@ -76,8 +83,11 @@ class Kafka:
     def seek(self, positions: dict[str, Position]) -> None:
         """Read all partitions from these offsets on; in a group, wait to be given some."""
         if self.group is not None:
+            if self._subscribed:  # after an outage: give the partitions back, and wait to be given some
+                self.consumer.unsubscribe()
             self.consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked,
                                     on_lost=self._revoked)  # fmt: skip
+            self._subscribed = True
             return
         self._parts = set(self._partitions())
         where = [self._place(number, positions) for number in sorted(self._parts)]
@@ -87,10 +97,8 @@ class Kafka:
     def _partitions(self) -> list[int]:
         until = time.monotonic() + WAIT
         while True:
-            try:
+            with _asked():
                 about = self.consumer.list_topics(self.topic, timeout=WAIT).topics[self.topic]
-            except ck.KafkaException as error:
-                raise OSError(f"Kafka does not answer: {error.args[0].str()}") from None
             if about.partitions:
                 return list(about.partitions)
             if time.monotonic() > until:
@@ -121,7 +129,8 @@ class Kafka:
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most so many messages."""
         found = []
-        came: Any = self.consumer.consume(most, seconds)
+        with _asked():
+            came: Any = self.consumer.consume(most, seconds)
         for message in came:
             error = message.error()
             if error is None:
@@ -131,8 +140,8 @@ class Kafka:
                 found.append(Message(part, offset, offset + 1, message.value() or b""))
             elif error.code() == ck.KafkaError._PARTITION_EOF:
                 self._ended.add(message.partition())
-            elif not error.retriable() and error.code() != ck.KafkaError._ALL_BROKERS_DOWN:
-                raise OSError(f"Kafka: {error.str()}")
+            else:
+                raise _failure(error)
         self.finished = bool(self._parts) and self._ended >= self._parts
         return found
 
@@ -152,15 +161,21 @@ class Kafka:
         """Send answers, and wait until the brokers have them."""
         if self.producer is None or self.answers is None:
             return
+        failed: list[Any] = []
         for message, content in answers:
             while True:
                 try:
-                    self.producer.produce(self.answers, json.dumps(content), f"{message.part}/{message.at}")
+                    self.producer.produce(self.answers, json.dumps(content), f"{message.part}/{message.at}",
+                                          on_delivery=lambda error, _: failed.append(error))  # fmt: skip
                     break
                 except BufferError:
                     self.producer.poll(0.1)
         if self.producer.flush(60.0):
-            raise OSError("Kafka does not take the answers")
+            self.producer.purge()  # they are made again
+            raise Unavailable("Kafka does not take the answers")
+        for error in failed:
+            if error is not None:
+                raise _failure(error)
 
     def settled(self, positions: dict[str, Position]) -> None:
         """Tell the broker how far it has been read, so that the lag can be watched."""
@@ -170,8 +185,24 @@ class Kafka:
             if part.rpartition("/")[0] == self.topic and int(part.rsplit("/", 1)[1]) in self._parts
         ]
         if offsets:
-            self.consumer.commit(offsets=offsets, asynchronous=True)
+            with contextlib.suppress(ck.KafkaException):  # the next one may get through; positions are not kept there
+                self.consumer.commit(offsets=offsets, asynchronous=True)
 
     def close(self) -> None:
         """Leave."""
         self.consumer.close()
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    try:
+        yield
+    except ck.KafkaException as error:
+        raise _failure(error.args[0]) from None
+
+
+def _failure(error: Any) -> OSError:
+    """Tell an outage, which may pass, from what does not: librdkafka connects again by itself."""
+    if error.fatal() or error.code() in LASTING:
+        return OSError(f"Kafka: {error.str()}")
+    return Unavailable(f"Kafka does not answer: {error.str()}")

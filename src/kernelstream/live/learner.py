@@ -6,6 +6,8 @@ State on disk, in one folder::
     challenger-NUMBER.ks   the challenger at that moment, if there is one
     version-V.ks           models that were champion before
     log-NUMBER.bin         the calls since the oldest snapshot (:mod:`.log`)
+    mark                   the number of the call to come, from which a log that was cut is known
+    lost.json              calls that can no longer be read (:mod:`.losses`)
     lock                   held by the process that owns the folder
 
 The learner after a crash is the latest snapshot that can be read, plus the calls of the log behind it, in the same
@@ -14,6 +16,7 @@ calls: the arithmetic is repeated and the model equals, bit for bit, one that wa
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -25,7 +28,7 @@ import numpy as np
 from .. import model_io
 from ..columns import Columns, make_stream
 from . import records
-from .answers import Learned, StoreError, UnknownId, View
+from .answers import InUse, Learned, UnknownId, View
 from .copies import seeded
 from .describe import Described
 from .log import Log
@@ -60,7 +63,7 @@ class DurableLearner(Described):
         are behind it by this much and the time of one call.
     remember : int, default=10,000
         How many predicted rows wait for their targets (:meth:`predict` with ``ids``), and how many names of learned
-        rows are kept so that a repeated call does not learn twice.
+        rows are kept so that a repeated call does not learn twice; a call has at most so many ids.
 
     Examples
     --------
@@ -98,6 +101,8 @@ class DurableLearner(Described):
         try:
             self._recover(model, columns)
         except BaseException:
+            with contextlib.suppress(OSError):
+                self.log.close()
             self._lock.close()
             raise
         self._publish()
@@ -180,6 +185,8 @@ class DurableLearner(Described):
         n = len(X) if isinstance(X, list) else X.shape[0]
         if names is not None:
             names = _checked_ids(names, n)
+            if n > self.remembered:  # the first ones would be forgotten by the time the call is repeated
+                raise RowError(f"{n:,} ids, and the last {self.remembered:,} are remembered: send fewer", None, "ids")
         y = self._target(y, n)
         first = rows[0] if isinstance(rows, list) and rows else None
         columns = None
@@ -187,6 +194,10 @@ class DurableLearner(Described):
             columns = [str(name) for name in first]
         more = {"columns": columns, "positions": positions}
         return self._send(Call(records.pack_learn(X, y, names, more), lambda: self._learn(X, y, names, more), rows=n))
+
+    def acknowledge(self) -> int:
+        """The operator has seen what is lost: it is no problem any more. Returns how many calls that was."""
+        return self._send(Call(b"", self._acknowledge)).result()
 
     def flush(self) -> None:
         """Force the log to the disk."""
@@ -332,7 +343,7 @@ def _own(folder: Path) -> Any:
         pass
     except OSError:
         file.close()
-        raise StoreError(f"{folder} is in use by another process (or another learner of this one)") from None
+        raise InUse(f"{folder} is in use by another process (or another learner of this one)") from None
     return file
 
 

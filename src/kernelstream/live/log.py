@@ -8,6 +8,10 @@ records::
 What is read back is what was appended. A record that was cut off when its process was killed, at the end of a file, was
 never acknowledged: it is removed. Where bytes inside a file are damaged, the records behind them are found again by
 their numbers, and the ones in between are named in :attr:`Log.lost`.
+
+A file ``mark`` holds the number of the record to come and its checksum, in two places that are written in turn. It is
+brought up to date after the records are where the policy wants them, and not forced to the disk by itself: it may be
+behind what was acknowledged, never ahead of it, so that records it knows and the files do not have are lost.
 """
 
 from __future__ import annotations
@@ -23,11 +27,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 MAGIC = b"KSLOG\x00\x01\n"
+MARK = "mark"
 MOST = 1 << 30  # bytes of a record
 FILE_BYTES = 64 << 20  # a file that is larger is followed by another
 
 _START = struct.Struct("<8sQ")
 _HEAD = struct.Struct("<IIQ")
+_MARK = struct.Struct("<QI")
 _NAME = re.compile(r"log-(\d{16})\.bin\Z")
 _BINARY = getattr(os, "O_BINARY", 0)
 _SEARCH = 4096  # how many records behind a damaged one are looked for
@@ -66,6 +72,8 @@ class Log:
         Number of the record to come.
     lost : list of (first, last)
         Numbers of records that were there and cannot be read.
+    marked : int or None
+        Number of the record to come by the mark; None where there is no mark that can be read.
     torn : int
         Bytes of records cut off at the end of a file.
     """
@@ -75,7 +83,10 @@ class Log:
         self.next = 0
         self.lost: list[tuple[int, int]] = []
         self.torn = 0
+        self.marked: int | None = None
         self._file: int | None = None
+        self._mark: int | None = None
+        self._place = 0  # in the mark
         self._size = 0
         self._unsynced_since: float | None = None
 
@@ -105,6 +116,18 @@ class Log:
                 yield number, payload
                 expected = number + 1
         self.next = max(expected, start)
+        self.marked = self._read_mark()
+        if self.marked is not None and self.marked > self.next:
+            self.lost.append((self.next, self.marked - 1))
+            self.next = self.marked
+
+    def _read_mark(self) -> int | None:
+        try:
+            content = (self.folder / MARK).read_bytes()
+        except OSError:
+            return None
+        places = _MARK.iter_unpack(content[: len(content) // _MARK.size * _MARK.size])
+        return max((number for number, checksum in places if checksum == zlib.crc32(b"%d" % number)), default=None)
 
     def _records(self, path: Path, first: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
         """Records of a file, up to the number with which the next file begins."""
@@ -142,6 +165,14 @@ class Log:
     # ---------------------------------------------------------------- writing
     def open(self) -> None:
         """Get ready to append after everything that was read: to a new file, or to the last one if it is whole."""
+        self._open_file()
+        self._mark = os.open(self.folder / MARK, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+        for _ in range(2):
+            self._set_mark()
+        self._sync(self._mark)
+        _sync_folder(self.folder)
+
+    def _open_file(self) -> None:
         files = self.files()
         if files and not self.torn and not self.lost:
             first, path = files[-1]
@@ -196,6 +227,8 @@ class Log:
         if self.every != 0.0 and self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
         first, self.next = self.next, self.next + len(payloads)
+        with contextlib.suppress(OSError):  # a mark that is behind does no harm
+            self._set_mark()
         return first
 
     def flush(self) -> None:
@@ -224,10 +257,18 @@ class Log:
                     path.unlink()
 
     def close(self) -> None:
-        """Force everything to the disk and close the file."""
+        """Force everything to the disk and close the files."""
         self._leave()
+        if self._mark is not None:
+            os.close(self._mark)
+            self._mark = None
 
     # ---------------------------------------------------------------- pieces
+    def _set_mark(self) -> None:
+        assert self._mark is not None
+        self._write(self._mark, _MARK.pack(self.next, zlib.crc32(b"%d" % self.next)), self._place)
+        self._place = _MARK.size - self._place
+
     def _leave(self) -> None:
         if self._file is not None:
             try:

@@ -41,6 +41,7 @@ def metrics_text(store: Store, counts: dict[Any, int], times: dict[str, Times]) 
         lines += taken.lines(f"kernelstream_{name}_seconds")
     kinds = {"rows_learned_total": "counter", "version": "gauge", "healthy": "gauge", "waiting_calls": "gauge"}
     kinds |= {"error_whole": "gauge", "error_recent": "gauge", "log_loss_recent": "gauge", "changes": "gauge"}
+    kinds |= {"lost_calls": "gauge"}
     found: dict[str, list[str]] = {kind: [] for kind in kinds}
     for name in store.awake():
         with store.use(name) as learner:
@@ -48,6 +49,7 @@ def metrics_text(store: Store, counts: dict[Any, int], times: dict[str, Times]) 
             values = {
                 "rows_learned_total": learner.total, "version": learner.version,
                 "healthy": int(health["status"] == "ok"), "waiting_calls": health["waiting"],
+                "lost_calls": health["lost"],
                 "error_whole": about["whole"], "error_recent": about["recent"],
                 "log_loss_recent": about.get("log_loss_recent"), "changes": len(learner.champion.scores.marks),
             }  # fmt: skip

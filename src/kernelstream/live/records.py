@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
+FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: set(),
+                                 ROLLBACK: {"to"}}  # fmt: skip
 
 _LENGTH = struct.Struct("<I")
 _PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'
@@ -27,10 +29,17 @@ def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> 
 
 
 def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
-    """Kind, header and the bytes behind it."""
-    (length,) = _LENGTH.unpack_from(payload, 1)
-    start = 1 + _LENGTH.size
-    return payload[:1], json.loads(payload[start : start + length]), memoryview(payload)[start + length :]
+    """Kind, header and the bytes behind it; ValueError for what :func:`pack` of this version does not write."""
+    kind, start = payload[:1], 1 + _LENGTH.size
+    try:
+        (length,) = _LENGTH.unpack_from(payload, 1)
+        header = json.loads(payload[start : start + length])
+        known = kind in FIELDS and header.keys() >= FIELDS[kind]
+    except (struct.error, ValueError, AttributeError):
+        known = False
+    if not known:
+        raise ValueError(f"its kind {kind!r} and its header are not known: another version may have written it")
+    return kind, header, memoryview(payload)[start + length :]
 
 
 def pack_learn(X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any] | None = None) -> bytes:

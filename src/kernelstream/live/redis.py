@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from ._extra import needs
-from .sources import Message, Position
+from .sources import Message, Position, Unavailable
 
 with needs("redis"):
     import redis
@@ -35,10 +37,8 @@ class Redis:
         self.client: Any = redis.Redis.from_url(f"{url}/{number or 0}", socket_timeout=30)
         self.finished = False
         self._after = "0-0"
-        try:
+        with _asked():
             self.client.ping()
-        except redis.RedisError as error:
-            raise OSError(f"Redis does not answer: {error}") from None
 
     def seek(self, positions: dict[str, Position]) -> None:
         """Go on after the entry with this id."""
@@ -46,9 +46,10 @@ class Redis:
 
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most so many entries."""
-        found = self.client.xread({self.stream: self._after}, count=most)
-        if not found:  # wait for new entries
-            found = self.client.xread({self.stream: self._after}, count=most, block=max(1, int(1000 * seconds)))
+        with _asked():
+            found = self.client.xread({self.stream: self._after}, count=most)
+            if not found:  # wait for new entries
+                found = self.client.xread({self.stream: self._after}, count=most, block=max(1, int(1000 * seconds)))
         self.finished = not found
         messages = []
         for name, fields in found[0][1] if found else []:
@@ -62,11 +63,12 @@ class Redis:
         if self.answers is None:
             return
         for message, content in answers:
-            try:
-                self.client.xadd(self.answers, {FIELD: json.dumps(content)}, id=str(message.at))
-            except redis.ResponseError as error:
-                if "equal or smaller" not in str(error):
-                    raise OSError(f"Redis: {error}") from None
+            with _asked():
+                try:
+                    self.client.xadd(self.answers, {FIELD: json.dumps(content)}, id=str(message.at))
+                except redis.ResponseError as error:
+                    if "equal or smaller" not in str(error):
+                        raise
 
     def settled(self, positions: dict[str, Position]) -> None:
         """Redis keeps no positions."""
@@ -74,6 +76,17 @@ class Redis:
     def close(self) -> None:
         """Leave."""
         self.client.close()
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    """Tell an outage, which may pass, from what Redis refuses."""
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError) as error:
+        raise Unavailable(f"Redis does not answer: {error}") from None
+    except redis.RedisError as error:
+        raise OSError(f"Redis: {error}") from None
 
 
 def _json(fields: dict[bytes, bytes]) -> bytes:

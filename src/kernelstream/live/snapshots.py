@@ -18,6 +18,7 @@ from .answers import StoreError
 from .champions import Champions, Seat, logger
 from .copies import seeded
 from .log import Log
+from .losses import Gap, Losses
 from .scores import Scores, task_of
 
 KEEP = 2  # snapshots
@@ -103,6 +104,7 @@ class Snapshots(Champions):
 
     def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
         sweep(self.folder)
+        self.losses = Losses(self.folder)
         self._unreadable: set[Path] = set()
         found = self._snapshots()
         for number, path in reversed(found):
@@ -116,7 +118,8 @@ class Snapshots(Champions):
             return
         if found:
             raise StoreError(f"{self.folder}: none of its {len(found)} snapshots can be read; nothing has been changed")
-        if self.log.files():
+        held = sum(1 for _ in self.log.read())
+        if held or self.log.next:  # a log that never held anything is what a process left that died at its first steps
             raise StoreError(
                 f"{self.folder} holds a log without a snapshot: it is not the folder of a learner, or it is damaged"
             )
@@ -148,21 +151,39 @@ class Snapshots(Champions):
 
     def _replay(self, start: int) -> None:
         void: set[int] = set()
-        for _, payload in self.log.read(start):
+        for number, payload in self.log.read(start):
             if payload[:1] == records.VOID:
-                void.update(records.unpack(payload)[1]["numbers"])
+                void.update(self._unpacked(number, payload)[1]["numbers"])
         for number, payload in self.log.read(start):
             if number not in void:
-                self._again(number, payload)
-        if self.log.lost:
-            gaps = ", ".join(f"{a} to {b}" for a, b in self.log.lost)
-            self._complain("recovery", f"the log is damaged: its records {gaps} cannot be read; all others were used")
-        elif self.log.torn:
+                self._again(number, *self._unpacked(number, payload))
+        unknown: list[Gap] = [(self.log.next, None)] if self.log.marked is None else []
+        self._lose([*self.log.lost, *unknown])
+        if self.log.torn and not self.log.lost:
             logger.warning("%s: %d bytes that were never acknowledged ended the log", self.folder, self.log.torn)
         self.log.open()
 
-    def _again(self, number: int, payload: bytes) -> None:
-        kind, header, content = records.unpack(payload)
+    def _lose(self, gaps: Sequence[Gap]) -> None:
+        """Make known what could not be read, now or at an earlier start, until it is acknowledged."""
+        try:
+            self.losses.add(gaps)
+        except OSError as error:  # the next start will find the gaps again
+            self._complain("recovery", f"{self.losses.path.name} cannot be written: {error}")
+        if self.losses.open:
+            self._complain("lost", str(self.losses))
+
+    def _acknowledge(self) -> int:
+        calls = self.losses.acknowledge()
+        self.problems.pop("lost", None)
+        return calls
+
+    def _unpacked(self, number: int, payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
+        try:
+            return records.unpack(payload)
+        except ValueError as error:
+            raise StoreError(f"{self.folder}: record {number} of the log cannot be used: {error}") from None
+
+    def _again(self, number: int, kind: bytes, header: dict[str, Any], content: memoryview) -> None:
         try:
             if kind == records.LEARN:
                 X, y, ids = records.unpack_learn(header, content)

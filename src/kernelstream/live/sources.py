@@ -32,12 +32,12 @@ class Message:
 
 
 class Source(Protocol):
-    """Messages in order, part by part, from any position on."""
+    """Messages in order, part by part, from any position on; all calls may raise :class:`Unavailable`."""
 
     finished: bool  # the last read found nothing more
 
     def seek(self, positions: dict[str, Position]) -> None:
-        """Go on from these positions; parts without one start at their beginning."""
+        """Go on from these positions; parts without one start at their beginning. Also after an outage."""
 
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most so many messages; an empty list when none came in time."""
@@ -50,6 +50,10 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+class Unavailable(OSError):
+    """The source does not answer; it may do so later."""
 
 
 class BadMessage(ValueError):

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._files import write_atomic
 from .answers import StoreError
 from .learner import DurableLearner
+from .losses import Losses
 
 AWAKE = 256
+KEY = "key"  # file of a learner that holds the text it is for
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
@@ -56,7 +59,10 @@ class Store:
         self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
         self._users: dict[str, int] = {}
         self._lock = threading.RLock()
-        self._names = {entry.name for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)}
+        found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
+        self._names = {entry.name for entry in found}
+        self._keys = {entry.name: key for entry in found if (key := _key_of(entry)) is not None}
+        self._asleep = {entry.name: problems for entry in found if (problems := _lost(Losses(entry)))}
 
     def names(self) -> list[str]:
         """Names of all learners, in order."""
@@ -71,13 +77,25 @@ class Store:
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
-    def create(self, name: str, model: Any, columns: Sequence[str] | None = None) -> None:
-        """Add a learner that starts with a model; ValueError where the name is taken or is not allowed."""
+    def keys(self) -> dict[str, str]:
+        """By name, what learners are for, where they were created with a ``key``."""
+        with self._lock:
+            return dict(self._keys)
+
+    def create(self, name: str, model: Any, columns: Sequence[str] | None = None, key: str | None = None) -> None:
+        """Add a learner that starts with a model; ValueError where the name is taken or is not allowed.
+
+        ``key`` is a text, of any characters, that says what the learner is for (:meth:`keys`).
+        """
         if not isinstance(name, str) or not NAME.match(name):
             raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
         with self._lock:
             if name in self._names:
                 raise ValueError(f"there is a learner named {name!r} already")
+            if key is not None:
+                (self.folder / name).mkdir(exist_ok=True)
+                write_atomic(self.folder / name / KEY, key.encode())
+                self._keys[name] = key
             learner = DurableLearner(self.folder / name, model, columns=columns, **self.options)
             self._names.add(name)
             self._awake[name] = learner
@@ -103,6 +121,7 @@ class Store:
                 if name not in self._names:
                     raise KeyError(name)
                 learner = self._awake[name] = DurableLearner(self.folder / name, **self.options)
+                self._asleep.pop(name, None)
             self._awake.move_to_end(name)
             self._users[name] = self._users.get(name, 0) + 1
             self._make_room(name)
@@ -120,9 +139,10 @@ class Store:
         return name in self._awake
 
     def health(self) -> dict[str, Any]:
-        """Whether all is well with those that are awake: status, and problems by name."""
+        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost."""
         with self._lock:
-            found = {name: learner.health()["problems"] for name, learner in self._awake.items()}
+            awake = {name: learner.health()["problems"] for name, learner in self._awake.items()}
+            found = self._asleep | awake
         problems = {name: problem for name, problem in found.items() if problem}
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
@@ -141,7 +161,21 @@ class Store:
     def _make_room(self, but: str) -> None:
         idle = [name for name in self._awake if name not in self._users and name != but]
         for name in idle[: max(0, len(self._awake) - self.limit)]:
-            self._awake.pop(name).close()
+            learner = self._awake.pop(name)
+            learner.close()
+            if problems := _lost(learner.losses):
+                self._asleep[name] = problems
+
+
+def _key_of(folder: Path) -> str | None:
+    try:
+        return (folder / KEY).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _lost(losses: Losses) -> dict[str, str]:
+    return {"lost": str(losses)} if losses.open else {}
 
 
 def _is_learner(folder: Path) -> bool:

@@ -1,0 +1,95 @@
+"""What a learner has lost: calls that were answered, and that a damaged disk no longer gives back.
+
+They are written to a file beside the log, and stay a problem, whatever is restarted, until the operator has
+acknowledged them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .._files import write_atomic
+
+FILE = "lost.json"
+TIMES = ("found", "acknowledged")
+
+Gap = tuple[int, int | None]
+
+
+class Losses:
+    """Gaps in the log of a folder.
+
+    Parameters
+    ----------
+    folder : path
+
+    Attributes
+    ----------
+    entries : list of dict
+        ``{"first", "last", "found", "acknowledged"}``: numbers of records, ``last`` None where nobody knows it, and two
+        times, the second one None until somebody has acknowledged the loss.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.path = Path(folder) / FILE
+        self.entries: list[dict[str, Any]] = []
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            self.entries = [{name: entry[name] for name in ("first", "last", *TIMES)} for entry in found]
+        except FileNotFoundError:
+            pass
+        except (ValueError, KeyError, TypeError):  # what it said is lost, too
+            self.entries = [_entry(0, None)]
+
+    @property
+    def open(self) -> list[dict[str, Any]]:
+        """Those that nobody has acknowledged."""
+        return [entry for entry in self.entries if entry["acknowledged"] is None]
+
+    @property
+    def calls(self) -> int:
+        """How many calls they are, at least."""
+        return sum(1 if entry["last"] is None else entry["last"] - entry["first"] + 1 for entry in self.open)
+
+    def add(self, gaps: Sequence[Gap]) -> None:
+        """Note gaps; the same gap found again, by the next start, is no new one."""
+        known = {(entry["first"], entry["last"]) for entry in self.entries}
+        fresh = [gap for gap in gaps if gap not in known]
+        if fresh:
+            self.entries += [_entry(*gap) for gap in fresh]
+            self._write()
+
+    def acknowledge(self) -> int:
+        """Somebody has seen them; returns how many calls they are."""
+        calls = self.calls
+        for entry in self.open:
+            entry["acknowledged"] = _now()
+        if calls:
+            self._write()
+        return calls
+
+    def __str__(self) -> str:
+        gaps = [
+            f"records {entry['first']} to {entry['last']}"
+            if entry["last"] is not None
+            else f"an unknown number of records from {entry['first']} on"
+            for entry in self.open
+        ]
+        shown = ", ".join(gaps[:5]) + (", ..." if len(gaps) > 5 else "")
+        return f"the log is damaged: {shown} cannot be read, and what they held is lost; all others were used"
+
+    def _write(self) -> None:
+        write_atomic(self.path, json.dumps(self.entries, indent=1).encode())
+
+
+def _entry(first: int, last: int | None) -> dict[str, Any]:
+    return {"first": first, "last": last} | dict(zip(TIMES, (_now(), None)))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
