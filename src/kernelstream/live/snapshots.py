@@ -18,6 +18,7 @@ from .answers import StoreError
 from .champions import Champions, Seat, logger
 from .copies import seeded
 from .log import Log
+from .rows import rows_learned
 from .scores import Scores, task_of
 
 KEEP = 2  # snapshots
@@ -126,6 +127,7 @@ class Snapshots(Champions):
             raise ValueError(f"{type(model).__name__} has no learn: it cannot go on learning")
         seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
         self.champion = Seat(seat, Scores(task_of(seat)))
+        self.total = rows_learned(seat)
         self.columns = None if columns is None else [str(name) for name in columns]
         self.log.open()
         self._snapshot(wait=True)
