@@ -77,6 +77,8 @@ class Application:
             ("/models", self.models, "GET"),
             ("/metrics", self.metrics, "GET"),
             ("/health", self.health, "GET"),
+            ("/live", self.live, "GET"),
+            ("/ready", self.ready, "GET"),
             ("/events", self.watch.events, "GET"),
             ("/openapi.json", self.openapi, "GET"),
             ("/", self.watch.page, "GET"),
@@ -101,19 +103,20 @@ class Application:
         self.times["predict"].add(time.perf_counter() - started)
         return answer
 
-    async def _in_time(self, future: asyncio.Future[bytes], receive: Any) -> bytes:
+    async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
         try:
             done, _ = await asyncio.wait({future}, timeout=min(PATIENCE, self.seconds))
             if not done:
-                left = asyncio.ensure_future(_left(receive))
+                left: asyncio.Future[Any] = asyncio.ensure_future(_left(receive))
                 try:
-                    waits = {"timeout": self.seconds - PATIENCE, "return_when": asyncio.FIRST_COMPLETED}
-                    done, _ = await asyncio.wait({future, left}, **waits)
+                    rest = max(0.0, self.seconds - PATIENCE)
+                    done, _ = await asyncio.wait({future, left}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     left.cancel()
             if future in done:
-                return future.result()
+                answer: bytes = future.result()
+                return answer
             if done:
                 raise ClientDisconnect
             message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
@@ -179,6 +182,15 @@ class Application:
             self._health = asked.result()
         about = self._health if request.scope["trusted"] else {"status": self._health["status"]}
         return json_response(about, 200 if about["status"] == "ok" else 503)
+
+    async def live(self, request: Request) -> Response:
+        """That the server answers."""
+        return json_response({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether it takes requests: not once it shuts down."""
+        closing = self.watch.closing.is_set()
+        return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text."""

@@ -103,8 +103,8 @@ class Desk:
     """Predictions off the event loop.
 
     The requests for one model wait in a line. A turn answers some rows of it in one call that takes about ``TURN``
-    seconds: short requests that have come meanwhile together, a long one piece by piece. Between two turns other models,
-    and other requests for the same one, have theirs, so that nobody waits for a long request.
+    seconds: short requests that have come meanwhile together, a long one piece by piece. Between two turns other
+    models, and other requests for the same one, have theirs, so that nobody waits for a long request.
 
     Parameters
     ----------

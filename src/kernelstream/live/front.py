@@ -50,7 +50,7 @@ class Front:
     ----------
     app : ASGI application
     token : bytes or None
-        What every request must bring, except those for the page and for ``/health``.
+        What every request must bring, except those for the page and for the state of the server.
     local : bool
         Answer only requests that name this machine as their host, so that a page of another site cannot reach a server
         without a token under a host name of its own (DNS rebinding).
@@ -61,7 +61,7 @@ class Front:
         ``(route, status)`` to the number of responses; counted here.
     """
 
-    OPEN = ("/", "/health")
+    OPEN = ("/", "/health", "/live", "/ready")
     closing: asyncio.Event
 
     def __init__(

@@ -68,10 +68,11 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
     With ``opened`` such keys are allowed, as long as the model does not get more columns than its encoder takes;
     they are returned.
     """
-    names = known_columns(model, columns)
+    names, encoder = known_columns(model, columns), encoder_of(model)
     if names is None or not isinstance(rows, list):
         return []
-    known, new = frozenset(names), dict.fromkeys(())
+    known: frozenset[str] = frozenset(names)
+    new: dict[str, None] = {}
     for i, row in enumerate(rows):
         if isinstance(row, dict) and not row.keys() <= known:
             strange = [name for name in row if name not in known]
@@ -80,9 +81,8 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
                 message = f"row {i}: the model has no column {_shown(strange[0])}. {hint}"
                 raise RowError(message.rstrip(), i, strange[0])
             new |= dict.fromkeys(strange)
-            most = getattr(encoder_of(model), "max_columns", len(known))
-            if len(known) + len(new) > most:
-                raise RowError(f"row {i} would bring the columns to more than {most:,}", i, strange[0])
+            if encoder is not None and len(known) + len(new) > encoder.max_columns:
+                raise RowError(f"row {i} would bring the columns to more than {encoder.max_columns:,}", i, strange[0])
     return list(new)
 
 
