@@ -23,7 +23,7 @@ from .rows import Gaps, RowError, as_rows, check_names, gaps_of
 from .store import Store
 
 THREADS = 4
-TURN = 0.02  # seconds that a turn of one model should take: nothing else waits for longer
+TURN = 0.04  # seconds of a processor that a turn of one model should take: nothing else waits for longer
 LEAST, MOST = 16, 4096  # rows of a turn
 WAITING = 200_000  # rows of a model that may wait
 
@@ -149,7 +149,7 @@ class Desk:
                 line.busy = False
                 return
         done: list[tuple[Asked, bytes | Exception]] = []
-        before, started = sum(asked.at for asked in batch), time.perf_counter()
+        before, started = sum(asked.at for asked in batch), time.thread_time()
         try:
             with self.store.use(name) as learner:
                 done = self._answer(learner, batch, line.size)
@@ -160,7 +160,7 @@ class Desk:
         rows = sum(asked.at for asked in batch) - before
         ended = {asked for asked, _ in done}
         with self._lock:
-            line.timed(rows, time.perf_counter() - started)
+            line.timed(rows, time.thread_time() - started)
             line.rows -= rows + sum(len(asked.request.rows) - asked.at for asked in ended)
             line.begun.extend(asked for asked in batch if asked not in ended)
         if done:
