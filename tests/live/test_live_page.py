@@ -14,6 +14,7 @@ from browser import CHROMIUM, Browser
 from live_client import Client
 
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier
+from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import Store
 from kernelstream.live.serve import Server
@@ -105,6 +106,28 @@ def test_other_models_and_narrow_screens(served, browser):
     browser.run("document.getElementById('models').value = 'price'; document.getElementById('models').onchange()")
     browser.wait_for("document.getElementById('about').textContent.startsWith('FeatureRegressor')")
     assert browser.run("document.querySelectorAll('#pairs circle').length") == 200
+
+
+def test_words_gaps_and_another_model_in_the_address(served, browser):
+    """The form takes words and gaps and says what it makes of them; a changed address shows that model."""
+    server, client = served
+    model = make_stream(Columns(), FeatureClassifier(RandomFourier(n_components=30), loss="logistic", random_state=0))
+    server.store.create("towns", model)
+    rows = [{"town": "Rome" if i % 2 else "Oslo", "size": i / 10} for i in range(40)]
+    client.post("/models/towns/learn", {"rows": rows, "y": ["warm" if i % 2 else "cold" for i in range(40)]})
+    client.post("/models/hills/learn", stream(50, False, 0))
+    browser.open(server.url + "/?words#hills")
+    browser.run(f"sessionStorage.setItem('kernelstream-token', '{TOKEN}'); token = '{TOKEN}'; start()")
+    browser.wait_for("document.getElementById('rows')?.textContent === '50'")
+    browser.run("location.hash = 'towns'")
+    browser.wait_for("document.getElementById('rows')?.textContent === '40'")
+    assert browser.run("document.getElementById('models').value") == "towns"
+    assert browser.run("[...document.querySelectorAll('#fields input')].map(f => f.inputMode)") == ["text", "decimal"]
+    browser.run("document.querySelectorAll('#fields input')[0].value = 'Rome'")
+    browser.run("document.getElementById('form').requestSubmit()")
+    browser.wait_for("document.getElementById('predicted') !== null")
+    answer = browser.run("document.getElementById('answer').innerText")
+    assert answer.startswith("warm") and "column 'size' is missing in row 0" in answer and "cold" in answer
 
 
 @pytest.mark.slow

@@ -31,6 +31,14 @@ def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     add_durability(parser)
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time (%(default)s)")
     parser.add_argument("--body-mb", type=positive, default=16, metavar="N", help="largest request (%(default)s MB)")
+    parser.add_argument("--rows", type=positive, default=50_000, metavar="N", help="rows of a request (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, metavar="N", help="seconds that a prediction may take (%(default)g)"
+    )
+    parser.add_argument(
+        "--columns", choices=("fixed", "open"), default="fixed",
+        help="whether rows may bring columns that the model does not know: refused, or learned up to a thousand",
+    )  # fmt: skip
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that one address may make")
     return _run
 
@@ -91,6 +99,8 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError("serve needs a model file, or the store of an earlier run: kernelstream serve MODEL.ks")
     if args.rate is not None and not args.rate > 0:
         raise UsageError(f"--rate must be above 0, got {args.rate:g}")
+    if not args.seconds > 0:
+        raise UsageError(f"--seconds must be above 0, got {args.seconds:g}")
     if not 0 <= args.port <= 65535:
         raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
     token = _token(args.token_file)
@@ -106,7 +116,8 @@ def _run(args: argparse.Namespace) -> None:
             with store.use(first) as learner:
                 learner.challenge(read_model(args.challenger)[0])
         try:
-            server = Server(store, args.host, args.port, token, body=args.body_mb << 20, rate=args.rate)
+            limits = {"body": args.body_mb << 20, "rows": args.rows, "seconds": args.seconds, "rate": args.rate}
+            server = Server(store, args.host, args.port, token, opened=args.columns == "open", **limits)
         except ValueError as error:
             raise UsageError(str(error)) from None
     except BaseException:
@@ -120,7 +131,7 @@ def _enter(store: Any, path: str) -> None:
     name = name_of(path)
     if name in store:
         with store.use(name) as learner:
-            print(f"kernelstream: {name} goes on after {learner.total:,} rows learned here", file=sys.stderr)
+            print(f"kernelstream: {name} goes on after {learner.total:,} rows", file=sys.stderr)
             for problem in learner.problems.values():
                 print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
         return

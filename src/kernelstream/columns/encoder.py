@@ -20,6 +20,7 @@ from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._names import result_names, some
 from ._parse import Parsed, parse, parse_row
+from ._pass import COUNT
 from ._state import State, from_state, to_state
 from ._store import Store
 from ._targets import Targets, checked_weights, label_word
@@ -188,6 +189,27 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
     def wrong_(self) -> dict[str, tuple[int, int]]:
         """Cells that did not fit their column's kind, by column: how many, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
+
+    @property
+    def missing_(self) -> dict[str, float]:
+        """Share of the learned rows in which a column had no value that could be used, by column; 0 for texts."""
+        store = self._learned()
+        found = {}
+        for source in store.sources:
+            if source.number >= 0:
+                found[source.name] = 1.0 - float(store.moments[COUNT, source.number]) / max(store.t, 1)
+            else:
+                code = None if source.table is None else source.table.codes.get("")
+                found[source.name] = 0.0 if code is None else float(store.counts[code]) / max(store.t, 1)
+        return found
+
+    def _target(self) -> tuple[float, float] | None:
+        """Mean and deviation of the targets, where they are numbers."""
+        store = self._learned()
+        if store.task != "number" or not store.target[0, 0] > 0:
+            return None
+        weight, mean, m2 = store.target[:, 0].tolist()
+        return mean, math.sqrt(m2 / weight)
 
     def _sources_of_width(self) -> np.ndarray:
         """The column of the rows that each column of the result is of, (width,)."""

@@ -192,6 +192,13 @@ class StreamPipeline(TakesTurns, WithParameters):
         """Bounds of the targets; see the model's ``predict_interval``."""
         return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
 
+    def _predict_with_interval(self, rows: Any) -> tuple[np.ndarray, Any]:
+        """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
+        with self._turns:
+            X, model = self._encoded(rows), self._learned()[1]
+            both = getattr(model, "_predict_with_interval", None)
+            return (model.predict(X), model.predict_interval(X)) if both is None else both(X)
+
     @_model_has("predict_set")
     @in_turn
     def predict_set(self, rows: Any, *args: Any, **options: Any) -> Any:

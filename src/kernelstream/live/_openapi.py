@@ -10,15 +10,18 @@ from .requests import Learn, Predict, Rollback
 
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _ERRORS = {
-    "400": "no JSON", "401": "no token, or a wrong one", "404": "no such model", "409": "ids that are not known",
-    "413": "too many bytes", "415": "another type than JSON", "422": "bad rows: the model is as it was",
-    "429": "too many requests", "503": "too many calls are waiting", "507": "the disk cannot take it",
+    "400": "no JSON", "401": "no token, or a wrong one", "404": "no such model", "408": "the body did not arrive",
+    "409": "ids that are not known", "413": "too many bytes or rows", "415": "another type than JSON, or compressed",
+    "422": "bad rows: the model is as it was",
+    "429": "too many requests", "431": "headers too large", "503": "too much is waiting, or it took too long",
+    "507": "the disk cannot take it",
 }  # fmt: skip
 _NUMBER, _LIST = {"type": "integer"}, {"type": "array"}
 _ANSWERS: dict[str, Any] = {
     "predict": {
         "predictions": _LIST,
         "probabilities": _LIST,
+        "classes": _LIST,
         "intervals": _LIST,
         "sets": _LIST,
         "version": _NUMBER,
@@ -41,6 +44,8 @@ _LOOKS = {
     "/models/{name}": "What a model is and how it does",
     "/metrics": "Prometheus text",
     "/health": "Whether all is well",
+    "/live": "Whether the server answers",
+    "/ready": "Whether it takes requests: not while it shuts down",
     "/events": "The state of a model as server-sent events",
 }
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from .. import __version__
 from ._extra import needs
+from .desk import Desk
 from .front import Front, Rates
 from .learner import DurableLearner
 from .metrics import Times, metrics_text
-from .predictions import predictions, warnings_about
-from .requests import BODY, Learn, Nothing, Predict, Rollback, read
-from .responses import Problem, answered, encode, guarded, json_response
-from .rows import wrong_cells
+from .requests import BODY, ROWS, Learn, Nothing, Predict, Rollback, read
+from .responses import Problem, answered, encode, guarded, json_response, unrouted
+from .rows import check_names, gaps_of
 from .store import Store
 from .watch import Watch
 
@@ -28,11 +28,14 @@ with needs("serve"):
     import msgspec
     from anyio import to_thread
     from starlette.applications import Starlette
-    from starlette.requests import Request
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response
     from starlette.routing import Route
 
-INLINE = 256  # rows that are predicted at once; more go to another thread, so that other requests need not wait
+SECONDS = 30.0  # that a prediction may take
+PATIENCE = 0.1  # seconds after which it is watched whether the client of a prediction is still there
+PROMPT = 0.02  # seconds that /health waits for the store; after that it says what it knows
 
 
 class Application:
@@ -41,12 +44,20 @@ class Application:
     Parameters
     ----------
     store : Store
-    body : int
-        Most bytes of a request.
+    body, rows : int
+        Most bytes and rows of a request.
+    seconds : float
+        That a prediction may take.
+    opened : bool
+        Whether rows may bring columns that a model does not know yet.
     """
 
-    def __init__(self, store: Store, body: int = BODY):
-        self.store, self.body = store, body
+    def __init__(
+        self, store: Store, body: int = BODY, rows: int = ROWS, seconds: float = SECONDS, opened: bool = False
+    ):
+        self.store, self.body, self.rows, self.seconds, self.opened = store, body, rows, seconds, opened
+        self.desk = Desk(store, opened)
+        self._health = {"status": "ok", "problems": {}}  # as it was known last
         self.counts: dict[Any, int] = {}
         self.times = {"predict": Times(), "learn": Times()}
         self.watch = Watch(store)
@@ -67,6 +78,8 @@ class Application:
             ("/models", self.models, "GET"),
             ("/metrics", self.metrics, "GET"),
             ("/health", self.health, "GET"),
+            ("/live", self.live, "GET"),
+            ("/ready", self.ready, "GET"),
             ("/events", self.watch.events, "GET"),
             ("/openapi.json", self.openapi, "GET"),
             ("/", self.watch.page, "GET"),
@@ -85,38 +98,58 @@ class Application:
     async def predict(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
         """Predictions by the readers' copy of the model."""
         started = time.perf_counter()
-        asked: Predict = await read(headers, receive, self._predict, self.body)
-        learner = await self._awake(name)
-        try:
-            if len(asked.rows) > INLINE:
-                answer = await to_thread.run_sync(predictions, learner, asked)
-            else:
-                answer = predictions(learner, asked)
-        finally:
-            self.store.release(name)
+        asked: Predict = await read(headers, receive, self._predict, self.body, self.rows)
+        self._check_name(name)
+        answer = await self._in_time(self.desk.ask(name, asked).future, receive)
         self.times["predict"].add(time.perf_counter() - started)
-        return encode(answer)
+        return answer
+
+    async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
+        """The answer; the work is dropped when it takes too long, or the client has left."""
+        try:
+            done, _ = await asyncio.wait({future}, timeout=min(PATIENCE, self.seconds))
+            if not done:
+                left: asyncio.Future[Any] = asyncio.ensure_future(_left(receive))
+                try:
+                    rest = max(0.0, self.seconds - PATIENCE)
+                    done, _ = await asyncio.wait({future, left}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    left.cancel()
+            if future in done:
+                answer: bytes = future.result()
+                return answer
+            if done:
+                raise ClientDisconnect
+            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
+            raise Problem(503, message, {"Retry-After": "1"})
+        finally:
+            future.cancel()
 
     @answered("/models/{name}/learn")
     async def learn(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
         """Learn rows; they are in the log when the answer goes out."""
         started = time.perf_counter()
-        told: Learn = await read(headers, receive, self._learn, self.body)
-        learner = await self._awake(name)
-        try:
-            if told.rows is None and told.ids is None:
-                raise Problem(422, "learn needs rows, or ids of rows that were predicted")
-            answer = await asyncio.wrap_future(learner.learn_soon(told.rows, told.y, told.ids))
-            wrong = wrong_cells(told.rows, learner.view.model)
-        finally:
-            self.store.release(name)
+        told: Learn = await read(headers, receive, self._learn, self.body, self.rows)
+        self._check_name(name)
+        if told.rows is None and told.ids is None:
+            raise Problem(422, "learn needs rows, or ids of rows that were predicted")
+        future, warnings = await self.desk.run(self._learn_soon, name, told)
+        answer = await asyncio.wrap_future(future)
         self.times["learn"].add(time.perf_counter() - started)
         content: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
         if answer.repeated:
             content["repeated"] = answer.repeated
-        if wrong:
-            content["warnings"] = warnings_about(wrong)
+        if warnings:
+            content["warnings"] = warnings
         return encode(content)
+
+    def _learn_soon(self, name: str, told: Learn) -> tuple[Any, list[str]]:
+        """Check the rows and hand them to the learner; the future of its answer, and sentences about the rows."""
+        with self.store.use(name) as learner:
+            view = learner.view
+            check_names(told.rows, view.model, view.columns, self.opened)
+            warnings = gaps_of(told.rows, view.model).warnings()
+            return learner.learn_soon(told.rows, told.y, told.ids), warnings
 
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
@@ -138,13 +171,10 @@ class Application:
             self.store.release(name)
 
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
-        name, learner = await self._acquire(request)
         try:
-            return json_response({"version": await to_thread.run_sync(change, learner)})
+            return json_response({"version": await self._with(request, change)})
         except ValueError as error:
             raise Problem(409, str(error)) from None
-        finally:
-            self.store.release(name)
 
     async def models(self, request: Request) -> Response:
         """All models; with its key, where a model is for one."""
@@ -155,18 +185,24 @@ class Application:
 
     async def model(self, request: Request) -> Response:
         """What a model is and how well it does."""
-        name, learner = await self._acquire(request)
-        try:
-            return json_response({"name": name} | await to_thread.run_sync(learner.describe))
-        finally:
-            self.store.release(name)
+        return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
 
     async def health(self, request: Request) -> Response:
         """Whether all is well; only clients with the token are told the problems."""
-        about = self.store.health()
-        if not request.app.state.open and "authorization" not in request.headers:
-            about = {"status": about["status"]}
+        asked = asyncio.ensure_future(to_thread.run_sync(self.store.health))  # it may have to wait for a model to wake
+        if (await asyncio.wait({asked}, timeout=PROMPT))[0]:
+            self._health = asked.result()
+        about = self._health if request.scope["trusted"] else {"status": self._health["status"]}
         return json_response(about, 200 if about["status"] == "ok" else 503)
+
+    async def live(self, request: Request) -> Response:
+        """That the server answers."""
+        return json_response({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether it takes requests: not once it shuts down."""
+        closing = self.watch.closing.is_set()
+        return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text."""
@@ -182,17 +218,26 @@ class Application:
     async def _body(self, request: Request, decoder: Any) -> Any:
         return await read(dict(request.scope["headers"]), request.receive, decoder, self.body)
 
-    async def _acquire(self, request: Request) -> tuple[str, DurableLearner]:
+    async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
+        """The result of a call with the learner that the path names, in another thread."""
         name = request.path_params["name"]
-        return name, await self._awake(name)
+        self._check_name(name)
 
-    async def _awake(self, name: str) -> DurableLearner:
-        try:
-            if self.store.is_awake(name):
-                return self.store.acquire(name)
-            return await to_thread.run_sync(self.store.acquire, name)
-        except KeyError:
-            raise Problem(404, f"there is no model {name[:80]!r}") from None
+        def called() -> Any:
+            with self.store.use(name) as learner:
+                return call(learner)
+
+        return await to_thread.run_sync(called)
+
+    def _check_name(self, name: str) -> None:
+        if name not in self.store:
+            raise Problem(404, f"there is no model {name[:80]!r}")
+
+
+async def _left(receive: Any) -> None:
+    """Returns when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def make_app(
@@ -200,8 +245,8 @@ def make_app(
     *,
     token: str | None = None,
     local: bool = True,
-    body: int = BODY,
     rate: float | None = None,
+    **limits: Any,
 ) -> Any:
     """The ASGI application.
 
@@ -213,20 +258,20 @@ def make_app(
         What requests must bring, as ``Authorization: Bearer TOKEN``.
     local : bool, default=True
         Without a token, answer only requests to localhost.
-    body : int
-        Most bytes of a request.
     rate : float, optional
         Requests a second that one address may make.
+    **limits
+        Of :class:`Application`.
     """
 
     @asynccontextmanager
     async def life(_: Any) -> AsyncIterator[None]:
         yield
+        application.desk.close()
         await to_thread.run_sync(store.close)
 
-    application = Application(store, body)
-    app = Starlette(routes=application.routes(), lifespan=life)
-    app.state.open = token is None
+    application = Application(store, **limits)
+    app = Starlette(routes=application.routes(), lifespan=life, exception_handlers={HTTPException: unrouted})
     secret = None if token is None else token.encode()
     front = Front(app, secret, local and token is None, Rates(rate), application.quick(), application.counts)
     front.closing = application.watch.closing

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Kernel
+from .copies import copied
 from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
 
-RELEVANCE = 3.0  # seconds
+RELEVANCE = 3.0  # seconds that the relevance of the columns holds at least
+SHARE = 10  # finding it takes at most one part in SHARE of the time of a thread
+PROMPT = 0.01  # seconds that a description waits for it
 
 
 class Described(Writer):
     """The part of a learner that describes it."""
 
-    _asked: tuple[float, Any] = (-math.inf, None)  # when the model was asked for its relevance, and what it said
+    _relevance: Any = None  # of the columns, as it was found last
+    _relevance_due = -math.inf
+    _finder: threading.Thread | None = None
 
     def health(self) -> dict[str, Any]:
         """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
@@ -52,7 +58,7 @@ class Described(Writer):
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
-            "relevance": self._relevance(view.model),
+            "relevance": self._known_relevance(view.model),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
@@ -68,16 +74,24 @@ class Described(Writer):
             }
         return about
 
-    def _relevance(self, model: Any) -> Any:
-        """How much each column matters, where the model knows; renewed now and then, since it may take a while."""
-        at, found = self._asked
-        if time.monotonic() - at > RELEVANCE:
-            try:
-                found = _plain(getattr(model, "relevance_", None))
-            except Exception:  # for example because the model has learned too little
-                found = None
-            self._asked = time.monotonic(), found
-        return found
+    def _known_relevance(self, model: Any) -> Any:
+        """How much each column matters, where the model knows; found beside, since it may take seconds."""
+        if self._finder is None and time.monotonic() >= self._relevance_due and hasattr(type(model), "relevance_"):
+            finder = threading.Thread(target=self._find_relevance, args=(model,), name="relevance", daemon=True)
+            self._finder = finder
+            finder.start()
+            finder.join(PROMPT)
+        return self._relevance
+
+    def _find_relevance(self, model: Any) -> None:
+        started = time.monotonic()
+        try:
+            found = _plain(copied(model, None).relevance_)  # of a copy: predictions do not wait for it
+        except Exception:  # for example because the model has learned too little
+            found = None
+        now = time.monotonic()
+        self._relevance, self._relevance_due = found, now + max(RELEVANCE, SHARE * (now - started))
+        self._finder = None
 
 
 def _wrong(model: Any) -> dict[str, int] | None:

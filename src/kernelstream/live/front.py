@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import math
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from .responses import Problem, problem_response
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
+HEAD = 1 << 16  # most bytes of path and headers
 
 
 class Rates:
@@ -48,7 +50,7 @@ class Front:
     ----------
     app : ASGI application
     token : bytes or None
-        What every request must bring, except those for the page and for ``/health``.
+        What every request must bring, except those for the page and for the state of the server.
     local : bool
         Answer only requests that name this machine as their host, so that a page of another site cannot reach a server
         without a token under a host name of its own (DNS rebinding).
@@ -59,7 +61,7 @@ class Front:
         ``(route, status)`` to the number of responses; counted here.
     """
 
-    OPEN = ("/", "/health")
+    OPEN = ("/", "/health", "/live", "/ready")
     closing: asyncio.Event
 
     def __init__(
@@ -73,6 +75,14 @@ class Front:
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        try:
+            await self._answer(scope, headers, receive, send)
+        except asyncio.CancelledError:  # the server shuts down and waits no longer
+            problem = Problem(503, "the server shuts down: what it has not answered may or may not have been learned")
+            with contextlib.suppress(RuntimeError):  # the response has begun
+                await problem_response(problem)(scope, receive, send)
+
+    async def _answer(self, scope: Any, headers: dict[bytes, bytes], receive: Any, send: Any) -> None:
         try:
             self._admit(scope, headers)
         except Problem as problem:
@@ -96,6 +106,8 @@ class Front:
         await self.app(scope, receive, counted)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > HEAD:
+            raise Problem(431, f"path and headers have at most {HEAD:,} bytes", {"Connection": "close"})
         host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)
         name = host[0].strip("[]") if len(host) == 1 or host[1].isdigit() else ":".join(host).strip("[]")
         if self.local and name not in LOCAL:
@@ -103,10 +115,15 @@ class Front:
         wait = self.rates.wait((scope.get("client") or ("", 0))[0])
         if wait:
             raise Problem(429, "too many requests", {"Retry-After": str(max(1, math.ceil(wait)))})
-        if self.token is not None and scope["path"] not in self.OPEN:
-            kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-            if not hmac.compare_digest(given.strip(), self.token) or kind.lower() != b"bearer":
-                raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        scope["trusted"] = self._trusts(headers)
+        if not scope["trusted"] and scope["path"] not in self.OPEN:
+            raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+    def _trusts(self, headers: dict[bytes, bytes]) -> bool:
+        if self.token is None:
+            return True
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        return hmac.compare_digest(given.strip(), self.token) and kind.lower() == b"bearer"
 
     def _count(self, scope: Any, status: int) -> None:
         route = getattr(scope.get("route"), "path", "other")

@@ -311,11 +311,16 @@ class DurableLearner(Described):
                 raise RowError(f"target {wrong} is {y[wrong]!r}, which is neither a number nor a word", wrong, "y")
             if len({isinstance(value, str) for value in y}) > 1:
                 raise RowError("y mixes words and numbers", None, "y")
+            truth = next((i for i, value in enumerate(y) if isinstance(value, bool)), None)
+            if truth is not None and self._view.task == "regression":
+                raise RowError(f"target {truth} is {y[truth]!r}, and this model learns numbers", truth, "y")
             y = np.array(y)
         if len(y) != n:
             raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
         if y.dtype.kind not in "biufUS":
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
+        if self._view.task == "regression" and y.dtype.kind not in "iuf":
+            raise RowError(f"target 0 is {y[0]!r:.60}, and this model learns numbers", 0, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
             raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
 
 from ._extra import needs
@@ -9,25 +11,32 @@ from .responses import Problem
 
 with needs("serve"):
     import msgspec
+    from anyio import to_thread
     from starlette.requests import ClientDisconnect
 
 BODY = 16 << 20  # most bytes of a request
+ROWS = 50_000  # most rows of a request
+SECONDS = 30.0  # that a body may take to arrive
+AT_ONCE = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
+LONGEST = 1 << 20  # bytes of one row of a large body
 
 Id = str | int
+Row = dict[str, Any] | list[Any]
+Target = int | float | str | bool | None
 
 
 class Predict(msgspec.Struct, forbid_unknown_fields=True):
     """Rows to predict."""
 
-    rows: list[dict[str, Any] | list[Any]]
+    rows: list[Row]
     ids: list[Id] | None = None
 
 
 class Learn(msgspec.Struct, forbid_unknown_fields=True):
     """Rows to learn, or ids of rows that were predicted before."""
 
-    rows: list[dict[str, Any] | list[Any]] | None = None
-    y: list[int | float | str | bool | None] | None = None
+    rows: list[Row] | None = None
+    y: list[Target] | None = None
     ids: list[Id] | None = None
 
 
@@ -41,14 +50,30 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty object."""
 
 
-async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int) -> Any:
-    """The body of a request, of at most ``most`` bytes, decoded."""
+async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int = ROWS) -> Any:
+    """The body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":  # which a page of another site cannot send without being asked
         raise Problem(415, "send JSON, with Content-Type: application/json")
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        raise Problem(415, "send the body as it is, without Content-Encoding")
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
         raise Problem(413, f"a body has at most {most:,} bytes")
+    try:
+        async with asyncio.timeout(SECONDS):
+            body = await _received(receive, most)
+    except TimeoutError:
+        raise Problem(408, f"the body did not arrive within {SECONDS:g} seconds", {"Connection": "close"}) from None
+    if len(body) > AT_ONCE and decoder.type in (Predict, Learn):
+        return await to_thread.run_sync(_decoded, body, lambda text: in_slices(text, decoder.type, rows))
+    asked = _decoded(body, decoder.decode)
+    if len(getattr(asked, "rows", None) or ()) > rows:
+        raise _too_many(rows)
+    return asked
+
+
+async def _received(receive: Any, most: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
@@ -59,9 +84,84 @@ async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: in
         if size > most:
             raise Problem(413, f"a body has at most {most:,} bytes")
         more = message.get("more_body", False)
+    return b"".join(parts) or b"{}"
+
+
+def _decoded(body: bytes, decode: Any) -> Any:
     try:
-        return decoder.decode(b"".join(parts) or b"{}")
+        return decode(body)
     except msgspec.ValidationError as error:
         raise Problem(422, str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Problem(400, f"the body is not JSON: {error}") from None
+
+
+def _too_many(rows: int) -> Problem:
+    return Problem(413, f"a request has at most {rows:,} rows: send them in several requests")
+
+
+# -------------------------------------------------------------------- large bodies
+# A decoder holds the interpreter until it is done, and with it every other request. A large body is therefore cut where
+# one row ends and the next begins, and decoded some rows at a time. The expressions find ends only: what is between
+# them is for the decoder to judge. `*+` never gives back what it has taken, so that nothing is looked at twice.
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_CELLS = rb'[^"\[\]{}]*+(?:' + _TEXT + rb'[^"\[\]{}]*+)*+'
+_ITEM = rb"(?:\[" + _CELLS + rb"\]|\{" + _CELLS + rb"\}|" + _TEXT + rb'|[^"\[\]{},\s]++)\s*+'
+_SOME = re.compile(_ITEM + rb"(?:,\s*+" + _ITEM + rb"(?=[,\]]))*", re.DOTALL)
+_KEY = re.compile(rb"\s*+(" + _TEXT + rb")\s*+:\s*+(\[|null)\s*+")
+_NEXT = re.compile(rb"\s*+([,\]}])\s*+")
+
+
+def in_slices(body: bytes, kind: type[Any], most: int) -> Any:
+    """A large body, decoded in steps of limited size; rows may hold plain cells only, and there are at most ``most``.
+
+    Parameters
+    ----------
+    body : bytes
+        A JSON object of lists.
+    kind : type
+        :class:`Predict` or :class:`Learn`.
+    most : int
+    """
+    decoders = {field.name: msgspec.json.Decoder(field.type) for field in msgspec.structs.fields(kind)}
+    found: dict[str, Any] = {}
+    at = len(body) - len(body.lstrip())
+    if body[at : at + 1] != b"{":
+        raise msgspec.ValidationError("Expected `object`")
+    ended = bool(re.compile(rb"\{\s*\}").match(body, at))
+    at = body.index(b"}", at) + 1 if ended else at + 1
+    while not ended:
+        key = _KEY.match(body, at)
+        if key is None:
+            raise msgspec.DecodeError(f"an object of lists is expected (byte {at})")
+        name = msgspec.json.decode(key[1])
+        if name not in decoders:
+            raise msgspec.ValidationError(f"Object contains unknown field `{name[:80]}`")
+        found[name], at = _items(body, key.end(), decoders[name], most) if key[2] == b"[" else (None, key.end())
+        end = _NEXT.match(body, at)
+        if end is None or end[1] == b"]":
+            raise msgspec.DecodeError(f"a comma or the end of the object is expected (byte {at})")
+        at, ended = end.end(), end[1] == b"}"
+    if body[at:].strip():
+        raise msgspec.DecodeError(f"trailing characters (byte {at})")
+    if kind is Predict and found.get("rows") is None:
+        raise msgspec.ValidationError("Object missing required field `rows`")
+    return kind(**found)
+
+
+def _items(body: bytes, at: int, decoder: Any, most: int) -> tuple[list[Any], int]:
+    """The items of a list that begins at ``at``, and where it has ended."""
+    found: list[Any] = []
+    if body[at : at + 1] == b"]":
+        return found, at + 1
+    while True:
+        some = _SOME.match(body, at, at + AT_ONCE) or _SOME.match(body, at, at + LONGEST)
+        end = None if some is None else _NEXT.match(body, some.end())
+        if some is None or end is None or end[1] == b"}":
+            raise msgspec.DecodeError(f"a list of plain values, or of rows of them, is expected (byte {at})")
+        found += decoder.decode(b"[" + some[0] + b"]")
+        if len(found) > most:
+            raise _too_many(most)
+        at = end.end()
+        if end[1] == b"]":
+            return found, at

@@ -98,6 +98,12 @@ def error_response(error: Exception, path: str) -> Response:
     return problem_response(Problem(500, "an error of the server; its log says which"))
 
 
+async def unrouted(request: Request, error: Any) -> Response:
+    """The response to a request for which there is no path or method."""
+    message = f"there is no {request.url.path[:80]}" if error.status_code == 404 else error.detail
+    return problem_response(Problem(error.status_code, message, error.headers))
+
+
 def problem_response(problem: Problem) -> Response:
     """The problem as a response."""
     content = msgspec.json.encode(problem.content)

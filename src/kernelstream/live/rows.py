@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,7 @@ from ..columns.dates import seconds
 from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..estimators._contract.mixed import MixedRows
-
-_PLAIN = (float, int, type(None))  # cells that are not words
+from ..registry.names import did_you_mean
 
 
 class RowError(ValueError):
@@ -33,6 +34,13 @@ class RowError(ValueError):
         super().__init__(message)
         self.row, self.column = row, column
 
+    def moved(self, rows: int) -> RowError:
+        """The same error of a row that so many others come before."""
+        if self.row is None or not rows:
+            return self
+        message = str(self).replace(f"row {self.row}", f"row {self.row + rows}", 1)
+        return RowError(message, self.row + rows, self.column)
+
 
 def takes_dictionaries(model: Any) -> bool:
     """Whether a model takes rows with words and gaps by itself: one with an encoder of columns in it."""
@@ -48,20 +56,87 @@ def encoder_of(model: Any) -> Any:
     return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
 
 
-def wrong_cells(rows: Any, model: Any) -> list[tuple[int, str, Any]]:
-    """Cells of dictionaries that do not fit their column's kind and are taken as missing: row, column, value."""
+def known_columns(model: Any, columns: Sequence[str] | None) -> list[str] | None:
+    """Names of the columns of a model; None while they are open, because it has learned no row, or has no names."""
     encoder = encoder_of(model)
-    if encoder is None or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+    return list(columns) if encoder is None and columns is not None else encoder and list(encoder.kinds_)
+
+
+def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bool = False) -> list[str]:
+    """Raise a RowError where an object has a key that the model does not know.
+
+    With ``opened`` such keys are allowed, as long as the model does not get more columns than its encoder takes;
+    they are returned.
+    """
+    names, encoder = known_columns(model, columns), encoder_of(model)
+    if names is None or not isinstance(rows, list):
         return []
-    found = []
-    for name, kind in encoder.kinds_.items():
-        if kind in ("number", "integer", "date"):
-            for i, row in enumerate(rows):
-                value = row.get(name) if isinstance(row, dict) else None
-                if value.__class__ not in _PLAIN and not is_missing(value):
-                    wrong = math.isnan(seconds(value)) if kind == "date" else number(value) is None
-                    found += [(i, name, value)] if wrong else []
-    return sorted(found, key=lambda cell: cell[0])
+    known: frozenset[str] = frozenset(names)
+    new: dict[str, None] = {}
+    for i, row in enumerate(rows):
+        if isinstance(row, dict) and not row.keys() <= known:
+            strange = [name for name in row if name not in known]
+            if not opened:
+                hint = did_you_mean(strange[0], names)
+                message = f"row {i}: the model has no column {_shown(strange[0])}. {hint}"
+                raise RowError(message.rstrip(), i, strange[0])
+            new |= dict.fromkeys(strange)
+            if encoder is not None and len(known) + len(new) > encoder.max_columns:
+                raise RowError(f"row {i} would bring the columns to more than {encoder.max_columns:,}", i, strange[0])
+    return list(new)
+
+
+@dataclass
+class Gaps:
+    """Cells without a value that their column can use: (row, column) of missing ones, with the value of wrong ones."""
+
+    missing: list[tuple[int, str]]
+    wrong: list[tuple[int, str, Any]]
+
+    def warnings(self) -> list[str]:
+        """Sentences about them."""
+        said = [
+            f"row {i}, column {name!r}: {str(value)[:40]!r} is taken as missing" for i, name, value in self.wrong[:5]
+        ]
+        if len(self.wrong) > 5:
+            said.append(f"and {len(self.wrong) - 5} more cells")
+        first: dict[str, int] = {}
+        for i, name in self.missing:
+            first.setdefault(name, i)
+        counts = Counter(name for _, name in self.missing)
+        for name, n in counts.most_common(5):
+            said.append(f"column {name!r} is missing in row {first[name]}" + (f" and {n - 1} more" if n > 1 else ""))
+        return said + ([f"and {len(counts) - 5} more columns have gaps"] if len(counts) > 5 else [])
+
+
+def gaps_of(rows: Any, model: Any) -> Gaps:
+    """Cells that are missing, and those that do not fit their column's kind; RowError for a row of nothing else."""
+    found, encoder = Gaps([], []), encoder_of(model)
+    if encoder is None or not isinstance(rows, list):
+        return found
+    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]
+    missing, wrong = found.missing, found.wrong
+    for i, row in enumerate(_by_name(rows, model)):
+        before = len(missing) + len(wrong)
+        for name, kind in kinds:
+            value = row.get(name)
+            if value.__class__ is float or value.__class__ is int:
+                continue
+            if is_missing(value):
+                missing.append((i, name))
+            elif kind != "category" and (math.isnan(seconds(value)) if kind == "date" else number(value) is None):
+                wrong.append((i, name, value))
+        if kinds and len(missing) + len(wrong) - before == len(kinds):
+            names = ", ".join(name for name, _ in kinds[:8]) + (", ..." if len(kinds) > 8 else "")
+            raise RowError(f"row {i} has no value in any column of the model ({names})", i)
+    return found
+
+
+def rows_learned(model: Any) -> int:
+    """How many rows a model has learned."""
+    encoder = encoder_of(model)
+    state = getattr(getattr(model, "model_", model), "_state", None) or {}  # behind an encoder, or in a wrapper
+    return int(encoder._learned().t if encoder is not None else state.get("t", 0))
 
 
 def columns_of(model: Any) -> list[str] | None:

@@ -10,13 +10,56 @@ from typing import Any
 
 from ._extra import needs
 from .app import make_app
-from .front import LOCAL
+from .front import HEAD, LOCAL
 from .store import Store
 
 with needs("serve"):
     import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
 SWITCH = 0.0005  # seconds that a computing thread may keep others waiting: the most that an answer is delayed
+
+
+class _Protocol(HttpToolsProtocol):
+    """Hangs up on clients that do not send the head of a request, or send one without an end.
+
+    Uvicorn has no limits for that: its ``timeout_keep_alive`` begins with the first response, and the size of a head is
+    limited in its other parser only.
+    """
+
+    _head: int | None
+    _deadline: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._await_head()
+
+    def on_message_begin(self) -> None:
+        self._await_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        self._deadline.cancel()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head is not None:
+            self._head += len(data)
+            if self._head > HEAD:
+                self.transport.close()
+
+    def _await_head(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._head = 0  # bytes of a head that has no end yet
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deadline.cancel()
+        super().connection_lost(exc)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -38,10 +81,10 @@ class Server:
         Where to listen; port 0 takes any that is free.
     token : str, optional
         Needed unless ``host`` is this machine itself.
-    body : int, optional
-        Most bytes of a request.
     rate : float, optional
         Requests a second that one address may make.
+    **limits
+        ``body``, ``rows``, ``seconds``, ``opened`` of :class:`.app.Application`.
     """
 
     def __init__(
@@ -62,8 +105,9 @@ class Server:
         self.host, self.port = host, int(self.socket.getsockname()[1])
         app = make_app(store, token=token, local=host in LOCAL, **limits)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
-        )
+            app, http=_Protocol, ws="none", log_level="warning", access_log=False, server_header=False,
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
         self._server = _Uvicorn(config)
         self._thread: threading.Thread | None = None
 

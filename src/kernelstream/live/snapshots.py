@@ -19,6 +19,7 @@ from .champions import Champions, Seat, logger
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
+from .rows import rows_learned
 from .scores import Scores, task_of
 
 KEEP = 2  # snapshots
@@ -129,6 +130,7 @@ class Snapshots(Champions):
             raise ValueError(f"{type(model).__name__} has no learn: it cannot go on learning")
         seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
         self.champion = Seat(seat, Scores(task_of(seat)))
+        self.total = rows_learned(seat)
         self.columns = None if columns is None else [str(name) for name in columns]
         self.log.open()
         self._snapshot(wait=True)

@@ -97,9 +97,17 @@ class WithIntervals(Wrapper):
         -------
         low, high : (n,) arrays
         """
+        return self._predict_with_interval(X, coverage)[1]
+
+    @in_turn
+    def _predict_with_interval(
+        self, X: Any, coverage: float | None = None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """The answers of ``predict`` and ``predict_interval``, of one prediction."""
         if coverage is not None:
             check_coverage(coverage)
-        return self.tracker_.interval(self._fitted().predict(X), coverage)
+        said = self._fitted().predict(X)
+        return said, self.tracker_.interval(said, coverage)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -309,10 +309,15 @@ class KernelRegressor(StackEstimator, ManyTargets):
         -------
         low, high : arrays like those of ``predict``
         """
+        return self._predict_with_interval(X, coverage)[1]
+
+    @in_turn
+    def _predict_with_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """The answers of ``predict`` and ``predict_interval``, from the same scores."""
         coverage = check_coverage(coverage)
         scores = self._scores(X)
         half = np.array([self._half(o, coverage) for o in range(scores.shape[1])])
-        return self._public(scores - half), self._public(scores + half)
+        return self._public(scores), (self._public(scores - half), self._public(scores + half))
 
     @in_turn
     def learn_interval(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

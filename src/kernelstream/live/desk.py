@@ -1,0 +1,254 @@
+"""Where predictions wait and are made, in threads beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .answers import View
+from .learner import DurableLearner, _checked_ids
+from .predictions import predictions
+from .requests import Predict
+from .responses import Problem, encode
+from .rows import Gaps, RowError, as_rows, check_names, gaps_of
+from .store import Store
+
+THREADS = 4
+TURN = 0.04  # seconds of a processor that a turn of one model should take: nothing else waits for longer
+LEAST, MOST = 16, 4096  # rows of a turn
+WAITING = 200_000  # rows of a model that may wait
+
+
+@dataclass(eq=False)
+class Asked:
+    """A request on its way: its rows, and what has been answered so far."""
+
+    request: Predict
+    future: asyncio.Future[bytes]
+    view: View | None = None  # the model that answers all of it
+    at: int = 0  # rows answered
+    parts: dict[str, list[bytes]] = field(default_factory=dict)  # lists in JSON, without their brackets
+    gaps: Gaps = field(default_factory=lambda: Gaps([], []))
+    strange: dict[str, None] = field(default_factory=dict)  # columns that the model does not know
+    kept: list[Any] = field(default_factory=list)  # rows that wait for their targets
+
+    def take(self, part: dict[str, Any], gaps: Gaps, rows: int) -> None:
+        """The answer for the next rows."""
+        for name, value in part.items():
+            self.parts.setdefault(name, []).append(encode(value)[1:-1])
+        self.gaps.missing += [(i + self.at, name) for i, name in gaps.missing]
+        self.gaps.wrong += [(i + self.at, name, value) for i, name, value in gaps.wrong]
+        self.at += rows
+
+    def answer(self) -> bytes:
+        """The whole answer as JSON."""
+        view: Any = self.view
+        lists = self.parts or {"predictions": []}
+        more: dict[str, Any] = {"version": view.version}
+        if "probabilities" in lists:
+            more = {"classes": np.asarray(view.model.classes_)} | more
+        warnings = self.gaps.warnings()
+        if self.strange:
+            names = ", ".join(map(repr, list(self.strange)[:5])) + (", ..." if len(self.strange) > 5 else "")
+            warnings.append(f"columns that the model does not know are left out: {names}")
+        if warnings:
+            more["warnings"] = warnings
+        found = [b'"' + name.encode() + b'":[' + b",".join(parts) + b"]" for name, parts in lists.items()]
+        return b"{" + b",".join([*found, encode(more)[1:]])
+
+
+@dataclass(eq=False)
+class Line:
+    """Requests that wait for one model: new ones, and long ones of which a part has been answered."""
+
+    new: deque[Asked] = field(default_factory=deque)
+    begun: deque[Asked] = field(default_factory=deque)
+    rows: int = 0  # that wait
+    size: int = 64  # rows of a turn, so many as take about TURN
+    busy: bool = False  # whether a thread is at it, or will be
+    last_new: bool = False  # whether the last turn was of new requests
+
+    def next(self) -> list[Asked]:
+        """Requests whose rows are answered in the next turn, in one call; a long one, alone, every second turn."""
+        for waiting in (self.new, self.begun):
+            for asked in [one for one in waiting if one.future.cancelled()]:  # nobody waits for it any more
+                waiting.remove(asked)
+                self.rows -= len(asked.request.rows) - asked.at
+        self.last_new = bool(self.new) and not (self.begun and self.last_new)
+        if not self.last_new:
+            return [self.begun.popleft()] if self.begun else []
+        found, rows = [self.new.popleft()], 0
+        while self.new and (rows := rows + len(found[-1].request.rows)) + len(self.new[0].request.rows) <= self.size:
+            found.append(self.new.popleft())
+        return found
+
+    def timed(self, rows: int, seconds: float) -> None:
+        """Choose the rows of a turn by the time that one took."""
+        if seconds > TURN:
+            self.size = max(LEAST, min(self.size, rows) // 2)
+        elif rows >= self.size and seconds < TURN / 2:
+            self.size = min(MOST, 2 * self.size)
+
+
+class Desk:
+    """Predictions off the event loop.
+
+    The requests for one model wait in a line. A turn answers some rows of it in one call that takes about ``TURN``
+    seconds: short requests that have come meanwhile together, a long one piece by piece. Between two turns other
+    models, and other requests for the same one, have theirs, so that nobody waits for a long request.
+
+    Parameters
+    ----------
+    store : Store
+    opened : bool
+        Whether rows may have columns that the model does not know.
+    """
+
+    def __init__(self, store: Store, opened: bool = False):
+        self.store, self.opened = store, opened
+        self.pool = ThreadPoolExecutor(THREADS, "desk")
+        self._lines: dict[str, Line] = {}
+        self._lock = threading.Lock()
+
+    async def run(self, call: Callable[..., Any], *args: Any) -> Any:
+        """The result of a short call, made in one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, call, *args)
+
+    def ask(self, name: str, request: Predict) -> Asked:
+        """Put a request in the line of a model; its future will have the answer."""
+        asked, n = Asked(request, asyncio.get_running_loop().create_future()), len(request.rows)
+        with self._lock:
+            line = self._lines.setdefault(name, Line())
+            if line.rows + n > WAITING:
+                message = f"{line.rows:,} rows are waiting for this model, and at most {WAITING:,} may: try again later"
+                raise Problem(503, message, {"Retry-After": "1"})
+            line.rows += n
+            line.new.append(asked)
+            start, line.busy = not line.busy, True
+        if start:
+            self.pool.submit(self._turn, name, line)
+        return asked
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    def _turn(self, name: str, line: Line) -> None:
+        with self._lock:
+            batch = line.next()
+            if not batch:
+                line.busy = False
+                return
+        done: list[tuple[Asked, bytes | Exception]] = []
+        before, started = sum(asked.at for asked in batch), time.thread_time()
+        try:
+            with self.store.use(name) as learner:
+                done = self._answer(learner, batch, line.size)
+        except KeyError:
+            done = [(asked, Problem(404, f"there is no model {name[:80]!r}")) for asked in batch]
+        except Exception as error:
+            done = [(asked, error) for asked in batch]
+        rows = sum(asked.at for asked in batch) - before
+        ended = {asked for asked, _ in done}
+        with self._lock:
+            line.timed(rows, time.thread_time() - started)
+            line.rows -= rows + sum(len(asked.request.rows) - asked.at for asked in ended)
+            line.begun.extend(asked for asked in batch if asked not in ended)
+        if done:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                batch[0].future.get_loop().call_soon_threadsafe(_settle, done)
+        with contextlib.suppress(RuntimeError):  # the pool has been closed
+            self.pool.submit(self._turn, name, line)
+
+    def _answer(self, learner: DurableLearner, batch: list[Asked], most: int) -> list[tuple[Asked, bytes | Exception]]:
+        """Answer the next rows of some requests; returns those that are answered, or failed."""
+        done: list[tuple[Asked, bytes | Exception]] = []
+        ready: list[tuple[Asked, Any, Gaps, int]] = []
+        view = learner.view
+        for asked in batch:
+            try:
+                ready.append((asked, *self._prepared(view, asked, most)))
+            except Exception as error:
+                done.append((asked, error.moved(asked.at) if isinstance(error, RowError) else error))
+        for group in [ready] if len(ready) > 1 and all(one[3] for one in ready) else [[one] for one in ready]:
+            try:
+                self._together(group)
+            except Exception as error:
+                if len(group) == 1:
+                    done.append((group[0][0], error))
+                    continue
+                for one in group:  # the fault of one is not that of the others
+                    try:
+                        self._together([one])
+                    except Exception as own:
+                        done.append((one[0], own))
+        failed = {asked for asked, _ in done}
+        for asked in batch:
+            if asked not in failed and asked.at == len(asked.request.rows):
+                done.append((asked, self._finished(learner, asked)))
+        return done
+
+    def _prepared(self, now: View, asked: Asked, most: int) -> tuple[Any, Gaps, int]:
+        """The next rows of a request as the model takes them, their gaps, and how many they are."""
+        if asked.view is None:
+            asked.view = now
+            if asked.request.ids is not None:
+                _checked_ids(asked.request.ids, len(asked.request.rows))
+        view, rows = asked.view, asked.request.rows[asked.at : asked.at + most]
+        asked.strange |= dict.fromkeys(check_names(rows, view.model, view.columns, self.opened))
+        X = as_rows(rows, view.model, view.columns)
+        gaps = gaps_of(X, view.model)
+        if asked.request.ids is not None:
+            asked.kept.append(X)
+        return X, gaps, len(rows)
+
+    @staticmethod
+    def _together(group: list[tuple[Asked, Any, Gaps, int]]) -> None:
+        """Answer the rows of some requests by one call of the model."""
+        view: Any = group[0][0].view
+        if group[0][3] == 0:
+            return
+        tables, offset, gaps = [one[1] for one in group], 0, Gaps([], [])
+        for _, _, own, n in group:
+            gaps.missing += [(i + offset, name) for i, name in own.missing]
+            gaps.wrong += [(i + offset, name, value) for i, name, value in own.wrong]
+            offset += n
+        X = tables[0] if len(tables) == 1 else _joined(tables)
+        answer, start = predictions(view, X, gaps), 0
+        for asked, _, own, n in group:
+            asked.take({name: value[start : start + n] for name, value in answer.items()}, own, n)
+            start += n
+
+    @staticmethod
+    def _finished(learner: DurableLearner, asked: Asked) -> bytes | Exception:
+        try:
+            if asked.request.ids is not None:
+                learner.remember(asked.request.ids, _joined(asked.kept))
+            return asked.answer()
+        except Exception as error:
+            return error
+
+
+def _joined(tables: list[Any]) -> Any:
+    """Rows of several calls as those of one."""
+    if not tables or isinstance(tables[0], list):
+        return [row for table in tables for row in table]
+    return np.concatenate(tables)
+
+
+def _settle(done: list[tuple[Asked, bytes | Exception]]) -> None:
+    for asked, answer in done:
+        if not asked.future.done():
+            if isinstance(answer, Exception):
+                asked.future.set_exception(answer)
+            else:
+                asked.future.set_result(answer)

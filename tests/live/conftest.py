@@ -1,0 +1,26 @@
+"""What the tests of the HTTP front share."""
+
+import pytest
+from live_client import Client
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Start a server over new models."""
+    pytest.importorskip("uvicorn")
+    from kernelstream.live import Store
+    from kernelstream.live.serve import Server
+
+    made = []
+
+    def start(models, columns=None, options=None, **limits):
+        store = Store(tmp_path / f"store{len(made)}", **{"flush": "request", **(options or {})})
+        for name, model in models.items():
+            store.create(name, model, columns)
+        server = Server(store, port=0, **limits).start()
+        made.append(server)
+        return server, Client(server.port, limits.get("token"))
+
+    yield start
+    for server in made:
+        server.stop()
