@@ -18,7 +18,7 @@ small = RandomFourier(gamma=0.5, n_components=10)
 
 @pytest.mark.parametrize("est", [FeatureClassifier(small, random_state=0), BudgetClassifier(gamma=0.5, budget=20)],
                          ids=lambda est: type(est).__name__)  # fmt: skip
-def test_a_class_with_every_row(est):
+def test_a_class_with_every_row(est, rng):
     """The work per class grows with their number, not with its square: 2,000 classes took minutes once."""
     n = 600
     rows, labels = rng.normal(size=(n, 3)), rng.permutation(n)
@@ -30,7 +30,7 @@ def test_a_class_with_every_row(est):
     assert np.isneginf(scores[5][np.sort(labels[5:])]).all()  # classes that had not appeared yet
 
 
-def test_changes_of_outputs_against_matrices():
+def test_changes_of_outputs_against_matrices(rng):
     for _ in range(50):
         old, new = rng.integers(1, 5), rng.integers(1, 6)
         T = np.zeros((new, old))
