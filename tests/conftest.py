@@ -1,4 +1,4 @@
-"""Fixtures: a cluster of two worker processes, its rows in files, a quick default of the command line.
+"""Fixtures: a generator for each test, a cluster of two worker processes, its rows in files, a quick default of the command line.
 
 This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
 """
@@ -9,6 +9,12 @@ import time
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture
+def rng():
+    """A generator of the test's own: its numbers do not depend on which tests ran before."""
+    return np.random.default_rng(1)
 
 
 @pytest.fixture(scope="module")

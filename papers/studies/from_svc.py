@@ -1,7 +1,6 @@
-"""SVC on growing training sets against online learners, in one pass and in five (the table of docs/from_svc.md).
-docs/from_svc.md).
+"""SVC on growing training sets against the default learner and single families (the table of docs/from_svc.md).
 
-KERNELSTREAM_DATA=... python papers/studies/from_svc.py [--data ijcnn1] [--sizes 1000,4000,16000]
+KERNELSTREAM_DATA=... python papers/studies/from_svc.py [--data ijcnn1] [--sizes 1000,4000,16000,49990]
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import numpy as np
 from sklearn.svm import SVC
 
 import kernelstream
-from kernelstream import FeatureClassifier, NystroemClassifier, RRFClassifier, datasets
+from kernelstream import FeatureClassifier, KernelClassifier, RRFClassifier, datasets
 from kernelstream.features import RandomFourier
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="ijcnn1")
-    parser.add_argument("--sizes", default="1000,4000,16000")
+    parser.add_argument("--sizes", default="1000,4000,16000,49990")
     parser.add_argument("--gamma", type=float, default=2.0)
     args = parser.parse_args()
     train, test = datasets.load(args.data, split="train"), datasets.load(args.data, split="test")
@@ -42,23 +41,18 @@ def main() -> None:
         start = time.process_time()
         svc = SVC(C=10.0, gamma=args.gamma).fit(X[:n], y[:n])
         show("SVC(C=10)", svc, n, svc.support_vectors_.nbytes + svc.dual_coef_.nbytes, time.process_time() - start)
+    fourier = RandomFourier(gamma=args.gamma, n_components=1024)
     models = {
-        "FeatureClassifier, one pass": (
-            FeatureClassifier(RandomFourier(gamma=args.gamma, n_components=1024), random_state=0),
-            1,
-        ),
-        "FeatureClassifier, five passes": (
-            FeatureClassifier(RandomFourier(gamma=args.gamma, n_components=1024), random_state=0),
-            5,
-        ),
-        "NystroemClassifier, one pass": (NystroemClassifier(gamma=args.gamma, budget=500, rank=200, random_state=0), 1),
-        "RRFClassifier, one pass": (RRFClassifier(n_components=256, random_state=0), 1),
-        "RRFClassifier, five passes": (RRFClassifier(n_components=256, random_state=0), 5),
+        "KernelClassifier, learn": (KernelClassifier(random_state=0), "partial_fit"),
+        "KernelClassifier, fit": (KernelClassifier(random_state=0), "fit"),
+        "KernelClassifier small, learn": (KernelClassifier(size="small", random_state=0), "partial_fit"),
+        "KernelClassifier small, fit": (KernelClassifier(size="small", random_state=0), "fit"),
+        "FeatureClassifier, learn": (FeatureClassifier(fourier, random_state=0), "partial_fit"),
+        "RRFClassifier, learn": (RRFClassifier(n_components=256, random_state=0), "partial_fit"),
     }
-    for name, (model, passes) in models.items():
+    for name, (model, call) in models.items():
         start = time.process_time()
-        for _ in range(passes):
-            model.partial_fit(X, y)
+        getattr(model, call)(X, y)
         fit = time.process_time() - start
         file = io.BytesIO()
         kernelstream.save(model, file)

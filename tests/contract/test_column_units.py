@@ -72,7 +72,7 @@ HAND = by_hand(X)  # of X * UNITS too
 
 
 # -------------------------------------------------------------------- the rule
-def test_the_rule_is_its_formula():
+def test_the_rule_is_its_formula(rng):
     rows = rng.normal(size=(41, 6)) * [1.0, 2.0, 0.5, 3.0, 1.0, 0.0]
     rows[:, 4] = rng.random(41) < 0.1  # rare ones
     units = []
@@ -89,7 +89,7 @@ def test_the_rule_is_its_formula():
     assert units_differ(rows) == (want > APART)
 
 
-def test_the_rule_knows_neither_units_nor_the_kind_of_rows():
+def test_the_rule_knows_neither_units_nor_the_kind_of_rows(rng):
     rows = np.where(rng.random((60, 7)) < 0.5, rng.normal(size=(60, 7)), 0.0) * [1, 1, 1, 1, 1, 0, 4]
     assert column_units(sp.csr_array(rows)) == pytest.approx(column_units(rows), rel=1e-15)
     ratio = apart(column_units(rows))
@@ -99,7 +99,7 @@ def test_the_rule_knows_neither_units_nor_the_kind_of_rows():
     assert not units_differ(np.ones((50, 3)))
 
 
-def test_one_column_that_outweighs_hundreds_is_seen():
+def test_one_column_that_outweighs_hundreds_is_seen(rng):
     rows = rng.normal(size=(100, 300))
     assert not units_differ(rows)
     rows[:, 17] *= 1e4
@@ -229,7 +229,7 @@ def test_fit_scales_all_rows_alike(est):
 
 # -------------------------------------------------------------------- sparse rows
 @pytest.mark.parametrize("name", ["labels", "budget", "several given", "doubly"])
-def test_sparse_rows_are_learned_as_dense_ones(name):
+def test_sparse_rows_are_learned_as_dense_ones(name, rng):
     rows = np.where(rng.random(X.shape) < 0.6, X, 0.0) * UNITS
     model, got = learned(STREAMING[name], sp.csr_array(rows))
     other, want = learned(STREAMING[name], rows)
@@ -238,7 +238,7 @@ def test_sparse_rows_are_learned_as_dense_ones(name):
     assert model._scores(sp.csr_array(rows)) == pytest.approx(other._scores(rows), rel=1e-9, abs=1e-12)
 
 
-def test_wide_sparse_rows_of_different_units_are_not_made_dense():
+def test_wide_sparse_rows_of_different_units_are_not_made_dense(rng):
     rows = sp.random_array((120, WIDE + 1), density=0.02, rng=rng, format="csr")
     rows.data += 1.0
     target = np.arange(120.0)

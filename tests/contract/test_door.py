@@ -195,7 +195,7 @@ def test_byte_order_of_dense_rows_and_targets(kind):
         np.testing.assert_array_equal(here.predict(rows), there.predict(rows.astype(">" + kind)))
 
 
-def test_the_check_in_python_is_the_compiled_one():
+def test_the_check_in_python_is_the_compiled_one(rng):
     core = pytest.importorskip("kernelstream._core")
     specification = doors.csr_form_by_numpy
     for _ in range(2000):

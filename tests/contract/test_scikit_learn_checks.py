@@ -1,6 +1,5 @@
 """scikit-learn's checks on every case."""
 
-import traceback
 import warnings
 from unittest import SkipTest
 
@@ -20,11 +19,30 @@ def checks(name):
         yield " ".join(words), est, check
 
 
-def excused():
-    for name, excuses in SCIKIT_LEARN.items():
+def repeats(name, words):
+    """Whether a check goes the ways of another one of the same case.
+
+    Rows in sparse matrices and in sparse arrays come in at one door, so each case takes one of the two kinds. Training
+    is checked on plain rows and on read-only rows of either type; read-only float32 is left of those.
+    """
+    other = "matrix" if list(CHECKED).index(name) % 2 else "array"
+    return words in (f"check_estimator_sparse_{other}", "check_classifiers_train True", "check_regressors_train True")
+
+
+def sorted_out():
+    """The checks of all cases as parameters: those that must pass, and those that are excused."""
+    required, excused = [], []
+    for name in CHECKED:
         for words, est, check in checks(name):
-            if why := excuses.get(check.func.__name__):
-                yield pytest.param(est, check, why, id=f"{name}: {words}")
+            if why := SCIKIT_LEARN.get(name, {}).get(check.func.__name__):
+                excused.append(pytest.param(est, check, why, id=f"{name}: {words}"))
+            else:
+                marks = pytest.mark.slow if repeats(name, words) else ()
+                required.append(pytest.param(est, check, id=f"{name}: {words}", marks=marks))
+    return required, excused
+
+
+REQUIRED, EXCUSED = sorted_out()
 
 
 def test_every_public_estimator_has_a_case():
@@ -42,50 +60,18 @@ def run(estimator, check):
         check(estimator)
 
 
-def repeats(name, words):
-    """Whether a check goes the ways of another one of the same case.
-
-    Rows in sparse matrices and in sparse arrays come in at one door, so each case takes one of the two kinds. Training
-    is checked on plain rows and on read-only rows of either type; read-only float32 is left of those.
-    """
-    other = "matrix" if list(CHECKED).index(name) % 2 else "array"
-    return words in (f"check_estimator_sparse_{other}", "check_classifiers_train True", "check_regressors_train True")
+@pytest.mark.parametrize("estimator, check", REQUIRED)
+def test_check(estimator, check):
+    run(estimator, check)
 
 
-def failures(name, wanted):
-    """Words and traces of the wanted checks of a case that fail."""
-    failed = []
-    for words, estimator, check in checks(name):
-        if check.func.__name__ in SCIKIT_LEARN.get(name, {}) or not wanted(words):
-            continue
-        try:
-            run(estimator, check)
-        except SkipTest:
-            pass
-        except Exception as error:
-            failed.append(f"{words}: {error!r}\n{traceback.format_exc()}")
-    return "\n".join(failed)
-
-
-@pytest.mark.parametrize("name", CHECKED)
-def test_checks(name):
-    """All of them in one test, of which there would be thousands: what fails is listed."""
-    assert not failures(name, lambda words: not repeats(name, words))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHECKED)
-def test_checks_that_repeat_others(name):
-    assert not failures(name, lambda words: repeats(name, words))
-
-
-@pytest.mark.parametrize("estimator, check, why", list(excused()))
+@pytest.mark.parametrize("estimator, check, why", EXCUSED)
 def test_excused(estimator, check, why):
     """What is excused fails; a test that is marked so would spend most of its time on the words of the failure."""
     try:
         run(estimator, check)
     except SkipTest:
         pytest.skip("the check does not concern it")
-    except Exception:
+    except AssertionError:
         return
     pytest.fail(f"no excuse is needed: {why}")

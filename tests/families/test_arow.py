@@ -92,7 +92,7 @@ def test_newton_with_a_bound(name):
 
 
 @pytest.mark.parametrize("rule", [LeastSquares(), Margin(), Newton(Logistic(), 0.5)], ids=lambda rule: rule.name)
-def test_statistics_tell_everything(rule):
+def test_statistics_tell_everything(rule, rng):
     """Whatever the rule: w = A^-1 b with A = lam I + sum c z z', b = sum beta z, read off the state."""
     for name in ENGINES:
         state = {}

@@ -99,7 +99,7 @@ def test_units_of_columns_do_not_matter():
     assert (a == b).all()
 
 
-def test_levels_are_quantiles():
+def test_levels_are_quantiles(rng):
     rows = np.stack([np.arange(1000.0), np.repeat([0.0, 1.0], 500), np.full(1000, 3.0)], axis=1)
     levels, count = grids.levels_of(rows[rng.permutation(1000)])
     assert count.tolist() == [63, 1, 0]
@@ -107,7 +107,7 @@ def test_levels_are_quantiles():
     assert levels[1, 0] == 1.0
 
 
-def test_grids_have_so_many_cells_and_columns_by_weight():
+def test_grids_have_so_many_cells_and_columns_by_weight(rng):
     levels, count = grids.levels_of(rng.standard_normal((500, 10)))
     weights = np.full(10, 0.01)
     weights[4] = 100.0

@@ -32,7 +32,7 @@ def features(X, t, D=6):
 # -------------------------------------------------------------------- novelty
 @pytest.mark.parametrize("engine", ["python", "native"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_novelty_is_the_recursion(engine, weighted):
+def test_novelty_is_the_recursion(engine, weighted, rng):
     weight = rng.uniform(0.5, 2, 400) if weighted else np.ones(400)
     model = DoublyStochasticOneClass(nu=0.3, engine=engine, **FIXED)
     model.partial_fit(X, sample_weight=weight if weighted else None)
@@ -76,7 +76,7 @@ def test_share_of_novelties():
         assert np.mean(model.predict(X) < 0) == pytest.approx(nu, abs=0.003)
 
 
-def test_bandwidth_of_a_ring():
+def test_bandwidth_of_a_ring(rng):
     """The middle of a ring is novel, which the median distance is too wide to see."""
     angle = rng.uniform(0, 2 * np.pi, 600)
     ring = np.c_[np.cos(angle), np.sin(angle)] + 0.05 * rng.normal(size=(600, 2))

@@ -162,7 +162,7 @@ def test_choices_suit_the_scale_of_the_columns():
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
-def test_penalty_is_found(loss):
+def test_penalty_is_found(loss, rng):
     """Pure noise wants the largest penalty; a clean boundary a small one."""
     noise = rng.integers(0, 2, len(X))
     heavy = FalkonClassifier(gamma=2.0, n_centers=60, loss=loss, random_state=0).fit(X, noise)

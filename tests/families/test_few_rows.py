@@ -254,7 +254,7 @@ def test_windows_agree(kind, neighbours):
 
 
 @pytest.mark.parametrize("d", [5, 500])  # 500: most columns are in no grid
-def test_grid_maps_agree(d):
+def test_grid_maps_agree(d, rng):
     fast, plain = engine.get("native"), engine.get("python")
     R, K, L = 30, 6, 63
     levels = np.sort(rng.standard_normal((d, L)), axis=1)

@@ -19,7 +19,7 @@ small = RandomFourier(gamma=0.5, n_components=10)
 @pytest.mark.parametrize("est", [FeatureClassifier(small, random_state=0), BudgetClassifier(gamma=0.5, budget=20),
                                  CellsClassifier(16, random_state=0)],
                          ids=lambda est: type(est).__name__)  # fmt: skip
-def test_a_class_with_every_row(est):
+def test_a_class_with_every_row(est, rng):
     """The work per class grows with their number, not with its square: 2,000 classes took minutes once."""
     n = 600
     rows, labels = rng.normal(size=(n, 3)), rng.permutation(n)
@@ -31,7 +31,7 @@ def test_a_class_with_every_row(est):
     assert np.isneginf(scores[5][np.sort(labels[5:])]).all()  # classes that had not appeared yet
 
 
-def test_a_class_with_every_row_of_the_one_learner():
+def test_a_class_with_every_row_of_the_one_learner(rng):
     """The time of a new class does not grow with their number: 100 of them took 5 seconds once, and 300 had no end."""
     model = KernelClassifier(size="small", random_state=0)
     times = []
@@ -44,7 +44,7 @@ def test_a_class_with_every_row_of_the_one_learner():
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
-def test_many_classes_in_cells(engine):
+def test_many_classes_in_cells(engine, rng):
     """Names of classes decide the order of columns, and nothing else; so do not the calls in which rows come."""
     rows, labels = rng.normal(size=(150, 3)), np.concatenate([rng.permutation(60), rng.integers(0, 60, 90)])
     whole, named, parts = (CellsClassifier(8, engine=engine, random_state=0) for _ in range(3))
@@ -63,7 +63,7 @@ def test_many_classes_in_cells(engine):
         np.testing.assert_array_equal(whole.state_[name], value, err_msg=name)
 
 
-def test_changes_of_outputs_against_matrices():
+def test_changes_of_outputs_against_matrices(rng):
     for _ in range(50):
         old, new = rng.integers(1, 5), rng.integers(1, 6)
         T = np.zeros((new, old))

@@ -45,7 +45,7 @@ def naive_binary(F, y):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_combination_of_labels(name):
+def test_combination_of_labels(name, rng):
     n = 200
     truth = rng.standard_normal(n)
     y = np.where(rng.random(n) < expit(2 * truth), 1.0, -1.0)
@@ -59,7 +59,7 @@ def test_combination_of_labels(name):
 
 @pytest.mark.parametrize("recent", [False, True])
 @pytest.mark.parametrize("C", [1, 3])
-def test_engines_agree_on_labels(recent, C):
+def test_engines_agree_on_labels(recent, C, rng):
     n = 150
     F = rng.standard_normal((4, n, C)) * 3
     y = np.where(rng.random(n) < 0.4, 1.0, -1.0) if C == 1 else rng.integers(0, C, n).astype(float)
@@ -74,7 +74,7 @@ def test_engines_agree_on_labels(recent, C):
 
 
 @pytest.mark.parametrize("recent", [False, True])
-def test_engines_agree_on_numbers(recent):
+def test_engines_agree_on_numbers(recent, rng):
     n = 150
     y = np.cumsum(rng.standard_normal(n)) * 1e3
     F = (y + 300 * rng.standard_normal((3, n)))[:, :, None]
@@ -87,7 +87,7 @@ def test_engines_agree_on_numbers(recent):
         assert value == pytest.approx(found["native"][1][key], rel=1e-6, abs=1e-8), key
 
 
-def test_combination_of_numbers_finds_the_regression():
+def test_combination_of_numbers_finds_the_regression(rng):
     """Two forecasts with independent errors: nearly as good as the best weights in hindsight."""
     n = 4000
     y = 100 * rng.standard_normal(n)
@@ -98,7 +98,7 @@ def test_combination_of_numbers_finds_the_regression():
     assert np.std(got - y[1000:]) < 1.03 * np.std(best - y[1000:])
 
 
-def test_last_labels_help_where_labels_persist():
+def test_last_labels_help_where_labels_persist(rng):
     y = np.repeat(rng.integers(0, 2, 60), 50)
     noise = rng.standard_normal((len(y), 3))
     with_them, without = (KernelClassifier(size="small", recent=recent, random_state=0) for recent in (True, False))

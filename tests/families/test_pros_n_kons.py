@@ -39,7 +39,7 @@ def kernel_awv(X, y, gamma, lam, awv=True, weight=None):
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
-def test_kernel_awv(name, forecaster):
+def test_kernel_awv(name, forecaster, rng):
     weight = rng.choice([0.0, 1.0, 2.5], len(y))
     for w in (None, weight):
         expected = kernel_awv(X, y, 2.0, 0.3, forecaster == "awv", w)

@@ -16,7 +16,7 @@ kernel = Gaussian(0.7)
 
 
 @pytest.mark.parametrize("lam", [0.1, 1.0])
-def test_best_in_hindsight_is_the_minimum(lam):
+def test_best_in_hindsight_is_the_minimum(lam, rng):
     K = kernel.pairwise(X, X)
     values = best_in_hindsight(X, y, kernel, lam)
     for n in (1, 7, 60):

@@ -57,7 +57,7 @@ def test_literal_recursion(name, chunk, forecaster):
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("mu", [0.999, 0.95])
-def test_literal_recursion_with_forgetting_weights_and_outputs(name, mu):
+def test_literal_recursion_with_forgetting_weights_and_outputs(name, mu, rng):
     Z = taylor.fit_transform(X)
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], len(X))
     for awv in (True, False):
@@ -86,7 +86,7 @@ def test_predict_is_the_forecast(name):
         assert coming[0] == pytest.approx(model.learn(X[333:334], y[333:334])[0], abs=1e-12)
 
 
-def test_ridge_is_ridge():
+def test_ridge_is_ridge(rng):
     """After all rows: scikit-learn's Ridge on the same features."""
     weight = rng.uniform(0, 2, len(X))
     model = OnlineRidge(taylor, lam=0.7).fit(X, Y, sample_weight=weight)
@@ -110,7 +110,7 @@ def test_standard_deviation_is_that_of_the_bayesian_model():
     np.testing.assert_array_equal(mean, model.predict(X[:20] * 0.9))
 
 
-def test_standard_deviation_covers():
+def test_standard_deviation_covers(rng):
     noisy = y + 0.5 * rng.standard_normal(len(y))
     mean, std = OnlineRidge(taylor, lam=0.1).fit(X[:500], noisy[:500]).predict(X[500:], return_std=True)
     assert 0.6 < np.mean(np.abs(noisy[500:] - mean) < std) < 0.78  # 68 % of a normal
@@ -197,7 +197,7 @@ def test_auto_lambda_standard_deviation_is_finite():
 
 
 # ---------------------------------------------------------------- a degree that grows
-def test_degree_grows_with_the_stream():
+def test_degree_grows_with_the_stream(rng):
     """Grown features count as 0 on all rows before: ridge on the zero-padded rows of every stage."""
     stream = rng.uniform(-1, 1, (1100, 2))
     target = np.sin(4 * stream[:, 0] + stream[:, 1])

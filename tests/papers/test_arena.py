@@ -446,6 +446,7 @@ def test_result_files_are_as_the_page_says(tmp_path, monkeypatch):
         head = {"data": name, "algorithm": ours.label, "order": 0, "settings": {}, "environment": {}}
         records += [head | found, head | {k: v for k, v in found.items() if k != "board"}]
     records.append(records[0] | {"data": "sea"})  # of a generator
+    records.append(records[2] | {"data": "diamonds"})  # of an earlier board
     records.append(records[0] | {"algorithm": "River ARF"})
     paths, without = write_files(experiment, records, tmp_path)
     assert without == 2

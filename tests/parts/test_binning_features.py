@@ -57,7 +57,7 @@ def test_cells_are_those_of_the_definition(ops, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gamma", [0.02, 1.0, 300.0])
 @pytest.mark.parametrize("shape", [(1, 3, 1), (37, 1, 9), (5000, 20, 33), (300, 150, 12)])
-def test_engines_agree(shape, gamma, dtype):
+def test_engines_agree(shape, gamma, dtype, rng):
     n, d, R = shape
     A = rng.normal(size=(n, d)).astype(dtype)
     A[rng.random((n, d)) < 0.2] = 0
@@ -94,7 +94,7 @@ def test_different_cells_have_different_names():
 @both
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_products(ops, outputs, dtype):
+def test_products(ops, outputs, dtype, rng):
     grids = draw(5, 11, dtype, gamma=0.5)
     A = X.astype(dtype)
     cells, keys, starts = ops.number_cells(A, grids)
@@ -133,7 +133,7 @@ PROFILES = {
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_gram_at_the_monte_carlo_rate(name):
+def test_gram_at_the_monte_carlo_rate(name, rng):
     rows = rng.uniform(-1, 1, (12, 3))
     kernel = PROFILES[name]
     K = kernel.pairwise(rows, rows)
@@ -215,7 +215,7 @@ def test_hashed_columns():
     assert gap.mean() < 2 / width
 
 
-def test_containers_dtypes_and_pickle():
+def test_containers_dtypes_and_pickle(rng):
     A = np.where(rng.random((60, 6)) < 0.5, 0, rng.normal(size=(60, 6)))
     binning = RandomBinning(n_components=20, random_state=0).fit(A)
     Z = binning.transform(A)

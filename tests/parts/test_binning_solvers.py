@@ -113,7 +113,7 @@ def test_coordinate_descent(name, weights, loss):
 
 @pytest.mark.skipif(len(ENGINES) == 1, reason="no compiled core")
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
-def test_sweeps_agree(loss):
+def test_sweeps_agree(loss, rng):
     """One pass of each engine, all cells and nonzero cells, and threads that change nothing, to the bit."""
     y = target if loss == "squared" else signs
     order = rng.permutation(12)
@@ -136,7 +136,7 @@ def test_sweeps_agree(loss):
 @pytest.mark.parametrize(
     "loss", [*(pytest.param(loss, marks=pytest.mark.slow) for loss in ("squared", "logistic")), "squared_hinge"]
 )
-def test_many_rows_in_threads(loss):
+def test_many_rows_in_threads(loss, rng):
     rows = rng.uniform(-1, 1, (2500, 2))
     y = np.where(rows[:, 0] * rows[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(2500) < 0.1, -1, 1)
     cells = RandomBinning(gamma=2.0, n_components=16, random_state=1).fit(rows).cells(rows)
@@ -150,7 +150,7 @@ def test_many_rows_in_threads(loss):
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_dense_features(name, threads):
+def test_dense_features(name, threads, rng):
     D = rng.normal(size=(240, 20)) / 4
     ops = engine.get(name)
     common = {"ops": ops, "threads": threads}
@@ -172,7 +172,7 @@ def test_dense_features(name, threads):
 @pytest.mark.skipif(len(ENGINES) == 1, reason="no compiled core")
 @pytest.mark.parametrize("shape", [(50, 1), (70_000, 1), (40_000, 4)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cg_vectors(shape, dtype):
+def test_cg_vectors(shape, dtype, rng):
     arrays = {key: rng.normal(size=shape).astype(dtype) for key in "PQXR"}
     step, turn = rng.normal(size=(2, shape[1])).astype(dtype)
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-9}

@@ -16,10 +16,10 @@ SMOOTH = [name for name in losses.names() if losses.get(name).smoothness is not 
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_curvature_is_the_second_derivative(name):
+def test_curvature_is_the_second_derivative(name, rng):
     loss = losses.get(name)
-    y = LABELS if loss.kind == "binary" else RNG.normal(size=80)
-    f, h = RNG.normal(size=80), 1e-6
+    y = LABELS if loss.kind == "binary" else rng.normal(size=80)
+    f, h = rng.normal(size=80), 1e-6
     away = np.abs(1 - y * f) > 1e-3  # from the kink in the derivative of the squared hinge
     slope = (loss.gradient(y, f + h) - loss.gradient(y, f - h)) / (2 * h)
     np.testing.assert_allclose(loss.curvature(y, f)[away], slope[away], atol=1e-8)

@@ -112,7 +112,7 @@ def test_degree_of_the_theorem():
     np.testing.assert_allclose(Z @ Z.T, Gaussian(0.5).pairwise(x, x), atol=1e-9)
 
 
-def test_auto_stays_below_max_features():
+def test_auto_stays_below_max_features(rng):
     map_ = TaylorFeatures(degree="auto", gamma=0.5, max_features=300).fit(rng.uniform(-1, 1, (4000, 5)))
     assert map_.entries_["degree"] == 5 and map_.transform(np.zeros((1, 5))).shape[1] == 252
 

@@ -1,7 +1,8 @@
 """The pages: their code runs as it stands, their links lead somewhere, their tables are those of the scripts.
 
-Every page is found by itself. A block that cannot be run here has a comment in the line before it, ``<!-- not run: WHY
--->``, with a reason of :data:`WHY_NOT`.
+Every page is found by itself. A Python block runs alone, as a reader pastes it, unless its first line says
+``# continues the block above``; parts of one file carry its name. A block that cannot be run here has a comment in the
+line before it, ``<!-- not run: WHY -->``, with a reason of :data:`WHY_NOT`.
 """
 
 import re
@@ -25,6 +26,7 @@ WHY_NOT = {
     "outline": "an interface in outline: no program",
     "server": "starts a server, or asks one; tests/test_live_http.py and test_live_brokers.py run the same",
 }
+CONTINUES = "# continues the block above\n"
 LANGUAGES = {"python", "sh", "text", "toml"}
 NEEDED = {  # packages that a page is about
     "from_river.md": ["river"],
@@ -75,7 +77,7 @@ FILES = {
 # -------------------------------------------------------------------- code
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
-    """Python and shell blocks in their order, in an empty folder; Python's share their names, but not in the README."""
+    """Python and shell blocks in their order, in an empty folder; a Python block has no names but its own."""
     for needed in NEEDED.get(page.name, ()):
         pytest.importorskip(needed)
     if "matplotlib" in NEEDED.get(page.name, ()):
@@ -83,7 +85,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for write, name, *options in FILES.get(page.name, ()):
         write(tmp_path / name, *options)
-    names: dict = {"__name__": "page"}
+    names: dict = {}
     with own_parts.undone(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "written in Python alone")
         sys.path.insert(0, str(tmp_path))
@@ -92,11 +94,15 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
             if block.why_not is not None:
                 continue
             if block.mark.endswith(".py"):
-                with open(tmp_path / block.mark, "a") as file:
+                part = tmp_path / block.mark
+                assert block.code.startswith(f"# {block.mark}{', continued' * part.exists()}\n")
+                with open(part, "a") as file:
                     file.write(block.code + "\n\n")
             elif block.language == "python":
                 capsys.readouterr()
-                exec(compile(block.code, page.name, "exec"), {**names} if page.name == "README.md" else names)
+                if not block.code.startswith(CONTINUES):
+                    names = {"__name__": "page"}
+                exec(compile(block.code, page.name, "exec"), names)
                 printed = capsys.readouterr().out
                 if following is not None and following.language == "text" and not block.after.strip():
                     check_output(printed, following.code)

@@ -1,5 +1,6 @@
 """What the README says is true: its tables are complete, its first lines are few and worth running."""
 
+import ast
 import re
 import runpy
 
@@ -21,3 +22,22 @@ def test_the_tables_are_complete():
     for page in box["pages"]():
         text = page.read_text()
         assert box["renewed"](text) == text, f"{page.name} is stale: run python tools/box.py"
+
+
+def test_rows_of_a_test_do_not_depend_on_the_tests_before():
+    """No function of the tests draws from a generator that the module holds: the fixture ``rng`` is the test's own."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        held = {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign) and "default_rng" in ast.unparse(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name) and target.id.strip("_").lower() == "rng"
+        }
+        for function in (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))):
+            names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+            own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            own |= {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+            drawn = held & {node.id for node in names} - own
+            assert not drawn, f"{path.name}:{function.lineno} draws from the module's {drawn}"

@@ -79,7 +79,7 @@ def test_new_columns_and_unknown_words():
     assert model.predict([{"x": 3.0}]).shape == (1,)
 
 
-def test_gaps_in_numbers_and_kinds():
+def test_gaps_in_numbers_and_kinds(rng):
     X = rng.standard_normal((300, 3))
     X[::7, 1] = np.nan
     model = KernelRegressor(size="small", random_state=0).fit(X, X[:, 0])
