@@ -31,7 +31,7 @@ class WithParameters(BaseEstimator):
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Any:
-        strange = cls._strange(given)
+        strange = cls._strange(given) if given else None
         if strange is not None:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {strange}")
         return super().__new__(cls)
