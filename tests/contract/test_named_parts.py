@@ -49,7 +49,7 @@ def test_a_name_and_its_parameters_at_once():
 
 
 def test_errors_name_the_problem():
-    with pytest.raises(ValueError, match="Invalid parameter 'n_component' for estimator RandomFourier"):
+    with pytest.raises(ValueError, match="Invalid parameter 'n_component' for RandomFourier: did you mean"):
         FeatureClassifier().set_params(features__n_component=5)
     with pytest.raises(ValueError, match="unknown feature map 'furier': did you mean 'fourier'"):
         FeatureClassifier(features="furier").set_params(features__n_components=5)
@@ -70,7 +70,7 @@ def test_errors_name_the_problem():
     ],
 )
 def test_a_parameter_that_does_not_exist(make, meant):
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '.*': did you mean '{meant}'\\?"):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '.*' for .*: did you mean '{meant}'\\?"):
         make()
 
 
