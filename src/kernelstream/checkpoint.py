@@ -340,15 +340,15 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
         wrong.append(f"block={stream.block} now, {inside['block']} then")
     if wrong:
         raise ValueError(f"the checkpoint is of another run: {'; '.join(wrong)}")
-    if hasattr(model, "state_"):
-        est.state_ = model.state_
-    if hasattr(model, "feature_names_in_"):
-        est.feature_names_in_ = model.feature_names_in_
     try:
         stream.verify(inside["position"])
         stream.seek(inside["position"])
     except (KeyError, TypeError, AttributeError):
         raise ValueError(f"the checkpoint is of another run: its position is not in {stream.name}") from None
+    if hasattr(model, "state_"):
+        est.state_ = model.state_
+    if hasattr(model, "feature_names_in_"):
+        est.feature_names_in_ = model.feature_names_in_
     run.rows = run.resumed = stream.rows
     run.skipped = stream.skipped
     run.value = inside["total"] / max(stream.rows, 1)

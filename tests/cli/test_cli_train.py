@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -560,9 +561,11 @@ def test_a_signal_inside_a_long_block(home, tmp_path, stopper, checkpoints):
         slow.send_signal(stopper)
         _, said = slow.communicate(timeout=50)
     assert slow.returncode == 128 + stopper
-    assert stopper.name in said and "stopped after 1,000 rows, inside a block that takes long" in said
+    assert stopper.name in said
+    (rows,) = re.findall(r"stopped after ([\d,]+) rows, inside a block that takes long", said)
+    assert rows in ("500", "1,000")  # copies take a twentieth of the time at most, so not every block has one
     if not checkpoints:
-        assert kernelstream.load(tmp_path / "m.ks").state_["t"] == 1000
+        assert kernelstream.load(tmp_path / "m.ks").state_["t"] == int(rows.replace(",", ""))
         return
     assert run(*train, "-m", tmp_path / "m.ks", *kept, "--resume", "-q") == 0
     assert run(*train, "-m", tmp_path / "whole.ks", "-q") == 0

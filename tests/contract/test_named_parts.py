@@ -10,6 +10,7 @@ from kernelstream import (
     BudgetClassifier,
     FeatureClassifier,
     FeatureRegressor,
+    KernelClassifier,
     OnlineRidge,
     features,
     solvers,
@@ -48,7 +49,7 @@ def test_a_name_and_its_parameters_at_once():
 
 
 def test_errors_name_the_problem():
-    with pytest.raises(ValueError, match="Invalid parameter 'n_component' for estimator RandomFourier"):
+    with pytest.raises(ValueError, match="Invalid parameter 'n_component' for RandomFourier: did you mean"):
         FeatureClassifier().set_params(features__n_component=5)
     with pytest.raises(ValueError, match="unknown feature map 'furier': did you mean 'fourier'"):
         FeatureClassifier(features="furier").set_params(features__n_components=5)
@@ -56,3 +57,27 @@ def test_errors_name_the_problem():
     with pytest.raises(ValueError, match="Invalid parameter"):
         model.set_params(features__n_component=5)
     assert model.features == "fourier"
+
+
+@pytest.mark.parametrize(
+    "make, meant",
+    [
+        (lambda: OnlineRidge(C=1.0), "lam"),
+        (lambda: KernelClassifier(sise="small"), "size"),
+        (lambda: BudgetClassifier(Gamma=1.0), "gamma"),
+        (lambda: OGD(learning_rate=0.1), "eta"),
+        (lambda: features.RandomFourier(n_component=10), "n_components"),
+    ],
+)
+def test_a_parameter_that_does_not_exist(make, meant):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '.*' for .*: did you mean '{meant}'\\?"):
+        make()
+
+
+def test_names_of_other_libraries():
+    with pytest.raises(ValueError, match="unknown loss 'log_loss': did you mean 'logistic'"):
+        FeatureClassifier(loss="log_loss").fit(X, y)
+    with pytest.raises(ValueError, match="did you mean 'lam'"):
+        OnlineRidge().set_params(C=1.0)
+    with pytest.raises(ValueError, match="did you mean 'n_components'"):
+        FeatureClassifier().set_params(features__n_component=3)

@@ -169,6 +169,21 @@ def test_data_edited_behind_the_run_are_noticed(tmp_path, packed, files):
     assert run.finished and run.rows == 1000 * files + 10
 
 
+def test_other_data_in_a_pipe_are_noticed(tmp_path):
+    rows = [f"{int(a * b > 0)} 1:{a:.6f} 2:{b:.6f}\n" for a, b in X[:, :2]]
+
+    def pipe(lines):
+        source = io.BytesIO("".join(lines).encode())
+        return streams.LibSVM(streams._bytes.Text(source, chunk=4096), block=64)
+
+    first = pipe(rows)
+    train(FeatureClassifier(random_state=0), first, tmp_path, every=100, stop=stop_after(640, first))
+    edited = [*rows[:500], rows[500].replace("1:", "1:1"), *rows[501:]]
+    with pytest.raises(ValueError, match="has changed in its first"):
+        train(FeatureClassifier(random_state=0), pipe(edited), tmp_path, resume=True)
+    assert train(FeatureClassifier(random_state=0), pipe(rows), tmp_path, resume=True).rows == 1000
+
+
 def test_a_run_of_long_blocks_holds_what_it_was_before_each(tmp_path, monkeypatch):
     """What is held can be written as a checkpoint, and the run that goes on from it ends as any other."""
     monkeypatch.setattr("kernelstream.checkpoint.LONG", 0.0)

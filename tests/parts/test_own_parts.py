@@ -462,7 +462,7 @@ def test_model_files_name_the_module(parts, tmp_path, capsys):
                 ks.load(file)
         assert own_parts.NAME not in sys.modules, "loading has imported a module that a file names"
         # what is in the file can be looked at all the same
-        shown = out(capsys, "info", tmp_path / "as_objects.ks")
+        shown = out(capsys, "info", tmp_path / "as_objects.ks", "--full")
         assert (
             "gaussian_sketch, log_cosh, normalised of my_parts" in shown and "gaussian_sketch(n_components=9" in shown
         )

@@ -31,15 +31,15 @@ class WithParameters(BaseEstimator):
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Any:
-        strange = cls._strange(given)
+        strange = cls._strange(given) if given else None
         if strange is not None:
-            raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {strange}")
+            raise TypeError(f"got an unexpected keyword argument {strange}")
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Any:
         strange = self._strange(name.partition("__")[0] for name in params)
         if strange is not None:
-            raise ValueError(f"{type(self).__name__} has no parameter {strange}")
+            raise ValueError(f"Invalid parameter {strange}")
         return super().set_params(**params)
 
     @classmethod
@@ -48,7 +48,7 @@ class WithParameters(BaseEstimator):
         known = cls._get_param_names()
         for name in names:
             if name not in known and name not in getattr(cls, "_moved_parameters", ()):
-                return f"{name!r}: {did_you_mean(name, known)}its parameters are {', '.join(known)}"
+                return f"{name!r} for {cls.__name__}: {did_you_mean(name, known)}it has {', '.join(known)}"
         return None
 
     @classmethod

@@ -238,10 +238,18 @@ class Text:
         begin = self.bytes.offset - (len(self.buffer) - self.added)
         if begin <= target <= self.bytes.offset:
             self.start = target - begin
+            found = self._checksum()
         else:
-            self._begin(b"", position.get("crc", 0))
+            found = zlib.crc32(self.buffer, self._before)
+            pipe = self.bytes.size is None
+            while pipe and self.bytes.offset < target:
+                piece = self.bytes.read(min(self.chunk, target - self.bytes.offset))
+                found, pipe = zlib.crc32(piece, found), bool(piece)
+            found = found if pipe else position.get("crc", 0)
+            self._begin(b"", found)
             self.ended, self.added = False, 0
             self.bytes.skip_to(target)
+        self._compare(found, position)
         self.line = position["line"]
 
     def verify(self, position: dict[str, Any]) -> None:
@@ -255,7 +263,10 @@ class Text:
                 found, left = zlib.crc32(piece, found), left - len(piece)
         finally:
             again.close()
-        if left or found != position["crc"]:
+        self._compare(None if left else found, position)
+
+    def _compare(self, found: int | None, position: dict[str, Any]) -> None:
+        if found != position.get("crc", found):
             raise ValueError(
                 f"{self.bytes.name} has changed in its first {position['byte']:,} bytes, which were learned already: "
                 f"restore it, or begin again with an empty folder of checkpoints"
