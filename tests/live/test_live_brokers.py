@@ -456,6 +456,35 @@ def test_partitions_move_with_their_state(tmp_path, kafka):
 
 
 @pytest.mark.slow
+def test_an_outage_of_a_group(tmp_path, kafka):
+    """The answers of some batches are not taken: the partitions are given back, and come again with their positions."""
+    from kernelstream.live.kafka import Kafka
+
+    address, producer = kafka
+    fill(producer, "outages", 200)
+    shared = Shared(tmp_path, "m", model(), columns=["u", "v"], flush="request")
+    source = Kafka(address, "outages", "told", {"log_level": "0"}, "outages", shared.gained, shared.lost)
+    answer, calls = source.answer, iter(range(10**9))
+
+    def failing(answers):
+        answer(answers)
+        if next(calls) in (2, 7):
+            raise Unavailable("no answer")
+
+    source.answer = failing
+    rows = 0
+
+    def stop():
+        nonlocal rows
+        rows = max(rows, sum(learner.total for learner in shared.learners.values()))
+        return rows >= 200
+
+    done = consume_group(shared, source, target="y", batch=7, answers=True, stop=stop)
+    assert (done.learned, done.outages) == (200, 2)
+    assert totals(tmp_path) == (200, {f"outages/{k}": 50 for k in range(4)})
+
+
+@pytest.mark.slow
 def test_a_million_messages_with_kills_and_rebalances(tmp_path, kafka):
     """Two processes share four partitions; twenty times one of them is killed and another one takes its place.
 
