@@ -154,9 +154,6 @@ class Flaky(Listed):
     def answer(self, answers):
         self.fails(lambda: super(Flaky, self).answer(answers))
 
-    def settled(self, positions):
-        self.fails(lambda: None)
-
 
 @pytest.fixture
 def short_waits(monkeypatch):
@@ -187,18 +184,17 @@ def test_a_source_that_fails_now_and_then(tmp_path, short_waits, caplog, after, 
             assert model_io.to_bytes(calm.champion.model) == state
         assert {message.at for message, _ in source.answers} == {i for i in range(40) if i % 10}
         dead = tmp_path / "a" / "dead.jsonl"
-    assert (done.learned, done.skipped) == (36, 4) and done.outages > 3
+    assert (done.messages, done.learned, done.skipped) == (40, 36, 4) and done.outages > 1
     assert len(dead.read_text().splitlines()) == 4
     assert caplog.text.count("trying again") == caplog.text.count("it works again") == done.outages
 
 
 def test_a_full_disk_is_waited_for(tmp_path, short_waits, monkeypatch):
     """Also while the learner of a new key is created; a source that fails for good ends the run."""
-    real, left = os.write, [40]
+    real, writes = os.write, iter(range(10**9))
 
     def sometimes(file, content):
-        left[0] -= 1
-        if 0 <= left[0] % 20 < 6:
+        if next(writes) % 60 in (*range(12, 18), *range(40, 47)):
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(file, content)
 
@@ -457,6 +453,35 @@ def test_partitions_move_with_their_state(tmp_path, kafka):
     members[1][1].set()
     members[1][2].join(30)
     assert totals(tmp_path) == (1000, {f"moving/{k}": 250 for k in range(4)})
+
+
+@pytest.mark.slow
+def test_an_outage_of_a_group(tmp_path, kafka):
+    """The answers of some batches are not taken: the partitions are given back, and come again with their positions."""
+    from kernelstream.live.kafka import Kafka
+
+    address, producer = kafka
+    fill(producer, "outages", 200)
+    shared = Shared(tmp_path, "m", model(), columns=["u", "v"], flush="request")
+    source = Kafka(address, "outages", "told", {"log_level": "0"}, "outages", shared.gained, shared.lost)
+    answer, calls = source.answer, iter(range(10**9))
+
+    def failing(answers):
+        answer(answers)
+        if next(calls) in (2, 7):
+            raise Unavailable("no answer")
+
+    source.answer = failing
+    rows = 0
+
+    def stop():
+        nonlocal rows
+        rows = max(rows, sum(learner.total for learner in shared.learners.values()))
+        return rows >= 200
+
+    done = consume_group(shared, source, target="y", batch=7, answers=True, stop=stop)
+    assert (done.learned, done.outages) == (200, 2)
+    assert totals(tmp_path) == (200, {f"outages/{k}": 50 for k in range(4)})
 
 
 @pytest.mark.slow

@@ -163,6 +163,40 @@ def test_looking(client, served):
     assert "default-src 'none'" in client.answer.getheader("content-security-policy")
 
 
+def test_what_is_lost_is_said_until_it_is_acknowledged(tmp_path):
+    """By /health, /models/NAME and /metrics of a server that was started again; sleeping models are known, too."""
+    X, y = rows()
+    with Store(tmp_path) as store:
+        store.create("m", logistic(), key="Rome / \u00fc")
+        with store.use("m") as learner:
+            for _ in range(3):
+                learner.learn(X, y)
+            log = learner.log.files()[-1][1]
+            content, mark = log.read_bytes(), (log.parent / "mark").read_bytes()
+    log.write_bytes(content[:16])  # three calls are gone
+    for path in tmp_path.glob("m/snapshot-*.ks"):
+        if path.name != f"snapshot-{0:016d}.ks":
+            path.unlink()
+    (log.parent / "mark").write_bytes(mark)
+    with Server(Store(tmp_path), port=0) as server:
+        client = Client(server.port)
+        assert client.get("/health")[0] == 200  # nobody has looked at the model yet
+        assert client.get("/models")[1]["models"] == [{"name": "m", "awake": False, "key": "Rome / \u00fc"}]
+        assert client.get("/models/m")[1]["health"]["lost"] == 3
+        assert client.get("/health")[0] == 503
+        client.close()
+    with Server(Store(tmp_path), port=0) as server:
+        client = Client(server.port)
+        status, about = client.get("/health")
+        assert status == 503 and "records 0 to 2" in about["problems"]["m"]["lost"]
+        assert client.get("/models/m")[1]["health"]["lost"] == 3
+        assert 'kernelstream_lost_calls{model="m"} 3' in client.get("/metrics")[1]
+        assert client.post("/models/m/acknowledge", {}) == (200, {"acknowledged": 3})
+        assert client.get("/health")[0] == 200
+        assert 'kernelstream_lost_calls{model="m"} 0' in client.get("/metrics")[1]
+        client.close()
+
+
 def test_metrics(client):
     """Prometheus' text: a type for every name, a number in every line, counters that count."""
     client.post("/models/flats/predict", {"rows": [[0.0, 0.0, 0.0]]})

@@ -43,6 +43,7 @@ for _name in (
     "lists",
     "serve",
     "consume",
+    "store",
     "reproduce",
 ):  # the order in which --help shows them
     importlib.import_module(f"{__name__}.{_name}")

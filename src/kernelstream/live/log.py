@@ -97,7 +97,8 @@ class Log:
         return sorted(found)
 
     def read(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Numbers and payloads of all records from number ``start`` on."""
+        """Numbers and payloads of all records from number ``start`` on; another process may be appending meanwhile."""
+        self.marked = self._read_mark()  # before the files: what comes while they are read must not count as lost
         files = self.files()
         self.lost, self.torn = [], 0
         expected = start
@@ -116,7 +117,6 @@ class Log:
                 yield number, payload
                 expected = number + 1
         self.next = max(expected, start)
-        self.marked = self._read_mark()
         if self.marked is not None and self.marked > self.next:
             self.lost.append((self.next, self.marked - 1))
             self.next = self.marked

@@ -28,6 +28,11 @@ _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
 _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
 
 
+def snapshots_in(folder: Path) -> list[tuple[int, Path]]:
+    """Numbers and paths of the snapshots in a folder, the latest one last."""
+    return sorted((int(match[1]), path) for path in folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
+
+
 class Snapshots(Champions):
     """Champions that can be written to the disk as a whole and read back."""
 
@@ -101,7 +106,7 @@ class Snapshots(Champions):
             self._saver = None
 
     def _snapshots(self) -> list[tuple[int, Path]]:
-        return sorted((int(match[1]), path) for path in self.folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
+        return snapshots_in(self.folder)
 
     def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
         sweep(self.folder)

@@ -32,7 +32,7 @@ class Message:
 
 
 class Source(Protocol):
-    """Messages in order, part by part, from any position on; all calls may raise :class:`Unavailable`."""
+    """Messages in order, part by part, from any position on. Seeks, reads, answers may raise :class:`Unavailable`."""
 
     finished: bool  # the last read found nothing more
 

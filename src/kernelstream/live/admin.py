@@ -1,0 +1,158 @@
+"""What an operator does with the folder of a store: look at it, check it, back it up, restore it, repair it.
+
+Only :func:`repair` and :func:`restore` write to the store. The others read it while a server is using it: files are
+only added and removed as a whole, or appended to, so that a mark, then a snapshot, then the log read in this order
+belong together as long as the snapshot is there: it goes before its part of the log. Where it has gone, because newer
+ones have replaced it, they begin again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .. import model_io
+from . import records
+from .answers import StoreError
+from .dead import DEAD
+from .learner import DurableLearner
+from .log import MARK, Log
+from .losses import FILE as LOST
+from .losses import Losses
+from .snapshots import snapshots_in
+from .store import KEY, Store
+
+TRIES = 20
+
+T = TypeVar("T")
+
+
+def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
+    """Folders of the learners of a store, by name; StoreError where there are none."""
+    if not Path(store).is_dir():
+        raise StoreError(f"{os.fspath(store)} is no folder")
+    found = {name: Path(store) / name for name in Store(store).names()}
+    if not found:
+        raise StoreError(f"{os.fspath(store)} holds no models")
+    return found
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """What a learner is: key, rows and version of its latest snapshot, calls since then, bytes, lost calls."""
+    return _settled(lambda: _look(folder))
+
+
+def _look(folder: Path) -> dict[str, Any]:
+    key = folder / KEY
+    about: dict[str, Any] = {"key": key.read_text(encoding="utf-8") if key.exists() else None}
+    number, path = snapshots_in(folder)[-1]
+    live = model_io.describe(path)["notes"]["live"]
+    about |= {"rows": live["total"], "version": live["version"], "calls": sum(1 for _ in Log(folder).read(number))}
+    about |= {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": Losses(folder).calls}
+    path.stat()  # it must still be there
+    dead = folder / DEAD
+    return about | {"dead": sum(1 for _ in open(dead, "rb")) if dead.exists() else 0}
+
+
+def check(folder: Path) -> list[str]:
+    """What is wrong with the folder of a learner: everything in it is read."""
+    return _settled(lambda: _check(folder))
+
+
+def _check(folder: Path) -> list[str]:
+    wrong, whole, log = [], [], Log(folder)
+    for number, path in snapshots_in(folder):
+        try:
+            model_io.read(path)
+            whole.append((number, path))
+        except FileNotFoundError:
+            raise
+        except (ValueError, OSError) as error:
+            wrong.append(f"{path.name} cannot be read: {error}")
+    if not whole:
+        return [*wrong, "there is no snapshot that can be read"]
+    start, latest = whole[-1]
+    for number, payload in log.read(start):
+        try:
+            records.unpack(payload)
+        except ValueError as error:
+            wrong.append(f"record {number} of the log cannot be used: {error}")
+    latest.stat()  # it must still be there
+    losses = Losses(folder)
+    known = {(entry["first"], entry["last"]) for entry in losses.entries}
+    wrong += [f"records {a} to {b} of the log are lost" for a, b in log.lost if (a, b) not in known]
+    if log.marked is None:
+        wrong.append("the mark cannot be read: whether the log is complete is not known")
+    return [*wrong, *([str(losses)] if losses.open else [])]
+
+
+def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[str]:
+    """Copy all learners to a new folder, each as it is at some moment of the copy; returns their names."""
+    found, to = folders(store), Path(target)
+    if to.exists():
+        raise StoreError(f"{to} exists already: a backup goes to a new folder")
+    beside = to.with_name(f".{to.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    for name, folder in found.items():
+        _settled(lambda folder=folder, name=name: _copy(folder, beside / name))  # type: ignore[misc]
+    os.replace(beside, to)
+    return list(found)
+
+
+def _copy(folder: Path, to: Path) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    for name in (MARK, KEY, LOST, DEAD):
+        if (folder / name).exists():
+            _copy_file(folder / name, to)
+    number, latest = snapshots_in(folder)[-1]
+    rival = folder / f"challenger-{number:016d}.ks"
+    for path in (latest, *([rival] if rival.exists() else [])):
+        _copy_file(path, to)
+    files = Log(folder).files()
+    for i, (_, path) in enumerate(files):
+        if i + 1 == len(files) or files[i + 1][0] > number:
+            _copy_file(path, to)
+    for path in folder.glob("version-*.ks"):
+        _copy_file(path, to)
+    latest.stat()  # it must still be there
+
+
+def _copy_file(path: Path, folder: Path) -> None:
+    shutil.copyfile(path, folder / path.name)
+    with open(folder / path.name, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def restore(source: str | os.PathLike[str], store: str | os.PathLike[str]) -> list[str]:
+    """Copy the learners of a backup into a store; none of them may be there. Returns their names."""
+    found = folders(source)
+    taken = [name for name in found if (Path(store) / name).exists()]
+    if taken:
+        raise StoreError(f"{os.fspath(store)} holds {', '.join(taken[:5])} already: move it away first")
+    for name, folder in found.items():
+        beside = Path(store) / f".{name}.partial"
+        _copy(folder, beside)
+        os.replace(beside, Path(store) / name)
+    return list(found)
+
+
+def repair(folder: Path) -> int:
+    """Recover what can be read, write a snapshot of it, acknowledge what is lost; returns how many calls that is."""
+    with DurableLearner(folder) as learner:
+        learner.snapshot()
+        return learner.acknowledge()
+
+
+def _settled(task: Callable[[], T]) -> T:
+    """The result of a task that reads files, some of which may be replaced meanwhile."""
+    for left in reversed(range(TRIES)):
+        try:
+            return task()
+        except FileNotFoundError:
+            if not left:
+                raise
+    raise AssertionError
