@@ -266,6 +266,7 @@ def make_app(
 
     @asynccontextmanager
     async def life(_: Any) -> AsyncIterator[None]:
+        await to_thread.run_sync(store.health)  # loads what the first request would have to wait for
         yield
         application.desk.close()
         await to_thread.run_sync(store.close)
