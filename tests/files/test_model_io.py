@@ -448,7 +448,7 @@ def test_what_is_written_can_be_read(tmp_path):
     truth = est.predict_proba(X)
     np.testing.assert_array_equal(kernelstream.load(path).predict_proba(X), truth)
     est.state_["link"][5] = np.nan
-    with pytest.raises(ValueError, match="link.*NaN"):
+    with pytest.raises(ValueError, match=r"link.*NaN"):
         kernelstream.save(est, path)
     np.testing.assert_array_equal(kernelstream.load(path).predict_proba(X), truth)
 

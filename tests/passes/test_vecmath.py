@@ -122,7 +122,7 @@ def test_exp_edges(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_exp_of_all_numbers(dtype):
-    """From where it is 0 to where it overflows, and both ends in small steps: never NaN, and inf only beyond the range."""
+    """From where it is 0 to where it overflows, the end in small steps: never NaN, and inf only beyond the range."""
     limits = np.finfo(dtype)
     low, high = np.log(float(limits.tiny)), np.log(float(limits.max))
     X = np.concatenate([np.linspace(low - 1, high + 1, 20001), np.linspace(high - 1, high, 20001)]).astype(dtype)
