@@ -56,7 +56,7 @@ template <> struct Math<float> {
     static constexpr float pi_1 = 3.140625f, pi_2 = 9.675025939941406e-4f, pi_3 = 1.5099580252808664e-7f;
     static constexpr float log2_e = 1.44269504088896341f;
     static constexpr float ln2_1 = 0.693145751953125f, ln2_2 = 1.428606765330187e-6f;
-    static constexpr float exp_low = -88.0f, exp_high = 89.0f;  // n = -127 gives 0, n = 128 gives inf
+    static constexpr float exp_low = -87.5f, exp_high = 89.0f;  // n = -126 gives 0, n = 128 may give inf
     static constexpr int mantissa = 23, bias = 127;
     // sin(r) / r and cos(r) as polynomials in r^2, highest power first; (e^r - 1 - r) / r^2
     static constexpr int sin_n = 5;
@@ -80,7 +80,7 @@ template <> struct Math<double> {
     static constexpr double pi_1 = 3.1415926534682512, pi_2 = 1.2154201012607932e-10, pi_3 = 4.044532497591901e-21;
     static constexpr double log2_e = 1.44269504088896341;
     static constexpr double ln2_1 = 0.6931471805592082, ln2_2 = 7.371002565167799e-13;
-    static constexpr double exp_low = -709.0, exp_high = 710.0;
+    static constexpr double exp_low = -708.5, exp_high = 710.0;
     static constexpr int mantissa = 52, bias = 1023;
     static constexpr int sin_n = 9;
     static constexpr double sin_c[] = {
@@ -203,17 +203,18 @@ KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RES
     }
 }
 
-// e^x for exp_low <= x <= exp_high (or NaN). Below 2^-126.5 (double: 2^-1022.5) the result is 0, above 2^127.5
-// (2^1023.5) inf: 2^n then needs one shift.
+// e^x for exp_low <= x <= exp_high (or NaN). Below 2^-125.5 (double: 2^-1021.5) the result is 0, so that 2^(n-1) needs one shift and
+// is a number up to where e^x overflows.
 template <class T>
 KS_INLINE T exp_between(T x) {
     using M = Math<T>;
     using U = typename Bits<T>::UInt;
-    const T shifted = x * M::log2_e + (M::round + M::bias);
-    const T n = shifted - (M::round + M::bias);
+    constexpr T shift = M::round + (M::bias - 1);
+    const T shifted = x * M::log2_e + shift;
+    const T n = shifted - shift;
     const T r = (x - n * M::ln2_1) - n * M::ln2_2;
-    const T power = bit_cast<T>(bit_cast<U>(shifted) << M::mantissa);
-    return power + power * (r + r * r * M::exp_tail(r));
+    const T half = bit_cast<T>(bit_cast<U>(shifted) << M::mantissa);
+    return T(2) * (half + half * (r + r * r * M::exp_tail(r)));
 }
 
 template <class T>
@@ -234,7 +235,7 @@ KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
 template <class T>
 KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
     constexpr std::size_t longest = 512;
-    constexpr T normal = T(708.3), last = T(745.14);  // e^-x is subnormal between them
+    constexpr T normal = T(708.0), last = T(745.14);  // e^-x is subnormal between them
     const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
     for (; n > 0; n -= n < longest ? n : longest, x += longest) {
         const std::size_t m = n < longest ? n : longest, whole = m - m % group<T>;

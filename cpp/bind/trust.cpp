@@ -9,7 +9,7 @@ namespace {
 using In = Vector<const double>;
 using Out = Array<double>;
 
-// The state: size (2), weights (E + 1), theta, curvature.
+// The state: size (3), weights (E + 1), theta, curvature.
 void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Out out) {
     const std::size_t n = scores.shape(0), E = keep.size(), C = scores.ndim() == 2 ? scores.shape(1) : 0;
     const std::size_t parts = C ? 2 * C : 4, bends = C ? 3 * C : 10;
@@ -17,7 +17,7 @@ void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In
     const auto theta = entry<Out>(state, name::theta), curvature = entry<Out>(state, name::curvature);
     require(!y || y->size() == n, "calibrate: y must have one entry for each row");
     require(!importance || importance->size() == n, "calibrate: weight must have one entry for each row");
-    require(size.size() == 2 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
+    require(size.size() == 3 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
             "calibrate: the state does not fit the scores");
     require(out.size() == scores.size() && E < TRUST_MOST, "calibrate: out must be like scores");
     if (y && C)
@@ -27,10 +27,10 @@ void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In
     const double* labels = data_or_null(y);
     const double* factor = data_or_null(importance);
     if (C)
-        calibrate_several(n, E, C, scores.data(), labels, factor, own, bool(y), keep.data(), size.data(), weights.data(),
+        calibrate_several(n, E, C, scores.data(), labels, factor, 1.0, own, bool(y), keep.data(), size.data(), weights.data(),
                           theta.data(), curvature.data(), out.data());
     else
-        calibrate_two(n, E, scores.data(), labels, factor, own, bool(y), keep.data(), size.data(), weights.data(),
+        calibrate_two(n, E, scores.data(), labels, factor, 1.0, own, bool(y), keep.data(), size.data(), weights.data(),
                       theta.data(), curvature.data(), out.data());
 }
 

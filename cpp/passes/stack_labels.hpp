@@ -11,6 +11,8 @@
 namespace ks::stack {
 
 constexpr double label_ridge = 5.0, label_share = 0.001, least = 1e-7;
+constexpr double curved = 1e-4, reached = 1e-13;  // see the search for the length of a step
+constexpr int rounds = 60;
 
 KS_INLINE double likelihood(std::size_t C, const double* p, double y) {
     return std::max(least, C == 1 ? (y > 0 ? p[0] : 1.0 - p[0]) : p[std::size_t(y)]);
@@ -31,11 +33,11 @@ struct LabelLevel {
     double *A, *w;  // (G, N, N), (G, N)
     Earned<G> earned;
     Curvature curvature;
-    std::vector<double> weights, p, work, ridge;  // (N, 4), (C, 4)
+    std::vector<double> weights, f, p, q, work, ridge;  // (N, 4); scores, probabilities and room for more, (C, 4)
     double share[4] = {};
 
     LabelLevel(std::size_t n, std::size_t c, double* a, double* held, double* logs)
-        : N(n), C(c), A(a), w(held), earned(logs), curvature(n), weights(4 * n), p(4 * c), work(12 * n), ridge(n, label_ridge) {}
+        : N(n), C(c), A(a), w(held), earned(logs), curvature(n), weights(4 * n), f(4 * c), p(4 * c), q(8 * c), work(12 * n), ridge(n, label_ridge) {}
 
     // Between a pass and the state.
     void load(bool learns) {
@@ -66,11 +68,11 @@ struct LabelLevel {
     KS_INLINE void forecast(const double* z, double* out) {
         earned.parts(label_share, share);
         for (std::size_t c = 0; c < C; ++c) {
-            Four f = four(0.0);
-            for (std::size_t i = 0; i < N; ++i) f = f + load_four(&weights[4 * i]) * four(z[i * C + c]);
-            store_four(&p[4 * c], C == 1 ? sigmoid(f) : f);
+            Four s = four(0.0);
+            for (std::size_t i = 0; i < N; ++i) s = s + load_four(&weights[4 * i]) * four(z[i * C + c]);
+            store_four(&f[4 * c], s);
         }
-        if (C > 1) softmax();
+        probabilities(f.data(), p.data());
         for (std::size_t c = 0; c < C; ++c) {
             const double* own = &p[4 * c];
             out[c] = share[0] * own[0] + share[1] * own[1] + share[2] * own[2];
@@ -97,7 +99,7 @@ struct LabelLevel {
                 double h[4] = {};
                 bool any = false;
                 for (std::size_t k = 0; k < G; ++k)
-                    if (p[4 * c + k] > 1e-4) any = true, h[k] = importance * p[4 * c + k];
+                    if (p[4 * c + k] > curved) any = true, h[k] = importance * p[4 * c + k];
                 if (!any) continue;
                 for (std::size_t i = 0; i < N; ++i) store_four(v + 4 * i, four(z[i * C + c]) - load_four(mean + 4 * i));
                 curvature.add_lanes(load_four(h), v);
@@ -105,12 +107,13 @@ struct LabelLevel {
         }
         bool fine[4];
         const double* x = curvature.solve(ridge.data(), b, fine);
-        if (fine[0] && fine[1] && fine[2]) {
-            for (std::size_t i = 0; i < N; ++i) store_four(&weights[4 * i], load_four(&weights[4 * i]) - load_four(x + 4 * i));
-        } else {
-            for (std::size_t k = 0; k < G; ++k)
-                for (std::size_t i = 0; i < N && fine[k]; ++i) weights[4 * i + k] -= x[4 * i + k];
-        }
+        double part[4];
+        reach(x, z, y, part);
+        for (std::size_t k = 0; k < G; ++k)
+            if (!fine[k]) part[k] = 0.0;
+        part[G] = 0.0;
+        const Four a = load_four(part);
+        for (std::size_t i = 0; i < N; ++i) store_four(&weights[4 * i], load_four(&weights[4 * i]) - a * load_four(x + 4 * i));
         double likely[G];
         const double* own = &p[C == 1 ? 0 : 4 * std::size_t(y)];
         for (std::size_t k = 0; k < G; ++k) likely[k] = std::max(least, C > 1 || y > 0 ? own[k] : 1.0 - own[k]);
@@ -118,8 +121,66 @@ struct LabelLevel {
     }
 
   private:
-    // Scores (C, 4) in p become probabilities.
-    KS_INLINE void softmax() {
+    // Parts of the steps x (N, 4) that are taken, see _reach of the twin.
+    KS_INLINE void reach(const double* x, const double* z, double y, double* part) {
+        double *d = q.data() + 4 * C, D[4], V[4], bend[4];
+        for (std::size_t c = 0; c < C; ++c) {
+            Four s = four(0.0);
+            for (std::size_t i = 0; i < N; ++i) s = s + load_four(x + 4 * i) * four(z[i * C + c]);
+            store_four(d + 4 * c, s);
+        }
+        std::fill_n(part, 4, 1.0);
+        slopes(p.data(), d, y, D, V);
+        for (std::size_t k = 0; k < G; ++k) bend[k] = std::max(D[k] - V[k], 0.0);
+        double low[G] = {}, high[G] = {1.0, 1.0, 1.0}, last[G] = {1.0, 1.0, 1.0};
+        bool done[G] = {};
+        for (int round = 0; round < rounds && !(done[0] && done[1] && done[2]); ++round) {
+            for (std::size_t c = 0; c < C; ++c) store_four(&q[4 * c], load_four(&f[4 * c]) - load_four(part) * load_four(d + 4 * c));
+            probabilities(q.data(), q.data());
+            slopes(q.data(), d, y, D, V);
+            for (std::size_t k = 0; k < G; ++k) {
+                if (done[k]) continue;
+                double& a = part[k];
+                const double slope = a * bend[k] - D[k];
+                if (slope > 0.0) high[k] = a;
+                else if (a == 1.0) {
+                    done[k] = true;
+                    continue;
+                } else low[k] = a;
+                const double step = bend[k] + V[k] > 0.0 ? slope / (bend[k] + V[k]) : 0.0;
+                const bool inside = low[k] < a - step && a - step < high[k] && 2.0 * std::abs(step) < last[k];
+                const double next = inside ? a - step : 0.5 * (low[k] + high[k]);
+                last[k] = std::abs(next - a);
+                a = next;
+                done[k] = last[k] <= reached * a;
+            }
+        }
+    }
+
+    // D = (q - e_y)'d and V = var_q d of probabilities q (C, 4) and changes d (C, 4).
+    KS_INLINE void slopes(const double* at, const double* d, double y, double* D, double* V) const {
+        if (C == 1) {
+            const Four r = load_four(at), change = load_four(d);
+            store_four(D, (r - four(y > 0 ? 1.0 : 0.0)) * change);
+            store_four(V, r * (four(1.0) - r) * change * change);
+            return;
+        }
+        Four mean = four(0.0), spread = four(0.0);
+        for (std::size_t c = 0; c < C; ++c) mean = mean + load_four(at + 4 * c) * load_four(d + 4 * c);
+        for (std::size_t c = 0; c < C; ++c) {
+            double counted[4];
+            for (int k = 0; k < 4; ++k) counted[k] = at[4 * c + k] > curved ? at[4 * c + k] : 0.0;
+            const Four away = load_four(d + 4 * c) - mean;
+            spread = spread + load_four(counted) * away * away;
+        }
+        store_four(D, mean - load_four(d + 4 * std::size_t(y)));
+        store_four(V, spread);
+    }
+
+    // Probabilities (C, 4) of scores (C, 4), which may be the same numbers.
+    KS_INLINE void probabilities(const double* from, double* p) const {
+        if (C == 1) return store_four(p, sigmoid(load_four(from)));
+        std::copy_n(from, from == p ? 0 : 4 * C, p);
         double top[4], total[4] = {};
         for (int k = 0; k < 4; ++k) top[k] = p[k];
         for (std::size_t c = 1; c < C; ++c)

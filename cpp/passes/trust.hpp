@@ -57,22 +57,23 @@ inline double trust_doubt(std::size_t C, const double* scores, double y) {
     return others / total;
 }
 
-inline void trust_resize(double* size, double square) {
+// Enter a row into the running means, size (3); returns its weight next to their mean, which is never more than the rows so far.
+inline double trust_count(double* size, double square, double importance) {
     size[0] += 1.0;
     size[1] += (std::min(square, TRUST_LARGEST) - size[1]) / std::min(size[0], TRUST_MEMORY);
+    size[2] += (importance - size[2]) / size[0];
+    return importance / size[2];
 }
 
 // Weights of the answers after a row: by the probability each gave to the truth, then the fixed share.
 inline void trust_weigh(double* weights, const double* truth, std::size_t n, double importance) {
+    const double most = *std::max_element(truth, truth + n);
     double total = 0.0;
     for (std::size_t e = 0; e < n; ++e) {
         const double t = truth[e];
-        total += weights[e] *= importance == 1.0 ? t : importance == 2.0 ? t * t : std::pow(t, importance);
+        total += weights[e] *= importance == 1.0 ? t : importance == 2.0 ? t * t : std::pow(t / most, importance);
     }
-    for (std::size_t e = 0; e < n; ++e) {
-        const double part = total > 0.0 ? weights[e] / total : 1.0 / double(n);
-        weights[e] = (1.0 - TRUST_SHARE) * part + TRUST_SHARE / double(n);
-    }
+    for (std::size_t e = 0; e < n; ++e) weights[e] = (1.0 - TRUST_SHARE) * weights[e] / total + TRUST_SHARE / double(n);
 }
 
 // A Newton step of N answers p (N) to a row of two classes, side by side: each is one long chain. theta (N, 4), curvature (N, 10).
@@ -120,10 +121,10 @@ inline void trust_step(const double* z, double y, double w, const double* p, con
     for (int e = 0; e < N; ++e) trust_rise(theta + 4 * e);
 }
 
-// Two classes. size (2), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
+// Two classes; a row stands for `times` rows. size (3), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
 // answers where out is null.
 inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, const double* y, const double* importance,
-                          bool own, bool learn, const double* keep, double* size, double* weights, double* theta,
+                          double times, bool own, bool learn, const double* keep, double* size, double* weights, double* theta,
                           double* curvature, double* out) {
     double p[TRUST_MOST], truth[TRUST_MOST];
     for (std::size_t i = 0; i < n; ++i) {
@@ -143,19 +144,19 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
             truth[e] = learn && y[i] > 0.5 ? p[e] : other;
         }
         if (out) out[i] = std::log(yes) - std::log(no);
-        const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
-        if (w == 0.0) continue;
+        const double given = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        if (given == 0.0) continue;
+        const double w = times * trust_count(size, scores[i] * scores[i], given);
         trust_weigh(weights, truth, E + 1, w);
         std::size_t e = 0;
         for (; e + 2 <= E; e += 2) trust_step<2>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
         if (e < E) trust_step<1>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
-        if (!own) trust_resize(size, scores[i] * scores[i]);
     }
 }
 
 // C classes. weights (E + 1), theta (E, C, 2), curvature (E, C, 3); y is the number of the class, out (n, C).
 inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const double* scores, const double* y,
-                              const double* importance, bool own, bool learn, const double* keep, double* size,
+                              const double* importance, double times, bool own, bool learn, const double* keep, double* size,
                               double* weights, double* theta, double* curvature, double* out) {
     std::vector<double> room((E + 3) * C);
     double truth[TRUST_MOST], *const s = room.data(), *const unasked = s + C, *const p = unasked + C;
@@ -181,8 +182,9 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
             for (std::size_t c = 0; c < C; ++c) mixed[c] += weights[e] * (pe[c] /= total);
         }
         for (std::size_t c = 0; c < C && out; ++c) mixed[c] = std::log(mixed[c]);
-        const double w = !learn ? 0.0 : importance ? importance[i] : 1.0;
-        if (w == 0.0) continue;
+        const double given = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        if (given == 0.0) continue;
+        const double w = times * trust_count(size, square / double(C), given);
         const std::size_t label = std::size_t(y[i]);
         for (std::size_t e = 0; e <= E; ++e) truth[e] = p[e * C + label];
         trust_weigh(weights, truth, E + 1, w);
@@ -202,31 +204,30 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
                 t[1] -= half * (h[0] * g1 - h[1] * g0);
             }
         }
-        if (!own) trust_resize(size, square / double(C));
     }
 }
 
 constexpr int LINK_EVERY = 2;  // one row in LINK_EVERY is learned, and counts for all of them
 
 // Numbers of a link: rows seen, then size, weights, theta and curvature of a calibration of C classes, one after the other.
-inline std::size_t link_length(std::size_t E, std::size_t C) { return 4 + E + (C == 2 ? 14 * E : 5 * C * E); }
+inline std::size_t link_length(std::size_t E, std::size_t C) { return 5 + E + (C == 2 ? 14 * E : 5 * C * E); }
 
 // Learn the scores (n, outputs) that rows had before they were learned; y is -1 or 1 for one output, else the number of the class.
 inline void follow_link(std::size_t n, std::size_t E, std::size_t outputs, std::size_t C, const double* scores, const double* y,
                         const double* importance, const double* keep, double* link) {
-    double *size = link + 1, *weights = size + 2, *theta = weights + E + 1, *curvature = theta + (C == 2 ? 4 * E : 2 * C * E);
+    double *size = link + 1, *weights = size + 3, *theta = weights + E + 1, *curvature = theta + (C == 2 ? 4 * E : 2 * C * E);
     for (std::size_t i = 0; i < n; ++i) {
         if (importance && importance[i] == 0.0) continue;
         const bool passed = static_cast<long long>(link[0]) % LINK_EVERY != 0;
         link[0] += 1.0;
         if (passed) continue;
-        const double factor = LINK_EVERY * (importance ? importance[i] : 1.0), *row = scores + i * outputs;
+        const double *row = scores + i * outputs, *factor = importance ? importance + i : nullptr;
         if (C > 2) {
-            calibrate_several(1, E, C, row, y + i, &factor, false, true, keep, size, weights, theta, curvature, nullptr);
+            calibrate_several(1, E, C, row, y + i, factor, LINK_EVERY, false, true, keep, size, weights, theta, curvature, nullptr);
             continue;
         }
         const double s = outputs == 1 ? row[0] : row[1] - row[0], label = outputs == 1 ? double(y[i] > 0.0) : y[i];
-        calibrate_two(1, E, &s, &label, &factor, false, true, keep, size, weights, theta, curvature, nullptr);
+        calibrate_two(1, E, &s, &label, factor, LINK_EVERY, false, true, keep, size, weights, theta, curvature, nullptr);
     }
 }
 

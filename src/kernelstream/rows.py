@@ -145,6 +145,23 @@ def take(X: Rows, rows: Any) -> Rows:
     return X[rows]
 
 
+def merged(X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
+    """Rows (n, d) and targets (n, outputs), equal pairs of them as one with the sum of their weights, in order."""
+
+    def content(i: int) -> bytes:
+        if sp.issparse(X):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            return X.indices[part].tobytes() + X.data[part].tobytes() + Y[i].tobytes()
+        return X[i].tobytes() + Y[i].tobytes()
+
+    place: dict[bytes, int] = {}
+    group = np.array([place.setdefault(content(i), len(place)) for i in range(len(Y))])
+    if len(place) == len(Y):
+        return X, Y, weight
+    first = np.unique(group, return_index=True)[1]
+    return X[first], Y[first], np.bincount(group, weights=weight).astype(np.float64)
+
+
 def divided(X: Rows, width: np.ndarray) -> Rows:
     """Rows with every column divided by its width, in their own type."""
     return sp.csr_array(X.multiply(1 / width.astype(X.dtype))) if sp.issparse(X) else X / width.astype(X.dtype)

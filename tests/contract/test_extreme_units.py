@@ -470,6 +470,24 @@ def test_overflow_is_an_error(name):
         assert words[0] == overflow.LEARNING
 
 
+def test_what_lapack_says_becomes_ours(monkeypatch):
+    """A factor that fails anywhere in a family, in a long call or a plain one, is a plain ValueError about the rows."""
+    X, y = rows_of("regression")
+    est = OnlineRidge(random_state=0)
+    est.learn(X, y)
+    before = snapshot(est)
+
+    def singular(*_):
+        raise np.linalg.LinAlgError("5-th leading minor of the array is not positive definite")
+
+    monkeypatch.setattr(est, "_learn", singular)
+    for call in (lambda: est.learn(X, y), lambda: est.learn(X, y, sample_weight=np.ones(N)), lambda: est.fit(X, y)):
+        with pytest.raises(ValueError, match="range of floats") as raised:
+            call()
+        assert type(raised.value) is ValueError and str(raised.value) == overflow.LEARNING
+        assert same(before, snapshot(est))
+
+
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_scores_beyond_floats_are_an_error():
     X, y = rows_of("regression")

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.datasets import load_iris, load_wine, make_friedman1, make_moons
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,16 @@ THREE = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])
 TARGET = np.sin(2 * X[:, 0]) + X[:, 1]
 
 
-def naive_binary(F, y):
+def reach(x, z, f, truth, H, weight):
+    """Where between 0 and 1 the row's loss and the quadratic of the rows before, H, have their minimum along -x."""
+
+    def slope(a):
+        return a * x @ H @ x - weight * (expit(f - a * x @ z) - truth) * (x @ z)
+
+    return 1.0 if slope(1.0) <= 0 else brentq(slope, 0.0, 1.0, xtol=1e-15)
+
+
+def naive_binary(F, y, weight):
     """One memory at a time, with whole matrices and inverses: the formulas of the docstring."""
     z = np.concatenate([np.clip(F, -8, 8), np.ones((1, F.shape[1]))])
     N = len(F)
@@ -38,21 +48,29 @@ def naive_binary(F, y):
         belief = 0.999 * belief / belief.sum() + 0.001 / len(MEMORY)
         out.append(belief @ p)
         for k, fade in enumerate(MEMORY):
-            A[k] = fade * A[k] + p[k] * (1 - p[k]) * np.outer(z[:, t], z[:, t])
-            w[k] = w[k] - np.linalg.inv(A[k] + 5 * np.eye(N + 1)) @ z[:, t] * (p[k] - (y[t] > 0))
-            belief[k] *= p[k] if y[t] > 0 else 1 - p[k]
+            before, row, truth = fade * A[k] + 5 * np.eye(N + 1), z[:, t], y[t] > 0
+            A[k] = fade * A[k] + weight[t] * p[k] * (1 - p[k]) * np.outer(row, row)
+            x = np.linalg.inv(A[k] + 5 * np.eye(N + 1)) @ row * weight[t] * (p[k] - truth)
+            w[k] = w[k] - reach(x, row, w[k] @ row, truth, before, weight[t]) * x
+            belief[k] *= max(p[k] if truth else 1 - p[k], 1e-7) ** weight[t]
     return np.array(out)
 
 
+@pytest.mark.parametrize("importance", [None, 30.0])
 @pytest.mark.parametrize("name", ENGINES)
-def test_combination_of_labels(name, rng):
+def test_combination_of_labels(name, importance, rng):
+    """Rows of weight 30 among others: a step ends where the row's loss and the rows before balance."""
     n = 200
+    weight = None if importance is None else np.where(np.arange(n) % 10 == 3, importance, 1.0)
     truth = rng.standard_normal(n)
     y = np.where(rng.random(n) < expit(2 * truth), 1.0, -1.0)
     F = np.stack([truth, 3 * truth + rng.standard_normal(n), rng.standard_normal(n)])
     state = start_stack(3, 1, False)
-    scores = engine.get(name).stack_pass(F[:, :, None], y, None, state, (False, False))[:, 0]
-    assert expit(scores) == pytest.approx(naive_binary(F, y), abs=1e-9)
+    scores = engine.get(name).stack_pass(F[:, :, None], y, weight, state, (False, False))[:, 0]
+    truth_of_all = naive_binary(F, y, np.ones(n) if weight is None else weight)
+    assert expit(scores) == pytest.approx(np.clip(truth_of_all, 1e-7, 1 - 1e-7), abs=1e-9)
+    if weight is not None:
+        return
     later = engine.get(name).stack_pass(F[:, -50:, None].copy(), None, None, state, (False, False))
     assert np.corrcoef(later[:, 0], truth[-50:])[0, 1] > 0.95
 
@@ -138,6 +156,45 @@ def test_saved_pickled_and_sparse():
     assert (dense == sparse).all()
     with pytest.raises(ValueError, match="2001 columns"):
         KernelClassifier().partial_fit(sp.csr_array((3, 2001)), [0, 1, 0])
+
+
+@pytest.mark.parametrize("task", ["binary", "many", "numbers"])
+def test_the_unit_of_weights_does_not_matter(task):
+    """Weights of a survey: all of them times 1,000 are the same weights, and any cut of the rows the same rows."""
+    y = {"binary": LABELS, "many": THREE, "numbers": TARGET}[task]
+    weight = np.random.default_rng(3).gamma(2.0, size=len(y)) * (np.arange(len(y)) % 9 > 0)
+
+    def learn(unit, cuts=(0, 700)):
+        model = (KernelRegressor if task == "numbers" else KernelClassifier)(size="small", random_state=0)
+        for a, b in itertools.pairwise(cuts):
+            model.learn(X[a:b], y[a:b], sample_weight=weight[a:b] * unit)
+        return model
+
+    whole, file = learn(1.0), io.BytesIO()
+    truth = whole.decision_function(X) if task != "numbers" else whole.predict(X)
+    for other in (learn(2.0**40), learn(1000.0), learn(1e-6), learn(1.0, (0, 3, 150, 151, len(y)))):
+        found = other.decision_function(X) if task != "numbers" else other.predict(X)
+        np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-6)
+    unweighted = (KernelRegressor if task == "numbers" else KernelClassifier)(size="small", random_state=0)
+    assert np.std(unweighted.fit(X, y, shuffle=False).predict(X) - whole.predict(X)) > 0
+    ks.save(whole, file)
+    # rows without weights have weight 1, next to those of the past
+    resumed = [model.partial_fit(X[:20], y[:20]).predict(X) for model in (whole, ks.load(file))]
+    assert np.array_equal(*resumed)
+
+
+@pytest.mark.parametrize("size", ["small", "medium"])
+def test_balanced_weights_of_rare_labels(size):
+    """One row in a thousand has a weight of 500, when the model is sure that there is no such row."""
+    generator = np.random.default_rng(5)
+    rows = generator.standard_normal((3000, 3))
+    y = (generator.random(3000) < 0.001).astype(int)
+    y[[900, 1800, 2700]] = 1
+    rows[y == 1, 0] += 4.0
+    model = KernelClassifier(size=size, class_weight="balanced", random_state=0)
+    for part in np.split(np.arange(3000), 6):
+        model.learn(rows[part], y[part], classes=[0, 1])
+    assert model.predict_proba([[4.0, 0.0, 0.0]])[0, 1] > 0.5 > model.predict_proba([[-1.0, 0.0, 0.0]])[0, 1]
 
 
 def test_units_change_nothing():

@@ -440,6 +440,19 @@ def _negative(value):
     return -1
 
 
+def test_what_is_written_can_be_read(tmp_path):
+    """Weights of 1e18 harm no probabilities; a state that load would refuse is not written over a good file."""
+    est, path = kernelstream.zoo.make("fogd", random_state=0), tmp_path / "model.ks"
+    est.learn(X, y, sample_weight=np.full(len(y), 1e18))
+    kernelstream.save(est, path)
+    truth = est.predict_proba(X)
+    np.testing.assert_array_equal(kernelstream.load(path).predict_proba(X), truth)
+    est.state_["link"][5] = np.nan
+    with pytest.raises(ValueError, match=r"link.*NaN"):
+        kernelstream.save(est, path)
+    np.testing.assert_array_equal(kernelstream.load(path).predict_proba(X), truth)
+
+
 # ---------------------------------------------------------------------- other ways of saving
 def test_joblib(tmp_path):
     est = FeatureClassifier(random_state=0).fit(X, y)

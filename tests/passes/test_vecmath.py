@@ -120,6 +120,22 @@ def test_exp_edges(dtype):
     np.testing.assert_array_equal(flat, np.ones(5))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exp_of_all_numbers(dtype):
+    """From where it is 0 to where it overflows, the end in small steps: never NaN, and inf only beyond the range."""
+    limits = np.finfo(dtype)
+    low, high = np.log(float(limits.tiny)), np.log(float(limits.max))
+    X = np.concatenate([np.linspace(low - 1, high + 1, 20001), np.linspace(high - 1, high, 20001)]).astype(dtype)
+    with np.errstate(over="ignore"):
+        truth = np.exp(X.astype(np.longdouble))
+    found = -X
+    core.exp_scaled(found, 1.0, clip=False)
+    normal, beyond = truth > 3 * limits.tiny, truth > limits.max
+    np.testing.assert_allclose(found[normal & ~beyond], truth[normal & ~beyond].astype(float), rtol=EXP_ERROR[dtype])
+    assert np.isinf(found[beyond]).all()
+    assert ((found[~normal] >= 0) & (found[~normal] <= 3.01 * limits.tiny)).all()
+
+
 def test_exp_rejects():
     with pytest.raises(TypeError):
         core.exp_scaled(np.zeros(3, np.int64), 1.0)

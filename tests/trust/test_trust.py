@@ -140,6 +140,22 @@ def test_engines_and_splits_agree(n_classes, own):
         assert all(np.array_equal(parts.state[name], whole[engine].state[name]) for name in parts.state)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_unit_of_weights_does_not_matter(engine, n_classes):
+    """Nothing is lost beside weights of 1e140 either: the matrices of the steps are those of weights around 1."""
+    rng = np.random.default_rng(6)
+    scores = 3 * rng.normal(size=(60, n_classes) if n_classes > 2 else 60)
+    y, weight = rng.integers(0, n_classes, 60), rng.gamma(1.0, size=60)
+    answers = [
+        Calibrator(n_classes, engine=engine).learn(scores, y, unit * weight) for unit in (1, 1e-300, 1e18, 1e140)
+    ]
+    for other in answers[1:]:
+        np.testing.assert_allclose(other, answers[0], rtol=1e-8, atol=1e-8)
+    ones = [Calibrator(n_classes, engine=engine).learn(scores, y, w) for w in (None, np.ones(60), np.full(60, 2.0**60))]
+    assert np.array_equal(ones[0], ones[1]) and np.array_equal(ones[0], ones[2])
+
+
 def test_bad_scores_are_refused():
     calibrator = Calibrator()
     before = pickle.dumps(calibrator.state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
 from .. import second_order
 from .._checks import whole
@@ -18,6 +18,7 @@ from ..losses import Squared
 from ..random import generator
 from ..rows import Rows, dense
 from ..second_order import Newton, RowRecursion, Rule
+from ..solvers.kernel_blocks import upper_factor
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Count, Schema, length
 
@@ -87,12 +88,12 @@ class ProsNKonsEstimator(KernelEstimator):
         def make() -> tuple[np.ndarray, np.ndarray]:
             S, scale = state["dictionary"].astype(np.float64), 1 / np.sqrt(state["probability"])
             gram = np.asarray(self._kernel(state).pairwise(S, S)) * np.outer(scale, scale)
-            return cholesky(gram + self.alpha * np.eye(len(S)), lower=True), scale
+            return upper_factor(gram, self.alpha), scale
 
         v = k_xx
         if K.shape[1]:
-            L, scale = self._cached("leverage", make)
-            W = solve_triangular(L, (K * scale).T, lower=True, check_finite=False)
+            T, scale = self._cached("leverage", make)
+            W = solve_triangular(T, (K * scale).T, trans=1, check_finite=False)
             v = np.maximum(k_xx - (W**2).sum(axis=0), 0.0)
         return (1 + self.epsilon) * v / (self.alpha + v)
 

@@ -23,6 +23,16 @@ def require_finite(*arrays: Any, words: str = LEARNING) -> None:
             raise ValueError(words)
 
 
+def reword(error: BaseException) -> None:
+    """ValueError in our words where LAPACK has found a matrix singular while rows were learned; else nothing.
+
+    Every call that learns passes here when it fails (``StreamEstimator``), so that no family has to look after it. A
+    matrix that is positive definite on paper is not so in floats where its regularisation is lost beside the rows.
+    """
+    if isinstance(error, np.linalg.LinAlgError):
+        raise ValueError(LEARNING) from error
+
+
 def quiet(passing: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of a pass that checks its results itself: numpy's warnings on the way are switched off."""
 

@@ -34,7 +34,18 @@ from .ridge import add_rows, copied, merged
 
 SAMPLE = 100_000  # rows that members learn who follow them one by one
 STREAM = 8  # of the choice of these rows
-ENTRIES = ("n_features", "n_outputs", "dtype", "seed", "t", "classes", "classes_fixed", "class_counts", "first_width")
+ENTRIES = (
+    "n_features",
+    "n_outputs",
+    "dtype",
+    "seed",
+    "t",
+    "classes",
+    "classes_fixed",
+    "class_counts",
+    "first_width",
+    "weight_sums",
+)
 
 
 def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:

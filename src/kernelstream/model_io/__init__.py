@@ -154,6 +154,8 @@ def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
         )
     arrays: list[np.ndarray] = []
     state = getattr(est, "state_", None)
+    if state is not None:
+        est._check_state()  # what load checks: a file that is written can be read
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

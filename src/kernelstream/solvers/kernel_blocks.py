@@ -171,6 +171,8 @@ def upper_factor(K: np.ndarray, more: float) -> np.ndarray:
             return cholesky(K, check_finite=False)
         except np.linalg.LinAlgError:
             more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
+            if not np.isfinite(more):
+                raise
         finally:
             np.fill_diagonal(K, diagonal)
 

@@ -63,7 +63,7 @@ class Calibrator:
         theta = np.tile([1.0, 1.0, 0.0, 0.0], (E, 1)) if n == 2 else np.tile([1.0, 0.0], (E, n, 1))
         k = theta.shape[-1]
         return {
-            "size": np.zeros(2),
+            "size": np.zeros(3),
             "weights": np.full(E + 1, 1.0 / (E + 1)),
             "theta": theta,
             "curvature": PRIOR * np.tile(np.eye(k)[np.tril_indices(k)], (*theta.shape[:-1], 1)),
@@ -80,7 +80,7 @@ class Calibrator:
         """What the entries of the state may be."""
         start = Calibrator._start(max(n_classes, 2))
         return {
-            "size": Array((2,), low=0.0),
+            "size": Array((3,), low=0.0),
             "weights": Array(start["weights"].shape, low=0.0, high=1.0),
             "theta": Array(start["theta"].shape),
             "curvature": Array(start["curvature"].shape),
@@ -95,7 +95,8 @@ class Calibrator:
         y : (n,) array
             Numbers of the classes, from 0.
         weight : (n,) array, optional
-            Factors of each row's log-loss; a row of weight 0 is answered and skipped.
+            Factors of each row's log-loss, next to their mean so far: the unit does not matter. A row of weight 0 is
+            answered and skipped.
 
         Returns
         -------
@@ -131,7 +132,7 @@ class Calibrator:
         """The state for more classes; see :meth:`grow`."""
         new = Calibrator._start(n_classes, keep)
         if old["theta"].ndim == 2:  # s has become -s/2, s/2 and 0
-            return new | {"size": old["size"] * [1.0, 1.0 / 6.0]}
+            return new | {"size": old["size"] * [1.0, 1.0 / 6.0, 1.0]}
         new["theta"][:, kept] = old["theta"]
         new["curvature"][:, kept] = old["curvature"]
         return new | {"size": old["size"], "weights": old["weights"]}

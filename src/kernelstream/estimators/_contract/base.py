@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from ... import engine as engines
 from ..._checks import is_whole
 from ...core import threads
-from ...core.overflow import SCORING
+from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
@@ -160,16 +160,18 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             try:
                 scores = self._learn_as_is(X, y)
                 marks.forget()
-            except BaseException:
+            except BaseException as error:
                 self._take_back(self._undo, None)
+                reword(error)
                 raise
             return scores
         undo, put_back = self._begin_call()
         try:
             scores = self._learn_as_is(X, y)
             undo.end()
-        except BaseException:
+        except BaseException as error:
             self._take_back(undo, put_back)
+            reword(error)
             raise
         return scores
 
@@ -266,13 +268,14 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             yield
             if undo is not None:
                 undo.end()
-        except BaseException:
+        except BaseException as error:
             at_door = self._at_door
             for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
                 del self.__dict__[name]
             self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
             if undo is not None:
                 self._take_back(undo, put_back, at_door)
+            reword(error)
             raise
         finally:
             self.__dict__.pop("_at_door", None)

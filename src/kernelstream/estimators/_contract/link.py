@@ -3,8 +3,8 @@ r"""Probabilities for losses that have none: a link from scores to probabilities
 A hinge or a squared loss gives scores that say which label is ahead, not how sure that is. ``learn`` returns the score
 that each row had before it was learned, so the model knows how often such a score was right: a
 :class:`~kernelstream.trust.Calibrator` (beta calibration of two classes, a slope and a shift for each of several)
-follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 34 for two classes, 15
-for each of several and seven more.
+follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 35 for two classes, 15
+for each of several and eight more.
 
 The answers agree with the predictions: they rise with the score, and the predicted label has the largest probability.
 Where calibration would put other labels above it, these and the predicted one share their probability equally.

@@ -14,7 +14,7 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import generator
-from ...rows import Rows, divided, drop, host, pack, unpack
+from ...rows import Rows, divided, drop, host, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
@@ -103,6 +103,8 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
         loss, seed, m = self._solver_loss(), state["seed"], self._center_count(X)
         X, lam = self._choose(state, X, Y, weight, m)
         kernel = self._kernel(state)
+        if X.shape[0] <= m:  # all are centres: equal rows are one, with the sum of their weights
+            X, Y, weight = merged(X, Y, weight)
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
             centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))

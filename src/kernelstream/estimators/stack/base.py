@@ -22,7 +22,7 @@ from .._contract.composite import CompositeEstimator
 from .._contract.mixed import MixedRows
 from .._contract.state import pad_columns
 from ..ensemble import members as _members
-from . import batch, watch
+from . import batch, watch, weights
 from .fit import StackFit
 from .members import SIZES
 from .reasons import Reasons, keep_rows, places
@@ -194,6 +194,17 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
+    # ---------------------------------------------------------------- weights
+    def _weighs(self) -> bool:
+        return super()._weighs() or weights.SUMS in self._state
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        return weights.relative(state, super()._row_weights(state, y, weight), len(y))
+
+    def _forget_rows(self, state: State) -> None:
+        super()._forget_rows(state)
+        state.pop(weights.SUMS, None)
+
     # ---------------------------------------------------------------- hooks
     def _outputs(self, state: State) -> int:
         """How many combinations there are: one, or one for every target of a regression."""
@@ -364,7 +375,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         try:
             part = member._learn(member._state, X, _members.target(member, state, y), weight)
         except ValueError as error:
-            if str(error) != LEARNING:
+            if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
             state["restarts"][i] += 1
             member._state["t"] = 0
@@ -416,7 +427,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
                 schema[f"o{o}_{name}"] = Array(value.shape)
         if "reason_X" in state:
             schema["reason_X"] = Array((places(state["first_width"]), state["n_features"]), state["dtype"])
-        return schema | self._interval_schema(state) | watch.schema(state) | batch.schema(state)
+        return schema | self._interval_schema(state) | watch.schema(state) | batch.schema(state) | weights.schema(state)
 
     def _check_state(self, trained: bool | None = None) -> None:
         super()._check_state(trained)

@@ -9,9 +9,12 @@ levels are mixed in the same way.
 Labels, inputs z (N, C) being scores of the classes, a weight for each input:
 
 .. math:: q = \mathrm{softmax}(z'w), \quad A \leftarrow \gamma A + v\, z (\mathrm{diag}\, q - q q') z', \quad
-          w \leftarrow w - (A + \lambda I)^{-1} v\, z (q - e_y)
+          w \leftarrow w - a (A + \lambda I)^{-1} v\, z (q - e_y)
 
-with v the row's weight; two classes have one score and the logistic function. Numbers: the base, an average of the
+with v the row's weight; two classes have one score and the logistic function. The factor a is 1 unless the step would
+go beyond the minimum, on its way, of the row's loss plus the quadratic that stands for the rows before (an implicit, or
+importance-aware, step: Karampatziakis, Langford 2011; :func:`_reach`). Where the forecast was sure and wrong there is
+hardly any curvature, and nothing else would bound it. Numbers: the base, an average of the
 inputs p with weights 1/(running squared error)^2, leaves residuals of size s; with z = ((p - base)/s, 1)
 
 .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
@@ -38,6 +41,8 @@ RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of its memory
 NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
 FEW = 10  # first rows, which are predicted by the base alone
 LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
+CURVED = 1e-4  # probability from which a class counts in the curvature
+ROUNDS, REACHED = 60, 1e-13  # of the search for the length of a step: how many at most, and how exactly
 FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of the memories of labels
 
 
@@ -165,21 +170,23 @@ def _label(F: np.ndarray, y: float, importance: float, state: State, recent: boo
     C = F.shape[1]
     z = np.concatenate([_centred(F, 8.0), np.full((1, C), float(C == 1))])
     part = shares(state["stack_logs"], LABEL_SHARE)
-    own = _probabilities(state["stack_w"] @ z)
+    f = state["stack_w"] @ z
+    own = _probabilities(f)
     p = part @ own
     out = _scores(p)
     if recent:
         zr = _recent_inputs(_scores(p), state["recent_kept"])
         part_r = shares(state["recent_logs"], LABEL_SHARE)
-        own_r = _probabilities(state["recent_w"] @ zr)
+        f_r = state["recent_w"] @ zr
+        own_r = _probabilities(f_r)
         pr = part_r @ own_r
         both = shares(state["level_logs"], LABEL_SHARE)
         out = _scores(both[0] * p + both[1] * pr)
     if importance == 0.0:
         return out
-    _label_step(z, y, importance, own, part, state["stack_A"], state["stack_w"], state["stack_logs"])
+    _label_step(z, y, importance, f, part, state["stack_A"], state["stack_w"], state["stack_logs"])
     if recent:
-        _label_step(zr, y, importance, own_r, part_r, state["recent_A"], state["recent_w"], state["recent_logs"])
+        _label_step(zr, y, importance, f_r, part_r, state["recent_A"], state["recent_w"], state["recent_logs"])
         for i, q in enumerate((p, pr)):
             state["level_logs"][i] = math.log(both[i]) + importance * math.log(_likelihood(q, y))
         _remember_label(p, y, state["recent_kept"])
@@ -192,15 +199,14 @@ def _label_step(
     z: np.ndarray,
     y: float,
     importance: float,
-    own: np.ndarray,
+    f: np.ndarray,
     part: np.ndarray,
     A: np.ndarray,
     w: np.ndarray,
     logs: np.ndarray,
 ) -> None:
-    """A row in one level: inputs z (N, C), forecasts ``own`` (G, C) of its memories with shares ``part``."""
-    for k, fade in enumerate(MEMORY):
-        q = own[k]
+    """A row in one level: inputs z (N, C), scores f (G, C) of its memories with shares ``part``."""
+    for k, (fade, q) in enumerate(zip(MEMORY, _probabilities(f), strict=True)):
         A[k] *= fade
         if len(q) == 1:
             A[k] += importance * q[0] * (1 - q[0]) * np.tril(np.outer(z[:, 0], z[:, 0]))
@@ -208,13 +214,52 @@ def _label_step(
         else:
             mean = z @ q
             g = importance * (mean - z[:, int(y)])
-            for c in np.flatnonzero(q > 1e-4):
+            for c in np.flatnonzero(q > CURVED):
                 v = z[:, c] - mean
                 A[k] += importance * q[c] * np.tril(np.outer(v, v))
         step = _solved(A[k], np.full(len(z), LABEL_RIDGE), g)
         if step is not None:
-            w[k] -= step
+            w[k] -= _reach(f[k], step @ z, y) * step
         logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
+
+
+def _reach(f: np.ndarray, d: np.ndarray, y: float) -> float:
+    r"""Part a of a Newton step that is taken: up to the minimum of its objective, at most all of it.
+
+    Along the step the scores of the row are f - a d, (C,), and with q(a) their probabilities the slope of the objective
+    (the row's loss, and the quadratic of the rows before, whose curvature is what the solution of the step says), over
+    the row's weight, is
+
+    .. math:: a (D(0) - V(0)) - D(a), \quad D(a) = (q(a) - e_y)'d, \quad V(a) = \mathrm{var}_{q(a)} d.
+    """
+    truth = float(y > 0) if len(f) == 1 else (np.arange(len(f)) == int(y)).astype(float)
+
+    def at(a: float) -> tuple[float, float]:
+        q = _probabilities(f - a * d)
+        D = float((q - truth) @ d) if len(f) > 1 else float((q[0] - truth) * d[0])
+        if len(f) == 1:
+            return D, float(q[0] * (1 - q[0]) * d[0] ** 2)
+        return D, float(np.where(q > CURVED, q, 0.0) @ (d - q @ d) ** 2)
+
+    D, V = at(0.0)
+    bend = max(D - V, 0.0)
+    low, a, high, last = 0.0, 1.0, 1.0, 1.0
+    for _ in range(ROUNDS):
+        D, V = at(a)
+        slope = a * bend - D
+        if slope > 0:
+            high = a
+        elif a == 1.0:
+            return 1.0
+        else:
+            low = a
+        step = slope / (bend + V) if bend + V > 0 else 0.0
+        inside = low < a - step < high and 2 * abs(step) < last  # else Newton's step on the slope is of no use
+        new = a - step if inside else 0.5 * (low + high)
+        last, a = abs(new - a), new
+        if last <= REACHED * a:
+            break
+    return a
 
 
 def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | None:

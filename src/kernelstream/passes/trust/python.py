@@ -8,12 +8,13 @@ which is s itself for a = b = 1, c = d = 0: beta calibration [1]_ and a bend in 
 have one. Several such answers, each with a memory of its own, learn by online Newton steps on the log-loss with a pull
 back to the identity,
 
-.. math:: H \leftarrow \lambda H + (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
-          \theta \leftarrow \theta - H^{-1} \left((p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
+.. math:: H \leftarrow \lambda H + v (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
+          \theta \leftarrow \theta - H^{-1} \left(v (p - y) z + (1 - \lambda) h_0 (\theta - \theta_0)\right),
 
-with slopes that stay positive (a larger score is never less probable), and are mixed, with the raw score among them, by
-the probability that each gave to the truth (Bayes with a fixed share). Whatever comes, the sum of log-losses is at most
-that of the raw scores plus ``log(answers)`` plus the share of a row for every row.
+v being the weight of the row next to the mean weight so far (so that their unit does not matter, and h_0 is never lost
+beside them), with slopes that stay positive (a larger score is never less probable), and are mixed, with the raw score
+among them, by the probability that each gave to the truth (Bayes with a fixed share). Whatever comes, the sum of
+log-losses is at most that of the raw scores plus ``log(answers)`` plus the share of a row for every row.
 
 **Several classes.** :math:`q_c = a_c s_c + b_c` of centred scores, a 2 by 2 curvature for each class, half a step each
 (the whole curvature is at most twice its blocks).
@@ -61,15 +62,16 @@ def calibrate(
     own: bool,
     keep: np.ndarray,
     out: np.ndarray,
+    times: float = 1.0,
 ) -> None:
     """Calibrated answers before each row; with labels, the rows are learned one by one.
 
     Parameters
     ----------
     state : dict
-        ``size`` (2,), the rows counted and their mean square of scores; ``weights`` (E + 1,) of the raw score and of
-        the answers; ``theta`` (E, 4) or (E, C, 2); ``curvature`` (E, 10) or (E, C, 3), lower triangles of H. Changed
-        in place where there are labels.
+        ``size`` (3,), the rows counted, their mean square of scores and mean weight; ``weights`` (E + 1,) of the raw
+        score and of the answers; ``theta`` (E, 4) or (E, C, 2); ``curvature`` (E, 10) or (E, C, 3), lower triangles of
+        H. Changed in place where there are labels.
     scores : (n,) array for two classes, else (n, C)
     y : (n,) array of the numbers of the classes, or None
     weight : (n,) array or None
@@ -79,6 +81,8 @@ def calibrate(
         The lambda of each answer.
     out : like scores
         Log-odds of class 1, or logarithms of probabilities.
+    times : float
+        How many rows each one stands for.
     """
     size, weights, theta, curvature = (state[name] for name in ("size", "weights", "theta", "curvature"))
     one = _two if scores.ndim == 1 else _several
@@ -86,13 +90,17 @@ def calibrate(
         out[i], parts = one(row, own, size, weights, theta)
         importance = 0.0 if y is None else 1.0 if weight is None else float(weight[i])
         if y is not None and importance > 0.0:
-            _learn(parts, int(y[i]), importance, keep, weights, theta, curvature)
-            if not own:
-                centred = row if scores.ndim == 1 else row - row.mean()
-                with np.errstate(over="ignore"):
-                    square = min(float(np.mean(centred**2)), LARGEST)
-                size[0] += 1.0
-                size[1] += (square - size[1]) / min(size[0], MEMORY)
+            _count(size, row if scores.ndim == 1 else row - row.mean(), importance)
+            _learn(parts, int(y[i]), times * importance / size[2], keep, weights, theta, curvature)
+
+
+def _count(size: np.ndarray, centred: Any, importance: float) -> None:
+    """Enter a row into the running means."""
+    with np.errstate(over="ignore"):
+        square = min(float(np.mean(centred**2)), LARGEST)
+    size[0] += 1.0
+    size[1] += (square - size[1]) / min(size[0], MEMORY)
+    size[2] += (importance - size[2]) / size[0]
 
 
 def _unit(size: np.ndarray, own: bool) -> float:
@@ -124,10 +132,9 @@ def _several(scores: Any, own: Any, size: Any, weights: Any, theta: Any) -> Any:
 def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, theta: Any, curvature: Any) -> None:
     """Weigh the answers by the probability they gave to the label, then move each."""
     inputs, p = parts
-    posterior = weights * p[:, label] ** importance
-    total = posterior.sum()
-    posterior = posterior / total if total > 0 else np.full(len(weights), 1 / len(weights))
-    weights[:] = (1 - SHARE) * posterior + SHARE / len(weights)
+    truth = p[:, label]
+    posterior = weights * (truth / truth.max()) ** importance
+    weights[:] = (1 - SHARE) * posterior / posterior.sum() + SHARE / len(weights)
     wrong = p[1:] - (np.arange(p.shape[1]) == label)
     several = theta.ndim == 3
     start = np.array([1.0, 0.0] if several else [1.0, 1.0, 0.0, 0.0])
@@ -157,7 +164,7 @@ def _rise(t: np.ndarray) -> None:
 def link_parts(link: np.ndarray, classes: int, answers: int) -> dict[str, np.ndarray]:
     """The state of :func:`calibrate` that follows the number of rows in one array, as views of it."""
     tail = ((4,), (10,)) if classes == 2 else ((classes, 2), (classes, 3))
-    shapes = {"size": (2,), "weights": (answers + 1,), "theta": (answers, *tail[0]), "curvature": (answers, *tail[1])}
+    shapes = {"size": (3,), "weights": (answers + 1,), "theta": (answers, *tail[0]), "curvature": (answers, *tail[1])}
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     return {
         name: part.reshape(shape)
@@ -188,9 +195,9 @@ def follow(
     counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     taken = counted[int(-link[0]) % EVERY :: EVERY]
     link[0] += len(counted)
-    factor = np.full(len(taken), float(EVERY)) if weight is None else EVERY * weight[taken]
     parts, scores = link_parts(link, classes, len(keep)), scores[taken]
-    calibrate(parts, scores, y[taken], factor, False, keep, np.empty_like(scores))
+    factor = None if weight is None else weight[taken]
+    calibrate(parts, scores, y[taken], factor, False, keep, np.empty_like(scores), EVERY)
 
 
 def doubts(scores: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

@@ -1,0 +1,40 @@
+"""Weights of rows next to their mean so far: what a combination makes of them does not depend on their unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...state.schema import Array, Schema
+
+State = dict[str, Any]
+SUMS = "weight_sums"  # (2,): rows of positive weight, and the sum of their weights; absent while every weight was 1
+
+
+def relative(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
+    r"""Weights of n rows over the mean weight of all rows up to each, itself included, (n,).
+
+    .. math:: v_t = w_t \Big/ \frac1t \sum_{i \le t} w_i \le t
+
+    Weights times any factor give the same numbers, and those of a survey (each row stands for hundreds of people) are
+    as good as weights around 1: steps, penalties and shares are made for rows that count as one. A row of weight 0 does
+    not count.
+    """
+    sums = state.get(SUMS)
+    if sums is None:
+        if weight is None or (weight[weight > 0] == 1.0).all():
+            return weight
+        sums = np.full(2, float(state["t"]))
+    weight = np.ones(n) if weight is None else weight
+    if not weight.any():
+        return weight
+    rows = sums[0] + np.cumsum(weight > 0)
+    total = np.cumsum(np.concatenate([sums[1:], weight]))[1:]
+    state[SUMS] = np.array([rows[-1], total[-1]])
+    return np.divide(weight * rows, total, out=np.zeros(n), where=weight > 0)
+
+
+def schema(state: State) -> Schema:
+    """The entry, if there is one."""
+    return {SUMS: Array((2,), low=0.0)} if SUMS in state else {}
