@@ -66,7 +66,7 @@ def test_a_refused_call_changes_nothing():
     ):
         with pytest.raises(ValueError):
             model.learn(rows, y, sample_weight=weight)
-        assert (model.decision_function(FRAME) == before).all() and model.n_features_in_ == model.columns_.width_
+        assert (model.decision_function(FRAME) == before).all() and model.n_features_in_ == FRAME.shape[1]
         assert pickle.dumps(model.columns_.state_) == known
 
 

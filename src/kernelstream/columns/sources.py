@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..rows import check_names, is_pandas, unmasked
+
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
 
 
@@ -45,6 +47,10 @@ class Cells:
         """The cells of a column, or None where there is none."""
         return self.columns.get(name)
 
+    def first_names(self) -> list[str]:
+        """Names of the columns of the first row."""
+        return list(self.columns)
+
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
         """Columns with other names than the known ones."""
         return ((name, values) for name, values in self.columns.items() if name not in known)
@@ -76,6 +82,9 @@ class Records(Cells):
     def get(self, name: str) -> list[Any]:
         return [row.get(name) for row in self.rows]
 
+    def first_names(self) -> list[str]:
+        return list(self.rows[0]) if self.n else []
+
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
         names: dict[str, None] = {}
         for row in self.rows:
@@ -98,6 +107,7 @@ def cells_of(rows: Any) -> Cells:
     if sp.issparse(rows):
         return _of_array(rows.toarray())
     if isinstance(rows, np.ndarray):
+        rows = unmasked(rows)
         if rows.dtype.names:
             return Cells({name: _plain(rows[name]) for name in rows.dtype.names}, len(rows))
         return _of_array(rows)
@@ -123,7 +133,7 @@ def is_plain(rows: Any) -> bool:
     if sp.issparse(rows):
         return True
     if isinstance(rows, np.ndarray):
-        return rows.dtype.kind in "iuf" and bool(np.isfinite(rows).all())
+        return rows.dtype.kind in "iuf" and not np.ma.is_masked(rows) and bool(np.isfinite(rows).all())
     return type(rows).__module__.partition(".")[0] == "torch"
 
 
@@ -136,7 +146,7 @@ def _of_array(rows: np.ndarray) -> Cells:
 
 
 def _of_frame(frame: Any) -> Cells:
-    if type(frame).__module__.partition(".")[0] == "pandas":
+    if is_pandas(frame):
         return _of_pandas(frame)
     if type(frame).__name__ == "RecordBatch":
         import pyarrow
@@ -161,11 +171,10 @@ def _of_frame(frame: Any) -> Cells:
 
 
 def _of_pandas(frame: Any) -> Cells:
+    check_names(frame)
     columns, hints = {}, {}
     for j, label in enumerate(frame.columns):
         name, series = str(label), frame.iloc[:, j]
-        if name in columns:
-            raise ValueError(f"the data frame has more than one column named {name!r}")
         if isinstance(series.dtype, np.dtype):
             columns[name] = _plain(series.to_numpy())
         elif series.dtype.name == "category":
