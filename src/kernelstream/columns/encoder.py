@@ -492,7 +492,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once that columns are not there, or are not known."""
-        strange = [name for name, _ in cells.others(store.by_name)]
+        strange = [name for name, _ in cells.others(store.came)]
         if strange:
             names = list(store.by_name)
             self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")

@@ -176,10 +176,10 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             return self._densified(super(), X, reset, least)
         X = super()._check_X(X, reset, least)
         if reset and X.shape[1] > BROAD:
-            name = type(self).__name__
+            name, other = type(self).__name__, type(self).__name__.replace("Kernel", "Feature")
             warnings.warn(
-                f"{name} is made for tables of up to {BROAD:,} columns, and these rows have {X.shape[1]:,}: it will be "
-                f"slow, and no better than {name.replace('Kernel', 'Feature')} on them, or after scikit-learn's PCA",
+                f"{name} is made for tables of up to {BROAD:,} columns and takes long over {X.shape[1]:,}: choose or "
+                f"combine columns first (scikit-learn's SelectKBest or PCA), or use {other}",
                 UserWarning,
                 stacklevel=2,
             )
