@@ -17,7 +17,7 @@ struct ColumnsPass {
     const double* numbers;          // (n, M), NaN where missing
     const std::int64_t* since;      // (M) rows before are not there yet
     double* moments;                // (6, M) count, mean, m2, low, high, doubt
-    const std::int32_t* number_at;  // (2, M) columns of the value and of "missing"
+    const std::int32_t* number_at;  // (3, M) columns of the value and of "missing"; 1: a time
     const std::int32_t* codes;      // (n, K) entries of the tables below, -1: not there
     double* counts;                 // (capacity)
     double* sums;                   // (capacity, T)
@@ -83,11 +83,12 @@ struct ColumnsPass {
         const bool far = is_far(v, count, low, high), glitch = far && doubt < enough;
         if (glitch) v = v < low ? low : high;
         const double more = count + 1.0, delta = v - mean, centre = mean + delta / more, spread = m2 + delta * (v - centre);
-        o[number_at[j]] = !scale ? x : spread > 0.0 ? (v - centre) / std::sqrt(spread / more) : 0.0;
+        const double latest = count > 0.0 ? std::max(high, v) : v, from = number_at[2 * M + j] ? latest : centre;
+        o[number_at[j]] = !scale ? x : spread > 0.0 ? (v - from) / std::sqrt(spread / more) : 0.0;
         if (!counted) return;
         doubt = glitch ? doubt + 1.0 : far ? 0.0 : std::max(doubt - forgiven, 0.0);
         low = count > 0.0 ? std::min(low, v) : v;
-        high = count > 0.0 ? std::max(high, v) : v;
+        high = latest;
         count = more, mean = centre, m2 = spread;
     }
 };

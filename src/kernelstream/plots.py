@@ -12,7 +12,17 @@ if TYPE_CHECKING:
 
     from .evaluate import Result
 
-__all__ = ["calibration", "curves", "figure", "kernel_weights", "members", "relevance", "relevance_over_time", "save"]
+__all__ = [
+    "bars",
+    "calibration",
+    "curves",
+    "figure",
+    "kernel_weights",
+    "members",
+    "relevance",
+    "relevance_over_time",
+    "save",
+]
 
 # colours that most colour-blind readers can tell apart, also in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
@@ -118,25 +128,63 @@ def relevance(
     """
     if not hasattr(est, "relevance_"):
         raise ValueError(f"{type(est).__name__} has no relevance_: it has learned no row, or no kernel")
+    widths = est.relevance_
+    names = getattr(widths, "names", None) or getattr(est, "feature_names_in_", None)
+    learned = "inverse_length" in est.state_
+    start = est.state_["inverse_length"] if learned else None
+    label = "learned width" if learned else "share of the squared gradient"
+    return bars(widths, names, path, top=top, ax=ax, title=title, label=label, start=start)
+
+
+def bars(
+    values: Any,
+    names: Any = None,
+    path: str | Path | None = None,
+    *,
+    top: int = 30,
+    ax: Axes | None = None,
+    title: str | None = None,
+    label: str = "contribution",
+    start: float | None = None,
+) -> Figure:
+    """Draw a bar for each of some inputs, the largest first.
+
+    Parameters
+    ----------
+    values : (d,) array
+    names : (d,) sequence of str, optional
+        By default x0, x1, ...
+    path : str or Path, optional
+        File to write; its ending decides the format.
+    top : int, default=30
+        Draw at most this many inputs, those with the largest values.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+    label : str
+        What the values are.
+    start : float, optional
+        A value to compare with, drawn as a dashed line.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
-    widths = est.relevance_
-    shown = sorted(range(len(widths)), key=lambda i: -widths[i])[:top]
-    names = getattr(est, "feature_names_in_", [f"x{i}" for i in range(len(widths))])
+    values = [float(value) for value in values]
+    names = [f"x{i}" for i in range(len(values))] if names is None else names
+    shown = sorted(range(len(values)), key=lambda i: -abs(values[i]))[:top]
     if ax is None:
         ax = figure(height=max(2.2, 0.9 + 0.24 * len(shown)))[1][0]
-    ax.barh(range(len(shown)), [widths[i] for i in shown], color=_COLOURS[0], height=0.7)
+    ax.barh(range(len(shown)), [values[i] for i in shown], color=_COLOURS[0], height=0.7)
     ax.set_yticks(range(len(shown)), [str(names[i]) for i in shown])
     ax.invert_yaxis()
-    learned = "inverse_length" in est.state_
-    if learned:
-        ax.axvline(est.state_["inverse_length"], color=_COLOURS[4], linestyle="--", linewidth=1, label="start")
+    if start is not None:
+        ax.axvline(start, color=_COLOURS[4], linestyle="--", linewidth=1, label="start")
         ax.legend(frameon=False, loc="lower right")
-    rest = len(widths) - len(shown)
-    ax.set_xlabel(
-        ("learned width" if learned else "share of the squared gradient")
-        + (f" (the other {rest} inputs are below)" if rest else "")
-    )
+    rest = len(values) - len(shown)
+    ax.set_xlabel(label + (f" (the other {rest} inputs are below)" if rest else ""))
     return _finished(ax, title, path)
 
 

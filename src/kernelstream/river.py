@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from ._checks import is_whole
+from .columns import Columns, make_stream
+from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.hooks import Hooks
 
@@ -39,12 +41,15 @@ WIDE = 200  # with more features than this, rows that hold few of them are kept 
 class _Adapter:
     """Dicts to rows of an array. A feature has a column from the row where it first appears; missing ones are 0.
 
-    New columns are added in the order of their names, so the order of a dict's entries does not matter.
+    New columns are added in the order of their names, so the order of a dict's entries does not matter. Where the first
+    row holds anything but numbers (words, dates, gaps), or kinds of columns are given, all rows go through
+    :class:`~kernelstream.columns.Columns` instead.
     """
 
     model: Any
     seed: int | None
     room: int
+    columns: dict[str, str] | None
 
     def _begin(self) -> None:
         if not is_whole(self.room) or self.room < 0:
@@ -62,6 +67,7 @@ class _Adapter:
         self._width = 0
         self._take: Any = None
         self._est: Any = None
+        self._mixed = False
 
     def _default(self) -> Any:
         raise NotImplementedError
@@ -74,13 +80,16 @@ class _Adapter:
     @property
     def feature_names(self) -> list[Any]:
         """The feature of each column."""
-        return list(self._names)
+        return self._est.columns_.feature_names_in_.tolist() if self._mixed and self._ready() else list(self._names)
 
-    def _started(self) -> Any:
+    def _started(self, first: Any) -> Any:
+        """The estimator; a new one is made for rows such as the ``first``, an iterable of cells."""
         if self._est is None:
-            self._est = clone(self._default() if self.model is None else self.model)
+            est = clone(self._default() if self.model is None else self.model)
             if self.seed is not None:
-                self._est.set_params(random_state=self.seed)
+                est.set_params(random_state=self.seed)
+            self._mixed = self.columns is not None or not all(map(_is_number, first))
+            self._est = make_stream(Columns(self.columns), est, self.room) if self._mixed else est
         return self._est
 
     # ---------------------------------------------------------------- columns
@@ -114,7 +123,7 @@ class _Adapter:
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Context in which rows that are refused leave no trace: no new column, no wider model, no new model."""
-        known, width, held = len(self._names), self._width, self._est
+        known, width, held, mixed = len(self._names), self._width, self._est, self._mixed
         est = dict(held.__dict__) if held is not None else {}
         try:
             yield
@@ -122,14 +131,16 @@ class _Adapter:
             for name in self._names[known:]:
                 del self._columns[name]
             del self._names[known:]
-            self._take, self._width, self._est = None, width, held
+            self._take, self._width, self._est, self._mixed = None, width, held, mixed
             if held is not None:
                 held.__dict__.clear()
                 held.__dict__.update(est)
             raise
 
-    def _row(self, x: Row) -> np.ndarray:
-        """A row as an array (1, d); features without a column are left out."""
+    def _row(self, x: Row) -> Any:
+        """A row as the estimator takes it: an array (1, d), without features that have no column; or mixed."""
+        if self._mixed:
+            return x
         known = self._known_row(x)
         return self._rows((x,), grow=False) if known is None else known
 
@@ -180,8 +191,10 @@ class _Adapter:
         shape = len(rows), self._width
         return sp.csr_array((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), shape=shape)
 
-    def _frame(self, X: Any, grow: bool) -> np.ndarray:
-        """Rows of a data frame, or of a list of dicts, as an array."""
+    def _frame(self, X: Any, grow: bool) -> Any:
+        """Rows of a data frame, or of a list of dicts, as the estimator takes them."""
+        if self._mixed:
+            return X
         if isinstance(X, (list, tuple)):
             return self._rows(X, grow)
         import narwhals
@@ -196,9 +209,9 @@ class _Adapter:
                 try:
                     out[:, column] = np.asarray(frame[name].to_numpy(), np.float64)
                 except (TypeError, ValueError):
-                    raise ValueError(f"feature {name!r} holds no numbers: encode it first") from None
+                    raise ValueError(f"feature {name!r} holds no numbers: {_MIXED}") from None
         if not np.isfinite(out).all():
-            raise ValueError("the data frame holds NaN or infinity")
+            raise ValueError(f"the data frame holds NaN or infinity: {_MIXED}")
         return out
 
     # ---------------------------------------------------------------- River's interface
@@ -214,12 +227,16 @@ class _Adapter:
         w
             Its weight.
         """
-        row = self._known_row(x)
+        row = None if self._mixed else self._known_row(x)
         if row is not None and w == 1.0:
             self._est.learn_row(row, y)
             return
         with self._all_or_nothing():
-            est, row = self._started(), self._rows((x,), grow=True)
+            est = self._started(x.values())
+            if self._mixed:
+                est.learn(x, np.array([y]), **({} if w == 1.0 else {"sample_weight": np.array([w])}))
+                return
+            row = self._rows((x,), grow=True)
             if w != 1.0:
                 est.learn(row, np.array([y]), sample_weight=np.array([w]))
             elif isinstance(row, np.ndarray):
@@ -238,13 +255,13 @@ class _Adapter:
             Labels or targets.
         """
         with self._all_or_nothing():
-            self._started()
+            self._started(_first_cells(X))
             if len(X):
                 self._est.learn(self._frame(X, grow=True), _targets(y))
 
     def _ready(self) -> bool:
         """Whether there is something to predict with."""
-        return self._est is not None and hasattr(self._est, "state_")
+        return self._est is not None and bool(self._est.__sklearn_is_fitted__())
 
 
 class StreamClassifier(_Adapter, base.MiniBatchClassifier):
@@ -259,6 +276,9 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
     room
         Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
         random binning, learned kernels and Falkon.
+    columns
+        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
+        and gaps that come later than the first row.
 
     Examples
     --------
@@ -270,10 +290,13 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
     'near'
     """
 
-    def __init__(self, model: Any = None, seed: int | None = None, room: int = 0):
+    def __init__(
+        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
+    ):
         self.model = model
         self.seed = seed
         self.room = room
+        self.columns = columns
         self._begin()
 
     def _default(self) -> Any:
@@ -328,6 +351,9 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
     room
         Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
         random binning, learned kernels and Falkon.
+    columns
+        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
+        and gaps that come later than the first row.
 
     Examples
     --------
@@ -339,10 +365,13 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
     True
     """
 
-    def __init__(self, model: Any = None, seed: int | None = None, room: int = 0):
+    def __init__(
+        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
+    ):
         self.model = model
         self.seed = seed
         self.room = room
+        self.columns = columns
         self._begin()
 
     def _default(self) -> Any:
@@ -357,13 +386,32 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
         return _like(X, self._est.predict(self._frame(X, grow=False)) if self._ready() else np.zeros(len(X)))
 
 
+_MIXED = "columns={} takes words, dates and gaps that come after rows of numbers"
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell is a number as it is: a word that reads as one is a word."""
+    return isinstance(value, (int, float, np.number, np.bool_)) and not is_missing(value)
+
+
+def _first_cells(X: Any) -> Iterable[Any]:
+    """Cells of the first row of a data frame, or of a list of dicts."""
+    if not len(X):
+        return ()
+    if isinstance(X, (list, tuple)):
+        return X[0].values()
+    import narwhals
+
+    return narwhals.from_native(X, eager_only=True).head(1).rows()[0]
+
+
 def _number(name: Any, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"feature {name!r} is {value!r}, not a number: encode it first") from None
+        raise ValueError(f"feature {name!r} is {value!r}, not a number: {_MIXED}") from None
     if not math.isfinite(number):
-        raise ValueError(f"feature {name!r} is {value!r}")
+        raise ValueError(f"feature {name!r} is {value!r}: {_MIXED}")
     return number
 
 

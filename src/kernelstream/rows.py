@@ -46,8 +46,37 @@ def host(X: Any) -> Any:
     return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
+def is_pandas(rows: Any) -> bool:
+    """Whether rows are a data frame of pandas, which is not imported for it."""
+    return type(rows).__module__.partition(".")[0] == "pandas"
+
+
+def check_names(frame: Any) -> None:
+    """ValueError where columns of a data frame share a name."""
+    if is_pandas(frame) and hasattr(frame, "columns"):
+        names = [str(name) for name in frame.columns]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ValueError(
+                f"the data frame has more than one column named {', '.join(map(repr, twice[:5]))}: "
+                "give each its own name, or drop all but one"
+            )
+
+
+def unmasked(array: Any) -> Any:
+    """A masked array with a gap (NaN, None among words) in every masked place; anything else as it is."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    if array.dtype.kind in "fiub":
+        return np.ma.filled(array.astype(np.result_type(array.dtype, np.float32)), np.nan)
+    return np.ma.filled(array.astype(object), None)
+
+
 def native(array: Any) -> Any:
-    """An array of numbers or strings in this machine's byte order; anything else as it is."""
+    """An array of numbers or strings in this machine's byte order, without a mask; anything else as it is."""
+    array = unmasked(array)
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
     return array

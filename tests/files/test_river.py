@@ -11,6 +11,7 @@ pytest.importorskip("river")
 from river import checks, compose, datasets, evaluate, metrics, preprocessing
 
 from kernelstream import BudgetClassifier, FeatureClassifier, FeatureRegressor, NystroemClassifier
+from kernelstream.columns import Columns, make_stream
 from kernelstream.estimators.feature import map_entries
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.river import StreamClassifier, StreamRegressor
@@ -134,7 +135,7 @@ def _all_of(model):
 @pytest.mark.parametrize(
     ("row", "target"),
     [
-        ({"b": 1.0, "new": 2.0, "d": "red"}, 1.0),
+        ({"b": 1.0, "new": 2.0, "d": -float("inf")}, 1.0),
         ({"b": 1.0, "new": float("inf"), "a": 2.0}, 1.0),
         ({"b": 1.0, "new": 2.0}, float("nan")),
         ({"b": 1.0, "new": 2.0}, "a word"),
@@ -244,3 +245,32 @@ def test_room_for_models_that_cannot_be_widened():
         model.learn_one({"too late": 2.0}, False)
     assert model.feature_names == ["a", "b", "late", "later"]
     assert model.predict_one({"a": 0.0, "unknown": 3.0}) in (True, False)
+
+
+def test_words_dates_and_gaps_go_through_the_encoder():
+    """As with the encoder in front of the same model; also a row at a time, or as a data frame."""
+    rows = [{"town": "Rome" if i % 3 else "Oslo", "wind": None if i % 7 == 0 else i % 5} for i in range(200)]
+    y = ["warm" if row["town"] == "Rome" else "cold" for row in rows]
+    single, many, framed = (StreamClassifier(seed=1) for _ in range(3))
+    for row, label in zip(rows, y, strict=True):
+        single.learn_one(row, label)
+    many.learn_many(rows, y)
+    framed.learn_many(pytest.importorskip("pandas").DataFrame(rows), y)
+    plain = make_stream(Columns(), FeatureClassifier(loss="logistic", random_state=1))
+    plain.learn(rows, y)
+    asked = {"town": "Oslo", "wind": 3}
+    truth = dict(zip(plain.classes_.tolist(), plain.predict_proba(asked)[0].tolist(), strict=True))
+    for model in (single, many, framed):
+        assert model.predict_proba_one(asked) == pytest.approx(truth, abs=1e-9)
+    assert many.predict_one(asked) == "cold" and many.feature_names == ["town", "wind"]
+    assert many.predict_many(rows[:4]).tolist() == y[:4]
+
+
+def test_words_after_numbers_need_the_encoder_from_the_start():
+    model, told = StreamRegressor(seed=0), StreamRegressor(seed=0, columns={})
+    told.learn_one({"a": 1.0}, 2.0)
+    told.learn_one({"a": 1.0, "b": "red"}, 2.0)
+    model.learn_one({"a": 1.0}, 2.0)
+    with pytest.raises(ValueError, match=r"columns=\{\} takes words"):
+        model.learn_one({"a": 1.0, "b": "red"}, 2.0)
+    assert model.feature_names == ["a"] and told.feature_names == ["a", "b"]

@@ -411,3 +411,64 @@ def test_plain_rows_need_no_encoder():
     assert Columns.is_plain(np.ones((2, 2))) and Columns.is_plain(sp.csr_array(np.eye(2)))
     for rows in (np.array([[1, np.nan]]), np.array([["a"]]), [{"a": 1}], pd.DataFrame({"a": ["u"]})):
         assert not Columns.is_plain(rows)
+
+
+# -------------------------------------------------------------------- tables
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_is_scaled_by_all_its_rows(engine):
+    """In any order: numbers by mean and deviation of all, dates by the latest and the deviation."""
+    n = 40
+    x, day = np.arange(n) ** 1.5, np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
+    rows = [{"x": float(a), "day": str(b)} for a, b in zip(x, day, strict=True)]
+    enc = Columns(engine=engine)
+    X = enc.fit_transform(rows)
+    np.testing.assert_array_equal(X, enc.transform(rows))
+    days = np.arange(n, dtype=float)
+    for i in (0, 7, 39):  # each as if it came next
+        seen, when = np.append(x, x[i]), np.append(days, days[i])
+        assert column(enc, X, "x")[i] == pytest.approx((x[i] - seen.mean()) / seen.std())
+        assert column(enc, X, "day")[i] == pytest.approx((days[i] - days.max()) / when.std())
+    order = np.random.default_rng(0).permutation(n)
+    Z = Columns(engine=engine).fit_transform([rows[i] for i in order])
+    np.testing.assert_allclose(Z, X[order], atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_of_a_table_do_not_see_their_own_target(engine):
+    """Every row has a word of its own: whatever its target, the mean of the word is that of all rows."""
+    rng = np.random.default_rng(0)
+    rows, y = [{"id": f"w{i}", "a": "uv"[i % 2]} for i in range(60)], rng.normal(size=60)
+    enc = Columns(engine=engine)
+    X = enc.fit_transform(rows, y)
+    assert np.abs(column(enc, X, "id:mean")).max() < 1e-12
+    assert np.abs(column(enc, enc.transform(rows), "id:mean")).max() > 0.1
+    last = column(enc, enc.transform(rows), "a:mean")  # of all rows, which the later of a random order come close to
+    assert 0 < np.abs(column(enc, X, "a:mean") - last).min() < 0.05
+    weight = np.r_[np.zeros(20), np.ones(40)]
+    some = Columns(engine=engine)
+    some.fit(rows, y, weight)
+    assert_same_state(some.state_, Columns(engine=engine).fit(rows[20:], y[20:]).state_, 1e-12, "weights of 0")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_times_that_come_in_order_are_all_of_now(engine):
+    enc = Columns(engine=engine)
+    days = [f"2024-{m:02d}-01" for m in range(1, 13)]
+    assert (column(enc, enc.learn_transform([{"d": day} for day in days]), "d") == 0).all()
+    old = column(enc, enc.transform([{"d": day} for day in ["2024-01-01", "2024-12-01", "2031-01-01"]]), "d")
+    assert old[0] < -2 and (old[1:] == 0).all()  # what lies ahead is of now as well
+    one_by_one = [enc.transform({"d": day})[0, 0] for day in ["2024-01-01", "2024-12-01", "2031-01-01"]]
+    np.testing.assert_array_equal(one_by_one, old)
+
+
+def test_notes_name_columns_that_say_nothing():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"id": i, "key": f"k{i}", "same": 3.5, "word": "a", "x": float(x), "n": int(k)}
+        for i, (x, k) in enumerate(zip(rng.normal(size=80), rng.integers(0, 80, 80), strict=True))
+    ]
+    order = rng.permutation(80)
+    for enc in (Columns().fit(rows), Columns().partial_fit([rows[i] for i in order])):
+        assert list(enc.notes_) == ["id", "key", "same", "word"]
+        assert "row number" in enc.notes_["id"] and "identifier" in enc.notes_["key"]
+        assert enc.notes_["same"] == enc.notes_["word"] == "it never changes"

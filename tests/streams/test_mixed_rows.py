@@ -1,5 +1,6 @@
 """The one learner on rows as they come: words, dates, gaps and new columns."""
 
+import importlib.util
 import io
 import pickle
 
@@ -66,7 +67,7 @@ def test_a_refused_call_changes_nothing():
     ):
         with pytest.raises(ValueError):
             model.learn(rows, y, sample_weight=weight)
-        assert (model.decision_function(FRAME) == before).all() and model.n_features_in_ == model.columns_.width_
+        assert (model.decision_function(FRAME) == before).all() and model.n_features_in_ == FRAME.shape[1]
         assert pickle.dumps(model.columns_.state_) == known
 
 
@@ -98,3 +99,78 @@ def test_numbers_meet_no_encoder():
     with pytest.raises(AttributeError, match="numbers"):
         _ = model.columns_
     assert small().fit(FRAME, LABELS).fit(FRAME[["x"]][20:], LABELS[20:])._encoder is None
+
+
+@pytest.mark.parametrize("rising", ["date", "number", "word"])
+def test_fit_does_not_mind_the_order_of_time(rising):
+    """Rows in the order of a rising column, and permuted: the same answers, nearly."""
+    n = 300
+    values = {"date": pd.date_range("2024-01-01", periods=n), "number": np.arange(n) * 1e3}
+    frame = pd.DataFrame({"n": np.arange(n) % 17.0, "d": values.get(rising, values["date"]), "w": "a"})
+    if rising == "word":
+        frame["w"] = np.where(np.arange(n) < n // 2, "early", "late")
+    y = frame.n + (frame.w == "late") * 3.0
+    order = np.random.default_rng(0).permutation(n)
+    in_time = KernelRegressor(size="small", random_state=0).fit(frame, y)
+    permuted = KernelRegressor(size="small", random_state=0).fit(frame.iloc[order], y[order])
+    assert min(in_time.score(frame, y), permuted.score(frame, y)) > 0.98
+    kept = KernelRegressor(size="small", random_state=0).fit(frame, y, shuffle=False)  # the stream's way
+    streamed = KernelRegressor(size="small", random_state=0).partial_fit(frame, y)
+    assert (kept.predict(frame) == streamed.predict(frame)).all()
+
+
+def test_numbers_of_any_container_make_the_same_model():
+    """pandas' own integers and floats, those of Arrow, and masked arrays, whose masked cells are gaps."""
+    n = 150
+    frame = pd.DataFrame({"a": np.arange(n) % 13, "b": np.arange(n) % 7.0})
+    y = frame.a + frame.b
+
+    def fitted(X):
+        return KernelRegressor(size="small", random_state=0).fit(X, y)
+
+    want = fitted(frame).predict(frame)
+    kinds = [{"a": "Int64", "b": "Float64"}]
+    if importlib.util.find_spec("pyarrow"):
+        kinds.append({"a": "int64[pyarrow]", "b": "double[pyarrow]"})
+    for dtypes in kinds:
+        other = frame.astype(dtypes)
+        assert (fitted(other).predict(other) == want).all() and not is_mixed(other)
+    masked = np.ma.masked_array(frame.to_numpy(), mask=frame.to_numpy() == 5)
+    gaps = masked.filled(np.nan)
+    assert (fitted(masked).predict(masked) == fitted(gaps).predict(gaps)).all()
+    for X, target in ((masked, y), (frame, np.ma.masked_array(y, y > 9))):
+        with pytest.raises(ValueError, match="NaN"):
+            ks.FeatureRegressor(random_state=0).fit(X, target)
+
+
+def test_names_that_come_twice_and_dates_as_labels_are_refused():
+    twice = pd.DataFrame(np.ones((9, 3)), columns=["a", "b", "a"])
+    for frame in (twice, twice.assign(w="word")):
+        for model in (small(), ks.FeatureClassifier(), Columns()):
+            with pytest.raises(ValueError, match=r"more than one column named 'a'.*drop"):
+                model.fit(frame, np.arange(9) % 2)
+    with pytest.raises(ValueError, match=r"dates, which cannot be labels.*astype"):
+        small().fit(FRAME, FRAME.day.to_numpy())
+
+
+def test_names_and_numbers_of_columns_are_those_of_the_frame():
+    frame = FRAME.assign(empty=np.nan, late=np.where(np.arange(N) < 40, np.nan, 1.0))[
+        ["late", "x", "empty", "town", "day"]
+    ]
+    for model in (small().fit(frame, LABELS), small().partial_fit(frame, LABELS)):
+        file = io.BytesIO()
+        ks.save(model, file)
+        for made in (model, ks.load(file), pickle.loads(pickle.dumps(model))):
+            assert made.n_features_in_ == 5 and made.feature_names_in_.tolist() == frame.columns.tolist()
+            assert made.columns_.width_ == made.state_["n_features"]
+    reasons = model.explain(frame[:3])
+    assert model.relevance_.names == tuple(frame.columns) == reasons.contributions.names
+    assert model.relevance_[2] == 0.0  # of a column without a value
+    assert "town" in str(model.relevance_) and reasons.to_frame().columns.tolist() == frame.columns.tolist()
+    np.testing.assert_allclose(reasons.to_frame().sum(axis=1), reasons.score - reasons.base)
+
+
+def test_very_wide_rows_are_warned_about():
+    X = np.random.default_rng(0).normal(size=(30, 1001))
+    with pytest.warns(UserWarning, match="made for tables of up to 1,000 columns.*FeatureRegressor"):
+        KernelRegressor(size="small", random_state=0).fit(X, X[:, 0])

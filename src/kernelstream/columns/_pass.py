@@ -5,8 +5,11 @@ Numbers, by running moments that include the row itself (Welford 1962), glitches
 
     n' = n + 1;  m' = m + (x - m)/n';  s' = s + (x - m)(x - m');   out = (x - m')/sqrt(s'/n')
 
-A missing number is 0, the running mean, and its indicator 1. Categories, by the targets of the rows before, with ``a``
-imaginary rows of the mean of all (Micci-Barreca 2001)::
+A time is given as how long ago it was, ``out = (x - h')/sqrt(s'/n')`` with h' the latest so far: rows that come in the
+order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well.
+
+A missing number is 0, the running mean (or now), and its indicator 1. Categories, by the targets of the rows before,
+with ``a`` imaginary rows of the mean of all (Micci-Barreca 2001)::
 
     p = (sum of y over rows of the category + a ybar) / (their number + a);   out = (p - ybar)/deviation of y
 
@@ -38,8 +41,8 @@ def columns_pass(
     state : dict
         moments : (6, M) float64
             Count, mean, sum of squared differences, least, largest, doubt.
-        number_at : (2, M) int32
-            Columns of the value and of its indicator; -1 for no indicator.
+        number_at : (3, M) int32
+            Columns of the value and of its indicator, -1 for no indicator; 1 for a time, else 0.
         counts, sums : (capacity,), (capacity, T) float64
             Weight of the rows of a category, and their weighted targets.
         place, amount : (capacity, 3) int32, float64
@@ -113,11 +116,11 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     delta = v - mean
     centre = mean + delta / (count + 1)
     spread = m2 + delta * (v - centre)
+    latest = max(high, v) if count > 0 else v
     if not scale:
         row[at[0]] = x
     elif spread > 0:
-        row[at[0]] = (v - centre) / math.sqrt(spread / (count + 1))
+        row[at[0]] = (v - (latest if at[2] else centre)) / math.sqrt(spread / (count + 1))
     if counted:
         doubt = doubt + 1 if glitch else 0.0 if far else max(doubt - FORGIVEN, 0.0)
-        low, high = (min(low, v), max(high, v)) if count > 0 else (v, v)
-        moments[:] = count + 1, centre, spread, low, high, doubt
+        moments[:] = count + 1, centre, spread, min(low, v) if count > 0 else v, latest, doubt

@@ -40,6 +40,7 @@ def to_state(store: Store) -> State:
     return {
         "t": store.t,
         "task": store.task,
+        **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
         "retired": np.array([source.retired for source in store.sources], np.int64),
@@ -64,6 +65,8 @@ def schema(state: State, one_hot: int) -> Schema:
     return {
         "t": Count(),
         "task": Text(TASKS),
+        "came": Array((length(state, "came"),), "uint8"),
+        "came_ends": Array((length(state, "came_ends"),), "int64", low=0, high=length(state, "came"), rising=True),
         "names": Array((size,), "uint8"),
         "names_ends": Array((sources,), "int64", low=0, high=size, rising=True),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
@@ -89,6 +92,10 @@ def from_state(state: State, one_hot: int) -> Store:
     names, words, labels = (unpacked(name, state) for name in ("names", "words", "labels"))
     if len(set(names)) < len(names):
         raise ValueError("state_['names'] holds a name twice")
+    came = unpacked("came", state)
+    store.came = dict.fromkeys(came)
+    if len(store.came) < len(came) or not store.came.keys() >= set(names):
+        raise ValueError("state_['came'] must hold the name of every column once")
     store.task, store.t, store.labels = state["task"], int(state["t"]), labels
     store.target, store.moments = state["target"].copy(), state["moments"].copy()
     if (store.moments[[0, 2, 5]] < 0).any() or (store.target[[0, 2]] < 0).any():
@@ -126,7 +133,7 @@ def _columns(store: Store, means: int) -> None:
     """Where every part of every source is, by the layout, which must have each of them once."""
     at = {part: column for column, part in enumerate(store.layout)}
     wanted = set()
-    store.number_at = np.full((2, store.moments.shape[1]), -1, np.int32)
+    store.number_at = np.full((3, store.moments.shape[1]), -1, np.int32)
     store.mean_at = np.full((sum(s.kind in TABLED for s in store.sources), means), -1, np.int32)
     for i, source in enumerate(store.sources):
         parts = [(VALUE, 0)] if source.kind in NUMERIC else []
@@ -139,7 +146,7 @@ def _columns(store: Store, means: int) -> None:
         if any(key not in at for key in keys):
             raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")
         if source.kind in NUMERIC:
-            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0]
+            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0], source.kind == "date"
         if source.kind in TABLED:
             store.mean_at[source.coded] = [at[i, MEAN, t] for t in range(means)]
         if source.kind == "category":

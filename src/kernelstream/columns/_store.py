@@ -51,8 +51,9 @@ class Store:
         self.one_hot = one_hot
         self.sources: list[Source] = []
         self.by_name: dict[str, Source] = {}
+        self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
-        self.moments, self.number_at = np.zeros((6, 0)), np.zeros((2, 0), np.int32)
+        self.moments, self.number_at = np.zeros((6, 0)), np.zeros((3, 0), np.int32)
         self.size, self.free = 0, []  # type: ignore[var-annotated]
         self.counts, self.sums = np.zeros(0), np.zeros((0, 0))
         self.place, self.amount = np.zeros((0, PLACES), np.int32), np.zeros((0, PLACES))
@@ -70,6 +71,7 @@ class Store:
         made.sources = [source.copy() for source in self.sources]
         made.by_name = {source.name: source for source in made.sources}
         made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)
+        made.came = dict(self.came)
         for name in ("moments", "number_at", "counts", "sums", "place", "amount", "mean_at", "target"):
             setattr(made, name, getattr(self, name).copy())
         return made
@@ -93,7 +95,8 @@ class Store:
         parts: list[tuple[int, int]] = []
         if kind in NUMERIC:
             source.number = self.moments.shape[1]
-            self.number_at = np.append(self.number_at, [[self.width], [self.width + 1]], axis=1).astype(np.int32)
+            at_columns = np.array([[self.width], [self.width + 1], [kind == "date"]], np.int32)
+            self.number_at = np.append(self.number_at, at_columns, axis=1)
             self.moments = np.append(self.moments, np.zeros((6, 1)), axis=1)
             self.from_start = np.zeros(self.moments.shape[1], np.int64)
             parts += [(VALUE, 0), (GAP, 0)]

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._set_output import _wrap_data_with_container
 
+from ..random import generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from ._journal import Journal, NeedsCopy
-from ._names import result_names, some
+from ._known import Known
+from ._names import some
 from ._parse import Parsed, parse, parse_row
-from ._pass import COUNT
 from ._state import State, from_state, to_state
-from ._store import Store
+from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, readers
 from .kinds import KINDS, LARGEST, is_missing, kind_of
@@ -31,7 +31,7 @@ from .sources import Cells, cells_of, is_plain
 Undo = Callable[[], None]
 
 
-class Columns(TakesTurns, TransformerMixin, WithParameters):
+class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
     A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
@@ -71,8 +71,6 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
     >>> X.round(2).tolist()  # missing, mean of the target, red, blue; size, missing
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
     """
-
-    _store: Store
 
     def __init__(
         self,
@@ -125,25 +123,19 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         return self
 
     def fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
-        """Forget everything, then learn the rows in order."""
+        """Forget everything, then learn all rows; see :meth:`fit_transform`."""
         with self._turns:
-            before = self._forget()
-            try:
-                self._learn(rows, y, sample_weight)
-            except BaseException:
-                self.__dict__.update(before)
-                raise
+            self._fit(rows, y, sample_weight)
         return self
 
     def fit_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Forget everything, then :meth:`learn_transform`: no row sees its own target, as in ``fit(...).transform``."""
+        """Forget everything, then learn all rows and encode them: a table, whose order does not matter.
+
+        Numbers and dates are scaled by what all rows have taught, as in ``transform``. The mean of a category is that
+        of the rows before in a random order: unlike in ``fit(...).transform(...)``, no row sees its own target.
+        """
         with self._turns:
-            before = self._forget()
-            try:
-                return self._learn(rows, y, sample_weight)[0]
-            except BaseException:
-                self.__dict__.update(before)
-                raise
+            return self._fit(rows, y, sample_weight)
 
     def transform(self, rows: Any) -> Any:
         """Encode rows, each as if it came next; nothing is learned.
@@ -180,50 +172,6 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         self._check_parameters()
         self._store = from_state(state, self.one_hot)
 
-    @property
-    def kinds_(self) -> dict[str, str]:
-        """The kind of every column so far."""
-        return {source.name: source.kind for source in self._learned().sources}
-
-    @property
-    def wrong_(self) -> dict[str, tuple[int, int]]:
-        """Cells that did not fit their column's kind, by column: how many, and the row of the first, from 1."""
-        return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
-
-    @property
-    def missing_(self) -> dict[str, float]:
-        """Share of the learned rows in which a column had no value that could be used, by column; 0 for texts."""
-        store = self._learned()
-        found = {}
-        for source in store.sources:
-            if source.number >= 0:
-                found[source.name] = 1.0 - float(store.moments[COUNT, source.number]) / max(store.t, 1)
-            else:
-                code = None if source.table is None else source.table.codes.get("")
-                found[source.name] = 0.0 if code is None else float(store.counts[code]) / max(store.t, 1)
-        return found
-
-    def _target(self) -> tuple[float, float] | None:
-        """Mean and deviation of the targets, where they are numbers."""
-        store = self._learned()
-        if store.task != "number" or not store.target[0, 0] > 0:
-            return None
-        weight, mean, m2 = store.target[:, 0].tolist()
-        return mean, math.sqrt(m2 / weight)
-
-    def _sources_of_width(self) -> np.ndarray:
-        """The column of the rows that each column of the result is of, (width,)."""
-        return np.array([at for at, _, _ in self._learned().layout], np.intp)
-
-    @property
-    def width_(self) -> int:
-        """Columns of the result."""
-        return self._learned().width
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """A name for every column of the result."""
-        return np.array(result_names(self._learned()), dtype=object)
-
     def __sklearn_is_fitted__(self) -> bool:
         return "_store" in self.__dict__
 
@@ -242,12 +190,6 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         super().__setstate__(state)
         if "_store" in self.__dict__:
             self._store = self._store.copy()  # arrays of a mapped file cannot be written to
-
-    def _learned(self) -> Store:
-        store = self.__dict__.get("_store")
-        if store is None:
-            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call learn_transform or fit")
-        return store
 
     def _forget(self) -> dict[str, Any]:
         """Forget what was learned; returns the attributes that held it."""
@@ -303,9 +245,7 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
             if quick is not None:
                 return quick
         store, journal = (self._started(), None) if before is None else (before, Journal(before))
-        cells = cells_of(rows)
-        targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, self._task(store, task))
-        weight = None if sample_weight is None else checked_weights(sample_weight, cells.n)
+        cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         try:
@@ -334,8 +274,33 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
 
         return undo
 
-    def _task(self, store: Store, task: str | None) -> str:
-        return store.task or task or self.target
+    @staticmethod
+    def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> tuple[Cells, Targets | None, np.ndarray | None]:
+        cells = cells_of(rows)
+        targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, task)
+        return cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n)
+
+    def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
+        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all."""
+        before = self._forget()
+        try:
+            store = self._started()
+            cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
+            learned, some, counted = cells, targets, np.arange(cells.n)
+            if weight is not None:
+                counted, weight = np.flatnonzero(weight), weight[weight > 0]
+                learned, some = cells.part(counted), None if targets is None else targets.part(counted)
+            one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
+            X = self._encode_only(store, cells)
+            coded = {at for at, source in enumerate(store.sources) if not source.retired}
+            means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
+            X[counted[:, None], means] = one_by_one[:, means]
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+        if cells.n:
+            self._store = store
+        return X
 
     def _pass_runs(
         self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
@@ -356,10 +321,17 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
 
     def _pass(
-        self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
+        self,
+        store: Store,
+        cells: Cells,
+        targets: Targets | None,
+        weight: np.ndarray | None,
+        journal: Journal | None,
+        shuffled: bool = False,
     ) -> np.ndarray:
-        """Encode and learn rows of positive weight."""
+        """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later."""
         since = self._grow(store, cells, targets, journal)
+        since = {} if shuffled else since
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
         start, window = 0, cells.n
@@ -371,7 +343,9 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
-            self._run(store, found, X[here], None if Y is None else Y[here], None if weight is None else weight[here])
+            order = generator(0, start).permutation(stop - start) if shuffled else None
+            y, w = (None if values is None else values[here] for values in (Y, weight))
+            self._run(store, found, X[here], y, w, order=order)
             store.t += stop - start
             for source in found.retired:
                 store.retire(source)
@@ -381,10 +355,24 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
         return X
 
     def _run(
-        self, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: Any, learn: bool = True
+        self,
+        store: Store,
+        found: Parsed,
+        X: np.ndarray,
+        Y: np.ndarray | None,
+        weight: Any,
+        learn: bool = True,
+        order: np.ndarray | None = None,
     ) -> None:
-        block = {"numbers": found.numbers, "since": found.since, "codes": found.codes, "Y": Y, "weight": weight}
-        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, X)
+        """Encode rows into X, and learn them, in their order or another."""
+        block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
+        out = X
+        if order is not None:
+            block = {name: None if values is None else values[order] for name, values in block.items()}
+            out = X[order]
+        passes()[self.engine](vars(store), block | {"since": found.since}, self.shrink, self.scale, learn, out)
+        if order is not None:
+            X[order] = out
         for first, parts in found.cycles:
             X[:, first : first + parts.shape[1]] = parts
 
@@ -394,6 +382,7 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
             if journal is not None:
                 raise NeedsCopy
             store.begin_target(targets.task)
+        self._note_names(store, cells, journal)
         events: list[tuple[int, int, str, str]] = []
         for name, values in cells.others(store.by_name):
             row = next((i for i, value in enumerate(values) if not is_missing(value)), None)
@@ -415,10 +404,22 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
                 store.add_label(name)
                 continue
             store.add(name, kind)
+            store.came.setdefault(name)
             since[name] = row
             if kind == "text":
                 self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
         return since
+
+    def _note_names(self, store: Store, cells: Cells, journal: Journal | None) -> None:
+        """Note the names of columns: those of the first row, those whose kinds were given, others as they come."""
+        first = [*cells.first_names(), *store.by_name] if not store.came else []
+        known = store.came | dict.fromkeys(first)
+        free = max(0, int(self.max_columns) - len(known))
+        known |= dict.fromkeys([name for name, _ in cells.others(known)][:free])
+        if len(known) > len(store.came):
+            if journal is not None:
+                raise NeedsCopy
+            store.came = known
 
     # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(
@@ -491,7 +492,7 @@ class Columns(TakesTurns, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once that columns are not there, or are not known."""
-        strange = [name for name, _ in cells.others(store.by_name)]
+        strange = [name for name, _ in cells.others(store.came)]
         if strange:
             names = list(store.by_name)
             if not any(cells.has(name) for name in names):

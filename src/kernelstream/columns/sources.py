@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..rows import check_names, is_pandas, unmasked
+
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
 
 
@@ -49,6 +51,10 @@ class Cells:
         """Whether there is such a column."""
         return name in self.columns
 
+    def first_names(self) -> list[str]:
+        """Names of the columns of the first row."""
+        return list(self.columns)
+
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
         """Columns with other names than the known ones."""
         return ((name, values) for name, values in self.columns.items() if name not in known)
@@ -83,6 +89,9 @@ class Records(Cells):
     def has(self, name: str) -> bool:
         return any(name in row for row in self.rows)
 
+    def first_names(self) -> list[str]:
+        return list(self.rows[0]) if self.n else []
+
     def others(self, known: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
         names: dict[str, None] = {}
         for row in self.rows:
@@ -105,6 +114,7 @@ def cells_of(rows: Any) -> Cells:
     if sp.issparse(rows):
         return _of_array(rows.toarray())
     if isinstance(rows, np.ndarray):
+        rows = unmasked(rows)
         if rows.dtype.names:
             return Cells({name: _plain(rows[name]) for name in rows.dtype.names}, len(rows))
         return _of_array(rows)
@@ -130,7 +140,7 @@ def is_plain(rows: Any) -> bool:
     if sp.issparse(rows):
         return True
     if isinstance(rows, np.ndarray):
-        return rows.dtype.kind in "iuf" and bool(np.isfinite(rows).all())
+        return rows.dtype.kind in "iuf" and not np.ma.is_masked(rows) and bool(np.isfinite(rows).all())
     return type(rows).__module__.partition(".")[0] == "torch"
 
 
@@ -143,7 +153,7 @@ def _of_array(rows: np.ndarray) -> Cells:
 
 
 def _of_frame(frame: Any) -> Cells:
-    if type(frame).__module__.partition(".")[0] == "pandas":
+    if is_pandas(frame):
         return _of_pandas(frame)
     if type(frame).__name__ == "RecordBatch":
         import pyarrow
@@ -168,11 +178,10 @@ def _of_frame(frame: Any) -> Cells:
 
 
 def _of_pandas(frame: Any) -> Cells:
+    check_names(frame)
     columns, hints = {}, {}
     for j, label in enumerate(frame.columns):
         name, series = str(label), frame.iloc[:, j]
-        if name in columns:
-            raise ValueError(f"the data frame has more than one column named {name!r}")
         if isinstance(series.dtype, np.dtype):
             columns[name] = _plain(series.to_numpy())
         elif series.dtype.name == "category":

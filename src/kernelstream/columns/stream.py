@@ -9,6 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from ..named import named
 from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
 from .encoder import Columns
@@ -85,12 +86,15 @@ class StreamPipeline(TakesTurns, WithParameters):
 
     @in_turn
     def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:
-        """Forget everything, then learn the rows: the encoder in their order, the model as its ``fit`` does.
+        """Forget everything, then learn all rows, whose order does not matter; as a stream with ``shuffle=False``.
 
         ``options`` are those of the model's ``fit``.
         """
         columns, model = self._fresh()
-        X, _ = columns._learn(rows, y, sample_weight, self._task(model))
+        if options.get("shuffle", True):
+            X = columns._fit(rows, y, sample_weight, self._task(model))
+        else:
+            X, _ = columns._learn(rows, y, sample_weight, self._task(model))
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         model.fit(self._padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
@@ -207,14 +211,14 @@ class StreamPipeline(TakesTurns, WithParameters):
 
     @property
     def relevance_(self) -> np.ndarray:
-        """How much each column of the rows as they come matters, in the order of ``columns_.kinds_``, (d,).
+        """How much each column of the rows as they come matters, in the order of ``columns_.feature_names_in_``, (d,).
 
         The relevance of the model's own columns, added up over those that encode one column of the rows.
         """
         columns, model = self._learned()
         own = np.asarray(model.relevance_, float)
         sources = columns._sources_of_width()
-        return np.bincount(sources, own[: len(sources)], len(columns.kinds_))
+        return named(np.bincount(sources, own[: len(sources)], columns.n_features_in_), columns)
 
     @_model_has("decision_function")
     @in_turn

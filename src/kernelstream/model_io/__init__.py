@@ -280,7 +280,7 @@ def _estimator(header: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     est.state_ = {key: decode(value, arrays) for key, value in header["state"].items()}
     est._check_state()
     names = header.get("feature_names")
-    if names is not None:
+    if names is not None and not hasattr(est, "feature_names_in_"):  # an encoder of columns has them in its state
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ModelFileError(f"feature_names must be a list of names, got {names!r:.80}")
         if len(names) != est.n_features_in_:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..named import Named
 from ..random import generator
 
 POINTS = 32  # on the straight line
@@ -31,7 +32,7 @@ class Explanation(NamedTuple):
     Attributes
     ----------
     contributions : (n, d) array
-        What each column added; a row sums to ``score - base``.
+        What each column added; a row sums to ``score - base``. It has the ``names`` of the columns.
     score : (n,) array
         The answers: predictions, or scores of the predicted class.
     base : (n,) array
@@ -40,10 +41,18 @@ class Explanation(NamedTuple):
         The row with which each is compared.
     """
 
-    contributions: np.ndarray
+    contributions: Named
     score: np.ndarray
     base: np.ndarray
     baseline: np.ndarray
+
+    def to_frame(self) -> Any:
+        """The contributions as a pandas data frame."""
+        return self.contributions.to_frame()
+
+    def plot(self, path: Any = None, **options: Any) -> Any:
+        """Draw the contributions of one row, or the mean of their sizes over several."""
+        return self.contributions.plot(path, **options)
 
 
 def along(gradients: Callable[[np.ndarray], np.ndarray], X: np.ndarray, base: np.ndarray, which: np.ndarray) -> Any:

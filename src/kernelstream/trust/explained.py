@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..named import Named, named
 from ..random import uniforms
 from ..state.schema import Array, Count, Schema
 from ..state.turns import in_turn
@@ -107,11 +108,11 @@ class Explained(Wrapper):
         return tags
 
     @property
-    def relevance_(self) -> np.ndarray:
+    def relevance_(self) -> Named:
         """How much each column matters now, (d,), non-negative; the sum is one (or all are zero)."""
         r = self._of_model("n_features_in_") and self._own()["reason_relevance"]
         total = r.sum()
-        return r / total if total > 0 else r.copy()
+        return named(r / total if total > 0 else r, self.model_)
 
     @in_turn
     def explain(self, X: Any, baseline: Any = None) -> Explanation:
@@ -141,7 +142,7 @@ class Explained(Wrapper):
             parts = along(lambda rows: g.gradients(model, rows, units), X, base, which) / units
         else:
             parts = in_turns(lambda rows: g.scores(model, rows), X, base, which)
-        return Explanation(parts, at_rows[np.arange(len(X)), which], at_base[which], base)
+        return Explanation(named(parts, model), at_rows[np.arange(len(X)), which], at_base[which], base)
 
     # ---------------------------------------------------------------- looking
     def _units(self) -> np.ndarray:

@@ -23,7 +23,7 @@ from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
-from ...rows import MODERATE, Rows, canonical, host, is_canonical, is_tensor, native
+from ...rows import MODERATE, Rows, canonical, check_names, host, is_canonical, is_tensor, native, unmasked
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
@@ -143,7 +143,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
-            if hasattr(self, "feature_names_in_"):
+            if "feature_names_in_" in self.__dict__:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
             self._check_parameters()
             state = dict(before)
@@ -291,7 +291,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             self._check_engine()
             check_standardize(self.standardize)
             self._check_parameters()
-        X, y, sample_weight = self._check_X(X, reset=starts, least=int(fresh)), host(y), host(sample_weight)
+        X = self._check_X(X, reset=starts, least=int(fresh))
+        y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
         if "_at_door" in self.__dict__:
             self._at_door = False
         check_consistent_length(X, y)
@@ -327,6 +328,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             return X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
         if reset or not self._is_plain(X, dtype, least):
+            check_names(X)
             X = canonical(X) if sp.issparse(X) else native(X)
             checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
             X = validate_data(self, X, reset=reset, **checks)

@@ -423,6 +423,8 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
     y = native(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{name} contains NaN or infinity")
+    if y.dtype.kind in "mM":
+        raise ValueError(f"{name} holds dates, which cannot be labels: give them as strings, {name}.astype(str)")
     # scikit-learn's check would warn about many classes in few rows, which is usual in a stream
     if y.dtype.kind in "OVc" or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
         raise ValueError(f"Unknown label type: a classifier needs labels, but {name} holds {y[:3]} (dtype {y.dtype})")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
-from ...rows import Rows
+from ...rows import Rows, is_pandas
 from ...state.turns import in_turn
 
 PREFIX = "columns:"  # of the encoder's entries in the state
@@ -26,11 +26,15 @@ def is_mixed(X: Any) -> bool:
     if isinstance(X, dict) or (isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], dict)):
         return True
     if isinstance(X, np.ndarray):
+        if np.ma.is_masked(X):
+            return True
         if X.dtype.kind == "O":
             return any(cell is None or isinstance(cell, str) for cell in X.ravel())
         return X.dtype.kind == "f" and bool(np.isnan(X).any())
     if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         return False
+    if is_pandas(X) and all(getattr(dtype, "kind", "O") in "iuf" for dtype in X.dtypes):
+        return bool(X.isna().to_numpy().any())  # numbers that may be missing, of pandas and Arrow, are numbers
     if hasattr(X, "__array__"):
         try:
             values = np.asarray(X)
@@ -58,6 +62,38 @@ class MixedRows:
         if self._encoder is None:
             raise AttributeError(f"{type(self).__name__} has no columns_: its rows are numbers")
         return self._encoder
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the rows as they come; the members of a model of mixed rows see ``columns_.width_`` of them."""
+        if self._encoder is not None:
+            return self._encoder.n_features_in_
+        return _kept(self, "n_features_in_")
+
+    @n_features_in_.setter
+    def n_features_in_(self, n: int) -> None:
+        self.__dict__["n_features_in_"] = n
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns of the rows, where they have names."""
+        if self._encoder is not None:
+            return self._encoder.feature_names_in_
+        return _kept(self, "feature_names_in_")
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: np.ndarray) -> None:
+        if self._encoder is None:  # which knows them
+            self.__dict__["feature_names_in_"] = names
+
+    @feature_names_in_.deleter
+    def feature_names_in_(self) -> None:
+        self.__dict__.pop("feature_names_in_", None)
+
+    @in_turn
+    def widen(self: Any, n_features: int) -> Any:
+        """Take rows with more columns from now on; mixed rows may have new columns at any time."""
+        return super().widen(n_features) if self._encoder is None else self  # type: ignore[misc]
 
     def _new_encoder(self: Any) -> Columns:
         kinds = self.columns if isinstance(self.columns, dict) else None
@@ -92,18 +128,31 @@ class MixedRows:
                 self._encoder = held
                 raise
             return
-        self._encoded(X, y, sample_weight, True, lambda rows: fit(rows, y, sample_weight, *order))
+        shuffle, _ = order
+        self._encoded(X, y, sample_weight, True, lambda rows: fit(rows, y, sample_weight, *order), shuffle)
 
-    def _encoded(self: Any, X: Any, y: Any, sample_weight: Any, fresh: bool, learn: Callable[[np.ndarray], Any]) -> Any:
-        """Encode and learn rows; an error leaves the encoder and the model as they were."""
+    def _encoded(
+        self: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        fresh: bool,
+        learn: Callable[[np.ndarray], Any],
+        table: bool = False,
+    ) -> Any:
+        """Encode and learn rows, of a stream or of a table; an error leaves the encoder and the model as they were."""
         started = not fresh and self._encoder is not None
         encoder = self._encoder if started else self._new_encoder()
-        rows, undo = encoder._learn(X, y, sample_weight, "number" if self._regression else "label")
+        task = "number" if self._regression else "label"
+        if table:
+            rows, undo = encoder._fit(X, y, sample_weight, task), encoder._forget
+        else:
+            rows, undo = encoder._learn(X, y, sample_weight, task)
         held, before = self._encoder, None
         try:
-            if started and rows.shape[1] > self.n_features_in_:
+            if started and rows.shape[1] > self._state["n_features"]:
                 before = self.state_
-                self.widen(rows.shape[1])
+                super().widen(rows.shape[1])  # type: ignore[misc]
             self._encoder = encoder
             return learn((self._filled(rows) if started else rows).view(Encoded))
         except BaseException:
@@ -114,14 +163,14 @@ class MixedRows:
             raise
 
     def _filled(self: Any, rows: np.ndarray) -> np.ndarray:
-        missing = self.n_features_in_ - rows.shape[1]
+        missing = self._state["n_features"] - rows.shape[1]
         return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
 
     # ---------------------------------------------------------------- rows to be scored
     def _check_X(self: Any, X: Any, reset: bool, least: int = 1) -> Rows:
         if not reset and self._encoder is not None and not isinstance(X, Encoded):
             X = self._filled(self._encoder._encode(X))
-        return super()._check_X(X, reset, least)  # type: ignore[misc]
+        return super()._check_X(np.asarray(X) if isinstance(X, Encoded) else X, reset, least)  # type: ignore[misc]
 
     def _may_be_plain(self: Any) -> bool:
         return self._encoder is None and super()._may_be_plain()  # type: ignore[misc]
@@ -147,6 +196,13 @@ class MixedRows:
         kept = {name: value for name, value in flat.items() if not name.startswith(PREFIX)}
         _next_setter(type(self), MixedRows)(self, kept)
         self._encoder = encoder
+
+
+def _kept(model: Any, name: str) -> Any:
+    """An attribute of models without an encoder, as scikit-learn sets it."""
+    if name not in model.__dict__:
+        raise AttributeError(f"{type(model).__name__} has no {name}")
+    return model.__dict__[name]
 
 
 def _next_setter(cls: type, after: type) -> Callable[[Any, Any], None]:

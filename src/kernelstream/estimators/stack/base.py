@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,7 @@ COMBINED = 512  # rows that are combined at once; on several threads, members le
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
+BROAD = 1000  # columns from which a warning says that other learners are made for them
 
 
 class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, CompositeEstimator):
@@ -121,7 +123,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
     def _width(self) -> int:
         """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
         state = self.__dict__.get("_state")
-        return int(self.n_features_in_ if state is None else state["first_width"])
+        return int(self.__dict__["n_features_in_"] if state is None else state["first_width"])
 
     def _begin(self, state: State) -> None:
         state["first_width"] = state["n_features"]
@@ -172,7 +174,16 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         if sp.issparse(X):
             return self._densified(super(), X, reset, least)
-        return super()._check_X(X, reset, least)
+        X = super()._check_X(X, reset, least)
+        if reset and X.shape[1] > BROAD:
+            name, other = type(self).__name__, type(self).__name__.replace("Kernel", "Feature")
+            warnings.warn(
+                f"{name} is made for tables of up to {BROAD:,} columns and takes long over {X.shape[1]:,}: choose or "
+                f"combine columns first (scikit-learn's SelectKBest or PCA), or use {other}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return X
 
     def _densified(self, parent: Any, X: Any, reset: bool, least: int) -> np.ndarray:
         """Sparse rows, checked like others and made dense."""

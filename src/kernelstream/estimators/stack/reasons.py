@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...named import Named, named
 from ...rows import dense
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
@@ -52,10 +53,10 @@ class Reasons:
 
     @property
     @in_turn
-    def relevance_(self: Any) -> np.ndarray:
+    def relevance_(self: Any) -> Named:
         """How much each column matters now: shares of the mean squared gradient at recent rows; the sum is one.
 
-        One number for each column of the rows as they come, (d,); of mixed rows, in the order of ``columns_.kinds_``.
+        One number for each column of the rows as they come, (d,), in the order of ``feature_names_in_``.
         """
         state = self._fitted()
         kept = state.get("reason_X")
@@ -77,7 +78,7 @@ class Reasons:
             found[columns] = (gradient**2).sum(axis=2).mean(axis=1)
         groups, n = self._sources()
         found = np.bincount(groups, found, n)
-        return found / found.sum() if found.any() else found
+        return named(found / found.sum() if found.any() else found, self)
 
     @in_turn
     def explain(self: Any, X: Any, baseline: Any = None) -> Explanation:
@@ -115,7 +116,7 @@ class Reasons:
         which = said.argmax(axis=1) if said.shape[1] > 1 and not self._regression else np.zeros(len(rows), np.intp)
         groups, _ = self._sources()
         parts = in_turns(self._answers_to, np.asarray(seen), np.asarray(start[0]), which, groups)
-        return Explanation(parts, said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
+        return Explanation(named(parts, self), said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
 
     def _answers_to(self: Any, X: np.ndarray) -> np.ndarray:
         """Scores (n, outputs) of rows as the members see them, more than one of them: a table."""
@@ -127,6 +128,5 @@ class Reasons:
         d = self._state["n_features"]
         if self._encoder is None:
             return np.arange(d), d
-        store = self._encoder._learned()
-        groups = np.array([at for at, _, _ in store.layout], np.intp)
-        return np.pad(groups, (0, d - len(groups)), mode="edge"), len(store.sources)
+        groups = self._encoder._sources_of_width()
+        return np.pad(groups, (0, d - len(groups)), mode="edge"), self._encoder.n_features_in_
