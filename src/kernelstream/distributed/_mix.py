@@ -93,7 +93,7 @@ def mixed(base: State, start: State, parts: list[tuple[State, int]], update: Any
     if "center" in base:
         count = summed([c[0] for c in of("center")], base["center"][0])
         total = summed([c[0] * c[1] for c in of("center")], base["center"][0] * base["center"][1])
-        out["center"] = np.array([count, total / count if count else 0.0])
+        out["center"] = np.array([count, total / np.where(count == 0, 1.0, count)])
     if "target_range" in base:
         out["target_range"] = _joint_range(base["target_range"], of("target_range"), summed)
     out["memory"] = average(of("memory"), base["memory"]) if base["memory"].size else base["memory"]
