@@ -269,6 +269,35 @@ def test_units_of_the_target_do_not_matter(family):
     np.testing.assert_allclose(other.learn(X2, 1000 * yr), 1000 * one.learn(X2, yr), rtol=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("features", [RandomFourier(n_components=10, gamma="median"), "raw"], ids=["fourier", "raw"])
+def test_several_targets_are_as_many_models(features, engine, monkeypatch):
+    """Each has its own weights, steps and mean, in any units and for any split; a call that fails changes none."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 80)) * (rng.random((150, 80)) < 0.3)
+    Y = np.sin(X[:, :3] + rng.normal(size=(150, 3))) * [1.0, 1e3, 1e-3] + [5.0, 0.0, 0.0]
+    X = sp.csr_array(X) if features == "raw" else X
+
+    def make():
+        return FeatureRegressor(features, update=AdaGrad(forgetting=0.99), engine=engine, random_state=0)
+
+    model = make()
+    found = np.concatenate([model.learn(X[a:b], Y[a:b]) for a, b in ((0, 1), (1, 90), (90, 150))])
+    alone = [make() for _ in range(3)]
+    expected = np.stack([one.learn(X, y) for one, y in zip(alone, Y.T, strict=True)], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), np.stack([one.predict(X) for one in alone], axis=1), rtol=1e-9)
+    before = model.predict(X)
+    with monkeypatch.context() as patched:
+        patched.setattr(FeatureRegressor, "_follow", lambda *args: 1 / 0)  # at the end of a call
+        with pytest.raises(ZeroDivisionError):
+            model.learn(X, Y)
+    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).learn(X, Y), model.learn(X, Y))
+    with pytest.raises(ValueError, match="y has 2 columns, the model has 3"):
+        model.learn(X, Y[:, :2])
+
+
 @pytest.mark.parametrize("task", ["binary", "regression"])
 @pytest.mark.parametrize("name", ["fogd", "nogd"])
 def test_units_of_the_kernel_do_not_matter(name, task):

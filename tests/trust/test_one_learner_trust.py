@@ -8,7 +8,7 @@ import pytest
 import kernelstream as ks
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
-from kernelstream.trust import IntervalTracker
+from kernelstream.trust import IntervalTracker, WithIntervals
 from kernelstream.trust.contributions import in_turns
 
 MEMBERS = [ks.FeatureClassifier(RandomFourier(n_components=20, gamma="median"), "logistic"), ks.WindowClassifier()]
@@ -91,6 +91,27 @@ def test_intervals_as_they_were_before_each_row(outputs):
             width = before[1] - before[0]
             np.testing.assert_allclose((parts[-1][2] - parts[-1][1])[0], width[0], rtol=1e-9)
     np.testing.assert_allclose(np.concatenate([part[1] for part in parts])[1:], low[1:], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.7, 0.95])
+def test_intervals_from_learn_of_any_coverage(coverage):
+    """Those of predict_interval at the moment, which of a coverage between two levels lie between theirs."""
+    X = stream(1500)
+    y = X @ np.arange(4.0) + np.random.default_rng(2).normal(size=1500)
+    model, rows = numbers(), numbers()
+    _, low, high = model.learn_interval(X, y, coverage=coverage)
+    assert abs(((low <= y) & (y <= high))[200:].mean() - coverage) < 0.05
+    rows.learn(X[:900], y[:900])
+    expected = np.subtract(*rows.predict_interval(X[900:902], coverage=coverage)[::-1])
+    np.testing.assert_allclose((high - low)[900], expected[0], rtol=1e-9)
+    with pytest.raises(ValueError, match="coverage"):
+        model.learn_interval(X, y, coverage=0.2)
+    again = WithIntervals(ks.OnlineRidge("raw", random_state=0))
+    _, low, high = again.learn_interval(X, y, coverage=coverage)
+    assert abs(((low <= y) & (y <= high))[200:].mean() - coverage) < 0.05
+    X, labels_ = stream(1500), (X[:, 0] + np.random.default_rng(3).normal(size=1500) > 0).astype(int)
+    _, sets = labels().learn_set(X, labels_, coverage=coverage)
+    assert abs(sets[np.arange(1500), labels_][200:].mean() - coverage) < 0.05
 
 
 # -------------------------------------------------------------------- what has changed

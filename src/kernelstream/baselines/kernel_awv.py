@@ -11,7 +11,8 @@ from ..core.overflow import quiet, require_finite
 from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
-from ..estimators.second_order.base import ManyTargets, one_against_rest
+from ..estimators._contract.regressor import ManyTargets
+from ..estimators.second_order.base import one_against_rest
 from ..estimators.second_order.ridge import FORECASTERS
 from ..rows import Rows, dense
 from ..second_order import more_ridge

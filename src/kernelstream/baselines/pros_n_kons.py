@@ -12,7 +12,8 @@ from .._checks import whole
 from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
-from ..estimators.second_order.base import ManyTargets, mix_matrices, one_against_rest
+from ..estimators._contract.regressor import ManyTargets
+from ..estimators.second_order.base import mix_matrices, one_against_rest
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import generator

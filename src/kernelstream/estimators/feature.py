@@ -17,12 +17,13 @@ from ..passes.linear.host import LARGE, WIDE
 from ..passes.linear.python import SAFE, folded
 from ..registry.twins import twins
 from ..rows import Rows, host
+from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import FirstOrderRegressor
+from ._contract.regressor import FirstOrderRegressor, ManyTargets
 from ._contract.state import centres, pad_columns, scales
 from ._contract.warm_up import WARM_UP
 
@@ -237,7 +238,7 @@ class FeatureEstimator(StreamEstimator):
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}
-            | centres(self)
+            | centres(self, 1 if isinstance(self, StreamClassifier) else shape[0])
         )
 
 
@@ -343,13 +344,13 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self._update.check(self._loss_for(2))
 
 
-class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
+class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
     r"""Online regression on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
 
     with :math:`(\delta, \tau)` given by the update for the loss of a row: with random Fourier features [1]_ and
-    gradient steps this is FOGD [2]_.
+    gradient steps this is FOGD [2]_. Several targets, y (n, k), have weights of their own on the same features.
 
     Parameters
     ----------
@@ -421,3 +422,37 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
+
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
+        y, declared = super()._check_target(y, classes, n, weight, fresh)
+        if y.ndim == 2 and self._ops.on_device:
+            raise ValueError(f"engine={self.engine!r} learns one target, and y has {y.shape[1]}: use engine='native'")
+        return y, declared
+
+    def _reset(self, state: State) -> None:
+        super()._reset(state)
+        if state["n_outputs"] > 1:  # each target has a scale of its own, which the first column holds
+            alone = unwrap(self._update)[0].memory(1, state["w"].shape[1])
+            state["memory"] = np.repeat(alone, state["n_outputs"], axis=1)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        if state["n_outputs"] == 1:
+            return super()._learn(state, X, y, weight)
+        for name in self._by_row & state.keys():
+            _undo.rows(state[name], slice(None))
+        scores, t = np.empty((X.shape[0], state["n_outputs"])), state["t"]
+        for o in range(state["n_outputs"]):
+            alone: State = {
+                name: state[name][o : o + 1] for name in ("w", "scale", "G", "G_scale", "w_mean") if name in state
+            }
+            alone |= {name: state[name][:, o].copy() for name in ("memory", "center") if name in state}
+            alone |= {"memory": alone["memory"][:, None], "t": t}
+            learner = self._ops.feature_pass(self._mapping(state), self._loss_now(state), self._update, alone)
+            scores[:, o] = learner.learn(X, np.ascontiguousarray(y[:, o]), weight)[:, 0]
+            state["t"] = alone.pop("t")
+            for name, value in alone.items():
+                if name in ("memory", "center"):
+                    state[name][:, o] = value.reshape(-1)
+                else:
+                    state[name][o] = value[0]
+        return scores

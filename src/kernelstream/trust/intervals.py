@@ -73,7 +73,9 @@ class IntervalTracker:
             "factors": Array(shape[:1]),
         }
 
-    def learn(self, forecast: Any, y: Any, weight: Any = None, spread: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def learn(
+        self, forecast: Any, y: Any, weight: Any = None, spread: Any = None, coverage: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Learn from forecasts and truths in order; returns the intervals held before each row.
 
         Parameters
@@ -86,6 +88,8 @@ class IntervalTracker:
         spread : (n,) array of numbers > 0, optional
             How uncertain the model thinks each forecast is (for example the deviation of a Gaussian process): widths
             are in proportion to it. Give it for all rows or for none.
+        coverage : float, optional
+            Of the intervals that are returned, see :meth:`interval`.
 
         Returns
         -------
@@ -98,11 +102,11 @@ class IntervalTracker:
         spread = _spreads(spread, len(y))
         errors = np.abs(y - forecast) / spread
         counted = np.ones(len(y), bool) if weight is None else np.asarray(weight) > 0
+        coverage = self.coverage if coverage is None else check_coverage(coverage)
         if counted.all():
-            half = self._pass(errors)[:, self._at(self.coverage)]
+            half = self._at(coverage, self._pass(errors))
         else:  # a row that is skipped has the interval of the next one that is not
-            of_counted = np.append(self._pass(errors[counted])[:, self._at(self.coverage)], 0.0)
-            of_counted[-1] = self._half(self.coverage)
+            of_counted = np.append(self._at(coverage, self._pass(errors[counted])), self._half(coverage))
             half = of_counted[np.cumsum(counted) - counted]
         return forecast - half * spread, forecast + half * spread
 
@@ -135,10 +139,17 @@ class IntervalTracker:
         if state["size"][0] == 0:
             return float("inf")
         halves = np.maximum(state["factors"], 0.0) * (state["weights"] * state["quantiles"]).sum(axis=1)
-        return float(np.interp(-np.log1p(-coverage), -np.log1p(-self.levels), halves) * state["size"][1])
+        return float(self._at(coverage, halves) * state["size"][1])
 
-    def _at(self, coverage: float) -> int:
-        return int(np.searchsorted(self.levels, coverage))
+    def _at(self, coverage: float, halves: np.ndarray) -> np.ndarray:
+        """Half-widths (...) of a coverage from those (..., L) of all levels."""
+        levels = self.levels
+        i = int(np.searchsorted(levels, coverage))
+        if levels[i] == coverage:
+            return halves[..., i]
+        low, mid, high = -np.log1p(-np.array([levels[i - 1], coverage, levels[i]]))
+        part = (mid - low) / (high - low)
+        return (1 - part) * halves[..., i - 1] + part * halves[..., i]
 
     def _pass(self, errors: np.ndarray) -> np.ndarray:
         half = np.empty((len(errors), len(self.levels)))

@@ -60,7 +60,9 @@ class WithIntervals(Wrapper):
         return self.learn_interval(X, y, sample_weight)[0]
 
     @in_turn
-    def learn_interval(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def learn_interval(
+        self, X: Any, y: Any, sample_weight: Any = None, coverage: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Learn the rows in order; returns predictions, and their intervals, as they were before each row.
 
         Parameters
@@ -68,19 +70,23 @@ class WithIntervals(Wrapper):
         X : (n, d) array or CSR
         y : (n,) array of numbers
         sample_weight : (n,) array, optional
+        coverage : float, optional
+            0.5 to 0.99; by default that of the model.
 
         Returns
         -------
         forecast, low, high : (n,) arrays
             ``low`` and ``high`` are infinite before the first row has been learned.
         """
+        if coverage is not None:
+            check_coverage(coverage)
         model, fresh = self._inside()
         forecast = model.learn(X, y, sample_weight=sample_weight)
         if self._is_untrained(model):
             return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
         self._adopt(model, fresh)
         weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
-        low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight)
+        low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight, coverage=coverage)
         return forecast, low, high
 
     @in_turn

@@ -101,7 +101,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes); columns follow ``classes_``.
+        """Class probabilities, (n, n_classes); columns follow ``classes_``. The label of :meth:`predict` has the largest.
 
         Those of the loss where it defines them (logistic, softmax). For other losses they are learned from the scores
         that rows had before they were learned, and how often such scores were right.
@@ -134,9 +134,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return link.answers(self, self._state, scores)
         loss: Any = self._loss_now(self._state)
         if scores.shape[1] > 1:
-            return loss.probability(scores)
-        p = np.empty((len(scores), 2))
-        p[:, 1] = loss.probability(scores[:, 0])
+            return link.agreeing(loss.probability(scores), np.argmax(scores, axis=1))
+        p, f = np.empty((len(scores), 2)), scores[:, 0]
+        p[:, 1] = loss.probability(f)
+        np.maximum(p[:, 1], 0.5 + link.AHEAD, out=p[:, 1], where=f >= 0)  # of equal ones, the label that is predicted
         np.subtract(1.0, p[:, 1], out=p[:, 0])
         return p
 

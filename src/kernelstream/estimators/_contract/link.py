@@ -99,13 +99,13 @@ def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
         least = SLOPE * np.tanh(values)
         p = probabilities(np.where(ahead, np.maximum(out, least + AHEAD), np.minimum(out, least)))
     else:
-        p = _agreeing(probabilities(out), np.argmax(values, axis=1))
+        p = agreeing(probabilities(out), np.argmax(values, axis=1))
     if not np.isfinite(p).all():
         raise ValueError(SCORING)
     return p
 
 
-def _agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Probabilities (n, C) whose largest is that of the predicted label: larger ones share with it."""
     odd = np.flatnonzero(p.argmax(axis=1) != predicted)
     for i in odd:

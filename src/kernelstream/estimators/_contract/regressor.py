@@ -1,4 +1,4 @@
-"""Targets of regression: one real number per row."""
+"""Targets of regression: a real number per row, or several."""
 
 from __future__ import annotations
 
@@ -112,6 +112,54 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y if self._hot[2](y, self._hot[3]) else None
 
 
+class ManyTargets(StreamRegressor):
+    """Regression of one or several targets, y (n,) or (n, k)."""
+
+    _several_targets = True
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, (n,) or (n, k)."""
+        return self._public(self._scores(X))
+
+    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            try:
+                y = np.ascontiguousarray(y, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+            assert_all_finite(y, input_name="y")
+            outputs = y.shape[1]
+        else:
+            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
+            outputs = 1
+        if fresh:
+            return y, outputs
+        if outputs != self._state["n_outputs"]:
+            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
+        return y, None
+
+    def _declare(self, state: State, declared: Any) -> None:
+        state["n_outputs"] = 1 if declared is None else declared
+        super()._declare(state, None)
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
+
+    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
+        return self._public(self._learn_with_warm_up(X, y, weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
 class FirstOrderRegressor(StreamRegressor):
     """A regressor that learns by first-order steps; ``center``: the difference from the running mean of the targets."""
 
@@ -120,7 +168,7 @@ class FirstOrderRegressor(StreamRegressor):
     def _reset(self, state: State) -> None:
         super()._reset(state)
         if self.center:
-            state["center"] = np.zeros(2)
+            state["center"] = np.zeros(2 if state["n_outputs"] == 1 else (2, state["n_outputs"]))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

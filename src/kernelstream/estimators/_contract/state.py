@@ -44,9 +44,9 @@ def scales(state: State) -> Array:
     return Array((state["n_outputs"],), low=SCALE[0], high=SCALE[1])
 
 
-def centres(est: Any) -> Schema:
+def centres(est: Any, outputs: int = 1) -> Schema:
     """Count and running mean of the targets, where a regressor learns the differences from it."""
-    return {"center": Array((2,))} if getattr(est, "center", False) else {}
+    return {"center": Array((2,) if outputs == 1 else (2, outputs))} if getattr(est, "center", False) else {}
 
 
 def _targets(est: Any, state: State) -> Schema:

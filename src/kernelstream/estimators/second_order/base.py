@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d
 
 from ... import second_order
 from ...core import threads
@@ -15,9 +13,7 @@ from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
-from ...state.turns import in_turn
 from .._contract.base import State
-from .._contract.regressor import StreamRegressor
 from ..feature import MAP, FeatureEstimator, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
@@ -172,54 +168,6 @@ class SecondOrderEstimator(FeatureEstimator):
             raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
         if not isinstance(self.intercept, (bool, np.bool_)):
             raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
-
-
-class ManyTargets(StreamRegressor):
-    """Regression of one or several targets, y (n,) or (n, k)."""
-
-    _several_targets = True
-
-    @staticmethod
-    def _public(scores: np.ndarray) -> np.ndarray:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @in_turn
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, (n,) or (n, k)."""
-        return self._public(self._scores(X))
-
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] > 1:
-            try:
-                y = np.ascontiguousarray(y, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
-            assert_all_finite(y, input_name="y")
-            outputs = y.shape[1]
-        else:
-            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
-            outputs = 1
-        if fresh:
-            return y, outputs
-        if outputs != self._state["n_outputs"]:
-            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
-        return y, None
-
-    def _declare(self, state: State, declared: Any) -> None:
-        state["n_outputs"] = 1 if declared is None else declared
-        super()._declare(state, None)
-
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
-
-    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(self._learn_with_warm_up(X, y, weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:

@@ -17,10 +17,11 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
+from .._contract.regressor import ManyTargets
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..feature import MAP
-from .base import ManyTargets, SecondOrderEstimator, one_against_rest
+from .base import SecondOrderEstimator, one_against_rest
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
 FORECASTERS = ("ridge", "awv")

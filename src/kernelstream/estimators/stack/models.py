@@ -12,7 +12,7 @@ from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from .._contract.base import State
 from .._contract.composite import CompositeClassifier
-from ..second_order.base import ManyTargets
+from .._contract.regressor import ManyTargets
 from .base import StackEstimator
 from .members import classifiers, regressors
 
@@ -153,9 +153,9 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
 
     @in_turn
     def learn_set(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, coverage: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns scores and 90 % sets of labels, as they were before each row.
+        """Learn the rows in order; returns scores and sets of labels, as they were before each row.
 
         Parameters
         ----------
@@ -163,6 +163,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         y : (n,) array
         classes : array, optional
         sample_weight : (n,) array, optional
+        coverage : float, default=0.9
+            Of the sets, 0.5 to 0.99.
 
         Returns
         -------
@@ -171,7 +173,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; all labels, before there was a row to learn from.
         """
-        scores, ends = self._with_ends(lambda: self.learn(X, y, classes, sample_weight))
+        scores, ends = self._with_ends(coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
         loss: Any = self._loss_now(self._state)
@@ -320,21 +322,25 @@ class KernelRegressor(StackEstimator, ManyTargets):
         return self._public(scores), (self._public(scores - half), self._public(scores + half))
 
     @in_turn
-    def learn_interval(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns predictions and their 90 % intervals, as they were before each row.
+    def learn_interval(
+        self, X: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns predictions and their intervals, as they were before each row.
 
         Parameters
         ----------
         X : (n, d) array or CSR
         y : (n,) or (n, k) array
         sample_weight : (n,) array, optional
+        coverage : float, default=0.9
+            Of the intervals, 0.5 to 0.99.
 
         Returns
         -------
         forecast, low, high : arrays like y
             ``low`` and ``high`` are infinite before there was a row to learn from.
         """
-        forecast, ends = self._with_ends(lambda: self.learn(X, y, sample_weight))
+        forecast, ends = self._with_ends(coverage, lambda: self.learn(X, y, sample_weight))
         found = np.full((2, *forecast.shape), np.inf) * np.array([-1.0, 1.0]).reshape(2, *[1] * forecast.ndim)
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = np.concatenate([np.stack(part[1:]) for part in ends if part[0] == o] or [np.empty((2, 0))], axis=1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...state.schema import Schema
-from ...trust.intervals import IntervalTracker
+from ...trust.intervals import IntervalTracker, check_coverage
 from .._contract.base import State
 
 
@@ -33,26 +33,29 @@ class Sure:
         tracker = self._tracker(state, o)
         if self._regression:
             forecast, wrong = scores[:, 0], np.abs(y - scores[:, 0])
-            ends = tracker.learn(forecast, y, weight)
+            ends = tracker.learn(forecast, y, weight, coverage=self.__dict__.get("_wanted"))
         else:
             wrong = np.empty(len(y))
             if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
                 y = np.minimum(y, scores.shape[1] - 1.0)
             self._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
-            ends = tracker.learn(np.zeros(len(y)), wrong, weight)
+            ends = tracker.learn(np.zeros(len(y)), wrong, weight, coverage=self.__dict__.get("_wanted"))
         collected = self.__dict__.get("_ends")
         if collected is not None:
             collected.append((o, *ends))
         return wrong
 
-    def _with_ends(self: Any, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
-        """What learning returns, and the 90 % intervals before each row: output, low, high of each stretch."""
+    def _with_ends(
+        self: Any, coverage: float, learn: Callable[[], np.ndarray]
+    ) -> tuple[np.ndarray, list[tuple[int, Any, Any]]]:
+        """What learning returns, and the intervals before each row: output, low, high of each stretch."""
         ends: list[tuple[int, Any, Any]] = []
-        self._ends = ends
+        self._ends, self._wanted = ends, check_coverage(coverage)
         try:
             return learn(), ends
         finally:
-            self.__dict__.pop("_ends", None)
+            for name in ("_ends", "_wanted"):
+                self.__dict__.pop(name, None)
 
     def _half(self: Any, o: int, coverage: float) -> float:
         """Half-width of the intervals of an output, infinite before there was a forecast to learn from."""
