@@ -1,4 +1,4 @@
-"""Fixtures: a generator for each test, a cluster of two workers, its rows in files, a quick default of the command line.
+"""Fixtures: a generator for each test, two worker processes, their rows in files, a quick default of the command line.
 
 This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
 """

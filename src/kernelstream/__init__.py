@@ -88,10 +88,6 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
         globals()[name] = value  # the next access does not come here
         return value
-    from .registry import moved
-
-    if f"estimators.{name}" in moved.MOVED:
-        return moved.find("estimators", name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

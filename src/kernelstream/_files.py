@@ -16,7 +16,6 @@ OLD = 24 * 3600  # seconds after which no process is still writing
 
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _OURS = re.compile(r"\.kernelstream-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp\Z")
-_FORMER = re.compile(r"checkpoint-\d+\.ks\.(\d+)\.tmp\Z")  # as kernelstream 0.1 named them
 _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 _NUMBERED = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/(\d+)\Z")
 
@@ -123,12 +122,10 @@ def _replace(path: str, content: bytes) -> None:
 
 def _abandoned(entry: os.DirEntry[str]) -> bool:
     """Whether a file is one of ours that will never be finished."""
-    ours, former = _OURS.fullmatch(entry.name), _FORMER.fullmatch(entry.name)
-    if not (ours or former):
+    ours = _OURS.fullmatch(entry.name)
+    if not ours:
         return False
-    if ours and ours[1] == _MACHINE and not _alive(int(ours[2])):
-        return True
-    if former and not _alive(int(former[1])):
+    if ours[1] == _MACHINE and not _alive(int(ours[2])):
         return True
     try:
         return time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD

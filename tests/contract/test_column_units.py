@@ -15,7 +15,6 @@ from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract.scaling import APART, WIDE, apart, column_units, units_differ
 from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.kernels import Gaussian
-from kernelstream.model_io import values
 from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
@@ -256,7 +255,7 @@ def test_true_still_refuses_sparse_rows():
         ks.BudgetRegressor(standardize=True).fit(sp.csr_array(X), y)
 
 
-# -------------------------------------------------------------------- copies, files, earlier versions
+# -------------------------------------------------------------------- copies, files
 @pytest.mark.parametrize("rows", [60, 110])
 def test_a_file_goes_on_where_it_was(rows, tmp_path):
     est = ks.BudgetRegressor(budget=20, random_state=0)
@@ -267,21 +266,6 @@ def test_a_file_goes_on_where_it_was(rows, tmp_path):
     assert again.standardize == "auto"
     again.learn(X[rows:] * UNITS, y[rows:])
     assert np.array_equal(again.predict(X * UNITS), whole.predict(X * UNITS))
-
-
-def test_models_of_earlier_versions_take_rows_as_they_are():
-    """Those families had no ``standardize`` before."""
-    old = ks.BudgetRegressor(budget=20, standardize=False, random_state=0)
-    given = {name: value for name, value in old.get_params(deep=False).items() if name != "standardize"}
-    assert values.build(ks.BudgetRegressor, given).standardize is False
-    part, _ = learned(old, X * UNITS, 60)  # in the middle of its warm-up
-    kept = part.__getstate__()
-    del kept["standardize"]
-    again = ks.BudgetRegressor.__new__(ks.BudgetRegressor)
-    again.__setstate__(pickle.loads(pickle.dumps(kept)))
-    again.learn(X[60:] * UNITS, y[60:])
-    assert "x_count" not in again.state_
-    assert np.array_equal(again.predict(X), learned(old, X * UNITS)[0].predict(X))
 
 
 @pytest.mark.parametrize("first", [3, 60])

@@ -326,7 +326,12 @@ def test_large_matrices_are_made_anew(strategy, rng):
     rest = {name: value for name, value in before.items() if name not in large}
     assert difference(rest, {name: model.state_[name] for name in rest}) is None
     for name in large:
-        np.testing.assert_allclose(model.state_[name][:n], before[name][:n], rtol=1e-9, atol=1e-9, err_msg=name)
+        made, kept = model.state_[name][:n], before[name][:n]
+        if (
+            name == "budget_basis"
+        ):  # orthonormal functions are determined up to a rotation: Q'Q is the inverse Gram matrix
+            made, kept = made.T @ made, kept.T @ kept
+        np.testing.assert_allclose(made, kept, rtol=1e-9, atol=1e-9, err_msg=name)
     straight = copy.deepcopy(model)
     straight.state_ = before
     scores = [learn(each, rows, target, slice(600, 700)) for each in (model, straight)]

@@ -1,7 +1,6 @@
 """Learners on random binning features: closed forms, the streaming contract, search, warm starts, bad input."""
 
 import copy
-import inspect
 import pickle
 import warnings
 from functools import partial
@@ -31,10 +30,8 @@ from kernelstream import (
 )
 from kernelstream.features import RandomBinning
 from kernelstream.features._base import FeatureMap, Mapping
-from kernelstream.model_io.values import build
-from kernelstream.solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online
+from kernelstream.solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from kernelstream.testing import check_streaming
-from kernelstream.updates import OGD
 
 X2, y2 = make_moons(400, noise=0.15, random_state=0)
 X4, y4 = make_blobs(300, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -403,37 +400,6 @@ def test_bad_parameters_leave_no_trace(params, word):
     with pytest.raises(ValueError, match=word):
         model.fit(X2, y2)
     assert set(vars(model)) == before
-
-
-@pytest.mark.parametrize("solver", ["online", Online(OGD(0.5), n_columns=400)], ids=str)
-def test_the_solver_that_became_an_estimator(solver, tmp_path):
-    """The old spelling warns and gives the same model; files and pickles of it load."""
-    own = {} if solver == "online" else {"update": OGD(0.5), "n_columns": 400}
-    for old, new, y in (
-        (BinningClassifier, OnlineBinningClassifier, labels),
-        (BinningRegressor, OnlineBinningRegressor, np.arange(len(X4)) % 7.0),
-    ):
-        with pytest.warns(FutureWarning, match=f"is now {new.__name__}") as told:
-            model = old("laplacian", None, 8, solver=solver, random_state=0)
-        assert told[0].filename == __file__ and type(model) is new
-        expected = new(n_components=8, random_state=0, **own).fit(X4, y)
-        assert str(model.get_params()) == str(expected.get_params())
-        model.fit(X4, y)
-        assert all(np.array_equal(model.state_[key], value) for key, value in expected.state_.items())
-        former = {name: one.default for name, one in inspect.signature(old).parameters.items()}
-        former |= {"n_components": 8, "solver": solver, "random_state": 0}
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert str(build(old, former).get_params()) == str(expected.get_params())
-            pickled = old.__new__(old)
-            pickled.__setstate__({**expected.__getstate__(), **former})
-            assert type(pickled) is new and np.array_equal(pickled.predict(X4), expected.predict(X4))
-            assert str(pickled.get_params()) == str(expected.get_params())
-        for wrong in ({"lam": 1.0}, {"warm_start": True}):
-            with pytest.raises(ValueError, match=next(iter(wrong))):
-                old(solver=solver, **wrong)
-        with pytest.raises(ValueError, match=new.__name__):
-            old().set_params(solver=solver).fit(X4, y)
 
 
 def test_bad_rows_leave_the_model_alone():

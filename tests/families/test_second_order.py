@@ -111,9 +111,12 @@ def test_standard_deviation_is_that_of_the_bayesian_model():
 
 
 def test_standard_deviation_covers(rng):
-    noisy = y + 0.5 * rng.standard_normal(len(y))
-    mean, std = OnlineRidge(taylor, lam=0.1).fit(X[:500], noisy[:500]).predict(X[500:], return_std=True)
-    assert 0.6 < np.mean(np.abs(noisy[500:] - mean) < std) < 0.78  # 68 % of a normal
+    covered = []
+    for _ in range(20):
+        noisy = y + 0.5 * rng.standard_normal(len(y))
+        mean, std = OnlineRidge(taylor, lam=0.1).fit(X[:500], noisy[:500]).predict(X[500:], return_std=True)
+        covered.append(np.abs(noisy[500:] - mean) < std)
+    assert 0.64 < np.mean(covered) < 0.72  # 68 % of a normal; the standard error is 0.01
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -26,7 +26,7 @@ TEXTS = words(
 TEXTS += ["", "é\ud800", "a" * 5000]
 CLASSES = words(
     """os.system river.RiverClassifier onnx.x kernels.Gaussian cli.main estimators.StreamEstimator kernels:gaussian
-    x:y solvers.Online features.spectra.Diagonal"""
+    x:y solvers.NewtonCG features.spectra.Diagonal"""
 )
 DEEP = "as deep as no encoder goes"
 DTYPES = ["f4", "f8", ">f8", "f2", "i4", "i8", "u8", "u1", "b1", "c16", "U3", "S2", "U0", "g"]

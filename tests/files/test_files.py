@@ -162,8 +162,6 @@ def test_leftovers_are_cleared(tmp_path):
         f".kernelstream-{machine}-{os.getpid()}-0123456789abcdef.tmp": True,  # perhaps being written
         f".kernelstream-{'0' * 8}-{gone()}-0123456789abcdef.tmp": True,  # of another machine
         f".kernelstream-{'0' * 8}-1-0123456789abcdee.tmp": False,  # the same, a day old
-        f"checkpoint-000000000100.ks.{gone()}.tmp": False,  # as earlier versions named them
-        f"checkpoint-000000000100.ks.{os.getpid()}.tmp": True,
         f"letters.ks.{gone()}.tmp": True,  # anybody's
         f".kernelstream-{machine}-{gone()}.tmp": True,
         "notes.tmp": True,

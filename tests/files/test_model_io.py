@@ -482,10 +482,17 @@ def test_skops(est):
     back.partial_fit(X, y)
 
 
-# ---------------------------------------------------------------------- files of earlier versions
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("model_v*.ks")), ids=lambda path: path.stem)
-def test_files_of_earlier_versions(path):
+# ---------------------------------------------------------------------- files of released formats
+FIRST = FeatureClassifier(RandomFourier(Gaussian(0.7), 20), losses.Logistic(), updates.OGD(0.5, "sqrt"), random_state=7)
+
+
+@pytest.mark.parametrize("version", range(1, model_io.VERSION + 1))
+def test_a_file_of_every_format_is_still_read(version):
+    """The files stay as they are: a change of the format comes with a new number and a new file."""
+    path = FIXTURES / f"format_{version}.ks"
+    assert model_io.describe(path)["format_version"] == version
     est, notes = model_io.read(path)
+    assert str(est.get_params()) == str(FIRST.get_params())
     np.testing.assert_allclose(est.decision_function(notes["X"]), notes["scores"], rtol=1e-10, atol=1e-12)
     # Fourier features by their definition, from the frequencies of the seed
     W = est._mapping(est.state_).W

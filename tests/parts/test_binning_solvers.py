@@ -192,7 +192,7 @@ def test_cg_vectors(shape, dtype, rng):
 
 
 def test_names_and_bad_parameters():
-    assert {"cd", "cg", "newton-cg", "online"} <= set(solvers.names())
+    assert {"cd", "cg", "newton-cg"} <= set(solvers.names())
     assert isinstance(solvers.get("cd"), CoordinateDescent)
     for bad, word in (("cgg", "did you mean"), (3, "name or a Solver")):
         with pytest.raises(ValueError, match=word):

@@ -19,7 +19,7 @@ from kernelstream.features import Nystroem, Preconditioned, RandomFourier, RawFe
 from kernelstream.losses import Loss
 from kernelstream.monitor import forget, restart
 from kernelstream.testing import check_streaming
-from kernelstream.updates import OGD, AdaGrad, Averaged, NormAdaGrad
+from kernelstream.updates import OGD, AdaGrad, Averaged
 
 torch = pytest.importorskip("torch")
 
@@ -124,16 +124,6 @@ def test_states_go_to_and_fro(update, tmp_path):
     got.partial_fit(X[170:], y[170:])
     same(got, want)
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-11, atol=1e-12)
-
-
-def test_a_model_that_began_with_one_step_for_all_weights_goes_on_so():
-    """Files of earlier versions, whose default on a device was NormAdaGrad."""
-    X, y, _ = rows(100)
-    want = model("regression", "squared", NormAdaGrad(), "python").partial_fit(X, y)
-    old = model("regression", "squared", NormAdaGrad(), CPU).partial_fit(X[:50], y[:50])
-    old.set_params(update="auto").partial_fit(X[50:], y[50:])
-    np.testing.assert_allclose(old.predict(X), want.predict(X), rtol=1e-9)
-    assert type(old.fit(X, y)._update) is AdaGrad
 
 
 @pytest.mark.parametrize("react", [forget(0.1), restart()], ids=["forget", "restart"])

@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..registry import moved
-
 if TYPE_CHECKING:
     from .binning.models import BinningClassifier, BinningRegressor
     from .binning.online import OnlineBinningClassifier, OnlineBinningRegressor
@@ -110,7 +108,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        return moved.find("estimators", name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name], __name__), name)  # a family is imported when it is first used
     globals()[name] = value
     return value

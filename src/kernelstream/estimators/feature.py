@@ -20,7 +20,7 @@ from ..rows import Rows, host
 from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
-from ..updates import AdaGrad, NormAdaGrad, Update, unwrap
+from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import FirstOrderRegressor, ManyTargets
@@ -71,24 +71,10 @@ class FeatureEstimator(StreamEstimator):
 
     @property
     def _update(self) -> Update:
-        return self._cached(
-            "update", lambda: self._auto_update() if self.update == "auto" else updates.get(self.update)
-        )
+        def find() -> Update:
+            return AdaGrad(forgetting=FORGETTING) if self.update == "auto" else updates.get(self.update)
 
-    def _auto_update(self) -> Update:
-        """The update that needs no step size: a step for every weight.
-
-        In files of earlier versions a model of the torch engine began with one step for all of them, and goes on so:
-        AdaGrad's sums of squares show which it was.
-        """
-        state = self.__dict__.get("_state")
-        earlier = state is not None and "w" in state and "G" not in state
-        return NormAdaGrad() if earlier else AdaGrad(forgetting=FORGETTING)
-
-    def _start(self, X: Rows, declared: Any) -> None:
-        self._forget()
-        self.__dict__.pop("_state", None)  # the update of the previous model must not decide that of this one
-        super()._start(X, declared)
+        return self._cached("update", find)
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:

@@ -73,7 +73,6 @@ class RRFEstimator(StreamEstimator):
     spectrum: Any
     step: Any
     _named_parts: ClassVar = {"step": {"auto": RRFStep}}
-    _moved_parameters: ClassVar = dict.fromkeys(("eta", "eta_g", "batch_size"), "step")
 
     @property
     @in_turn

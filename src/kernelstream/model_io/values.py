@@ -29,9 +29,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..registry.moved import MOVED
-from ..registry.parameters import without_moved
-
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
@@ -39,7 +36,6 @@ DEPTH = 60  # most levels of nesting in a parameter
 LEVEL = 6  # levels that a component inside another counts for,
 CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # except these: chains of a dozen kernels are usual
 PARTS = 500  # components inside one, in all
-NOW_SETTINGS = ("cache_bytes", "n_jobs")  # parameters of earlier versions, which changed nothing but the speed
 REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules to which users may add components
 
 
@@ -127,7 +123,7 @@ def component_class(name: Any) -> type[BaseEstimator]:
         if cls is None:
             raise ValueError(f"{name!r} is not registered: import the module that defines it before loading")
         return cls
-    module, _, key = MOVED.get(name, name).rpartition(".")
+    module, _, key = name.rpartition(".")
     cls = _public(module, key)
     if cls is None:
         raise ValueError(f"{name!r} is not a component of this version of {PACKAGE}")
@@ -184,13 +180,7 @@ def outline(encoded: Any) -> str:
 
 def build(cls: type[BaseEstimator], params: dict[str, Any]) -> Any:
     """An object of a component class; a parameter it does not have is a ValueError."""
-    found = getattr(cls, "_successor", lambda given: None)(params)
-    if found is not None:
-        cls, params = found
-    params = getattr(cls, "_absent", lambda given: {})(params) | params
     known = inspect.signature(cls.__init__).parameters
-    params = {name: value for name, value in params.items() if name in known or name not in NOW_SETTINGS}
-    params = without_moved(cls, params, {name: one.default for name, one in known.items()})
     unknown = [name for name in params if name not in known]
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}")

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry import moved
 from ..registry.names import unknown
 from ._problem import DenseMatrix, Problem, Solution, Solver
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
 from .newton_cg import NewtonCG
-from .online import Online
 
 __all__ = [
     "ConjugateGradient",
     "CoordinateDescent",
     "DenseMatrix",
     "NewtonCG",
-    "Online",
     "Problem",
     "Solution",
     "Solver",
@@ -38,7 +35,6 @@ _SOLVERS: dict[str, type[Solver]] = {
         ConjugateGradient,
         CoordinateDescent,
         NewtonCG,
-        Online,
     )
 }
 
@@ -57,7 +53,3 @@ def get(spec: Any) -> Solver:
     if not isinstance(spec, str):
         raise ValueError(f"solver must be a name or a Solver object, got {spec!r}")
     raise unknown("solver", spec, _SOLVERS)
-
-
-def __getattr__(name: str) -> Any:
-    return moved.find("solvers", name)

@@ -12,7 +12,6 @@ from ..registry.parameters import WithParameters
 from ..state.change import Change
 
 _REGISTRY: dict[str, type[Update]] = {}
-_FORMER = {"ada_grad": "adagrad", "norm_ada_grad": "norm_adagrad"}  # names that model files may still carry
 
 
 def register(cls: type[Update]) -> type[Update]:
@@ -39,7 +38,7 @@ def get(spec: str | Update) -> Update:
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"update must be a name or an Update object, got {spec!r}")
-    return find(_REGISTRY, "update", _FORMER.get(spec, spec))()
+    return find(_REGISTRY, "update", spec)()
 
 
 class Update(WithParameters):

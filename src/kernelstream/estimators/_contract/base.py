@@ -22,7 +22,7 @@ from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
-from ...registry.parameters import MovedParameters, WithParameters, default_parameters, without_moved
+from ...registry.parameters import WithParameters
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_canonical, is_tensor, native, unmasked
 from ...state.turns import TakesTurns, in_turn
 from ...state.undo import Undo
@@ -40,7 +40,7 @@ from .warm_up import DENSE_ROWS, WarmUp
 Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 
 
-class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters, WithParameters):
+class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
@@ -484,7 +484,6 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
         """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
-        params = without_moved(type(self), params, self.get_params(deep=False), warn=4)
         super().set_params(**unfolded(self, params))
         self._forget()
         return self
@@ -502,21 +501,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
         return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
-        state = self._absent(state) | state
-        found = self._successor(state)
-        if found is not None:  # of an earlier version
-            self.__class__ = found[0]
-            state = default_parameters(found[0]) | found[1]
-        if not self._moved_parameters.keys().isdisjoint(state):  # of an earlier version
-            state = without_moved(type(self), state, default_parameters(type(self)))
         super().__setstate__(state)
         self._forget()
-
-    @classmethod
-    def _absent(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Parameters that a file or pickle of an earlier version lacks, as they were before they had a name."""
-        later = {"standardize": False}
-        return {name: value for name, value in later.items() if name in cls._get_param_names() and name not in given}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -54,7 +54,7 @@ def start(n_classes: int) -> np.ndarray:
 
 
 def schema(state: State) -> Schema:
-    """The entries, which are optional: models of a loss with probabilities, and old files, have none."""
+    """The entries, which are optional: models of a loss with probabilities have none."""
     n = len(state["classes"])
     return {"link": Array(start(n).shape)} if "link" in state and n > 1 else {}
 

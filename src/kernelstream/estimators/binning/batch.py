@@ -15,7 +15,7 @@ from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...random import generator
 from ...rows import Rows, column_ranges, divided
-from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, Online
+from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State
@@ -38,8 +38,6 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self._solver, Online):
-            raise ValueError("solver='online' is an estimator of its own: Online" + type(self).__name__)
         self._check_solver()
         if self.lam is not None:
             positive("lam", self.lam)

@@ -8,28 +8,11 @@ import numpy as np
 
 from ... import losses
 from ...losses import Loss
-from ...solvers import Online, Solver
+from ...solvers import Solver
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .batch import BatchBinning
-from .online import OnlineBinningClassifier, OnlineBinningRegressor
-
-
-def row_by_row(kind: type, given: dict[str, Any]) -> tuple[type, dict[str, Any]] | None:
-    """``solver="online"`` of an earlier version as an estimator of its own, and its parameters."""
-    solver = given.get("solver")
-    if not (isinstance(solver, Online) or (isinstance(solver, str) and solver == "online")):
-        return None
-    params = {name: value for name, value in given.items() if name not in ("solver", "lam", "warm_start")}
-    if given.get("lam") is not None:
-        raise ValueError("solver='online' has no penalty of its own: give lam to the update, as OGD(lam=...)")
-    if given.get("warm_start"):
-        raise ValueError("solver='online' goes on with partial_fit: leave warm_start at False")
-    if params.get("loss") == "auto":
-        del params["loss"]
-    own = Online() if isinstance(solver, str) else solver
-    return kind, params | {"update": own.update, "n_columns": own.n_columns}
 
 
 class BinningClassifier(BatchBinning, StreamClassifier):
@@ -133,10 +116,6 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         self.warm_start = warm_start
         self.engine = engine
         self.random_state = random_state
-
-    @classmethod
-    def _successor(cls, given: dict[str, Any]) -> tuple[type, dict[str, Any]] | None:
-        return row_by_row(OnlineBinningClassifier, given)
 
     def _solver_loss(self) -> Loss:
         default = "squared" if self._solver.name == "cg" else "squared_hinge"
@@ -248,10 +227,6 @@ class BinningRegressor(BatchBinning, StreamRegressor):
         self.warm_start = warm_start
         self.engine = engine
         self.random_state = random_state
-
-    @classmethod
-    def _successor(cls, given: dict[str, Any]) -> tuple[type, dict[str, Any]] | None:
-        return row_by_row(OnlineBinningRegressor, given)
 
     def _solver_loss(self) -> Loss:
         return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")

@@ -58,7 +58,6 @@ class DoublyEstimator(StreamEstimator):
 
     _replaced = frozenset({"alpha", "mean"})
     _named_parts: ClassVar = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}}
-    _moved_parameters: ClassVar = dict.fromkeys(("batch_size", "block_size", "max_blocks", "passes"), "schedule")
     _least_steps = LEAST_STEPS
     _usual_size = 256  # draws in a block
     _usual_blocks: int | None = None  # where the model stops growing

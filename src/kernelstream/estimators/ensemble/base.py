@@ -43,9 +43,6 @@ class MultiKernelEstimator(CompositeEstimator):
     capacity: str
     _usual_discount: float
     _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
-    _moved_parameters: ClassVar = {
-        "discount": "combination", "share": "combination", "smoothing": "updates", "counted": "updates",
-    }  # fmt: skip
 
     # ---------------------------------------------------------------- components
     def _pool(self) -> list[Any]:

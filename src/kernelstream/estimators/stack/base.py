@@ -243,7 +243,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         self._complete(state)
 
     def _complete(self, state: State) -> None:
-        """Add what follows the forecasts, where it is not there: models of old files have none of it."""
+        """Add what follows the forecasts, where it is not there."""
         for o in range(self._outputs(state)):
             self._tracker(state, o)
         if "reason_X" not in state:
@@ -436,8 +436,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         for o in range(k):
             for name, value in start_stack(N, outputs, self._regression).items():
                 schema[f"o{o}_{name}"] = Array(value.shape)
-        if "reason_X" in state:
-            schema["reason_X"] = Array((places(state["first_width"]), state["n_features"]), state["dtype"])
+        schema["reason_X"] = Array((places(state["first_width"]), state["n_features"]), state["dtype"])
         return schema | self._interval_schema(state) | watch.schema(state) | batch.schema(state) | weights.schema(state)
 
     def _check_state(self, trained: bool | None = None) -> None:

@@ -59,9 +59,7 @@ class Reasons:
         One number for each column of the rows as they come, (d,), in the order of ``feature_names_in_``.
         """
         state = self._fitted()
-        kept = state.get("reason_X")
-        if kept is None:
-            raise AttributeError("the model file is of an older version: relevance_ is there after the next rows")
+        kept = state["reason_X"]
         rows = np.array(kept[: min(state["t"], len(kept))], np.float64)
         d = kept.shape[1]
         rows = rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * d)))]
