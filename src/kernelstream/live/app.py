@@ -164,11 +164,7 @@ class Application:
     async def acknowledge(self, request: Request) -> Response:
         """The operator has seen which calls are lost."""
         await self._body(request, self._nothing)
-        name, learner = await self._acquire(request)
-        try:
-            return json_response({"acknowledged": await to_thread.run_sync(learner.acknowledge)})
-        finally:
-            self.store.release(name)
+        return json_response({"acknowledged": await self._with(request, DurableLearner.acknowledge)})
 
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
         try:
