@@ -1,6 +1,7 @@
 """The log: what is appended is read back; torn and damaged files lose no more than they must."""
 
 import errno
+import json
 import os
 
 import numpy as np
@@ -186,3 +187,14 @@ def test_calls_come_back(X, y):
         dense, again = (sp.csr_array(M).toarray() if sp.issparse(M) else M for M in (X, X2))
         assert type(X2) is type(X) and again.dtype == dense.dtype and again.tobytes() == dense.tobytes()
     assert (y is None and y2 is None) or (y2.dtype == y.dtype and (y2 == y).all())
+
+
+def test_long_headers_are_written_in_steps(monkeypatch):
+    """The same bytes as at once, and no step writes more than a few rows."""
+    rows = [{"town": "Röm", "size": i / 7, "gap": None} for i in range(records.AT_ONCE * 3 + 5)]
+    header = {"X": {"json": rows}, "y": None, "ids": list(range(len(rows))), "positions": {"a": 1}}
+    expected, sizes, plain = json.dumps(header, separators=(",", ":")), [], json.dumps
+    monkeypatch.setattr(json, "dumps", lambda value, **how: sizes.append(value) or plain(value, **how))
+    content = records.pack(records.LEARN, header)
+    assert content[5:].decode() == expected
+    assert max(len(value) for value in sizes if isinstance(value, list)) == records.AT_ONCE

@@ -18,14 +18,26 @@ LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
 FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: set(),
                                  ROLLBACK: {"to"}}  # fmt: skip
 
+AT_ONCE = 256  # rows that are written in one step
+
 _LENGTH = struct.Struct("<I")
 _PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'
 
 
 def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> bytes:
     """The bytes of a record."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = _json(header).encode()
     return b"".join((kind, _LENGTH.pack(len(text)), text, *parts))
+
+
+def _json(value: Any) -> str:
+    """A header as JSON; long lists in steps, since the encoder lets no other thread run until it is done."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(str(key))}:{_json(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list) and len(value) > AT_ONCE:
+        steps = (value[i : i + AT_ONCE] for i in range(0, len(value), AT_ONCE))
+        return "[" + ",".join(_json(step)[1:-1] for step in steps) + "]"
+    return json.dumps(value, separators=(",", ":"))
 
 
 def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
