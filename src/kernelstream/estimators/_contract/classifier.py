@@ -101,7 +101,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes), in the order of ``classes_``; :meth:`predict` takes the largest.
+        """Class probabilities, (n, n_classes); columns follow ``classes_``, and the predicted label has the largest.
 
         Those of the loss where it defines them (logistic, softmax). For other losses they are learned from the scores
         that rows had before they were learned, and how often such scores were right.
