@@ -46,7 +46,8 @@ class Named(np.ndarray):
             lines.append(", ".join(cells + ["..."] * (len(order) > SHOWN)))
         return "\n".join(lines + ["..."] * (len(rows) > SHOWN))
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self) if self.names else str(np.asarray(self))
 
     def to_frame(self) -> Any:
         """A pandas data frame with a column for each name, and a row for each row."""
