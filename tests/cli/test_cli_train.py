@@ -577,14 +577,14 @@ def test_a_signal_while_rows_are_waited_for(home, tmp_path):
     command = [*COMMAND, "train", "-", "-a", "fogd", "-m", tmp_path / "m.ks", "--block", "100", "--checkpoint"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([*command, tmp_path / "run", "--every", str(N)], **pipes) as child:
-        child.stdin.write((home / "flats.svm").read_bytes() + b"+1 1:2\n")
+        child.stdin.write((home / "flats.svm").read_bytes() * 2 + b"+1 1:2\n")
         child.stdin.flush()
         until = time.monotonic() + 60
-        while not (tmp_path / "run" / f"checkpoint-{N:012d}.ks").exists() and time.monotonic() < until:
+        while not (tmp_path / "run" / f"checkpoint-{2 * N:012d}.ks").exists() and time.monotonic() < until:
             time.sleep(0.01)
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=60) == 143
-        assert f"stopped after {N:,} rows by SIGTERM" in child.stderr.read().decode()
+        assert f"stopped after {2 * N:,} rows by SIGTERM" in child.stderr.read().decode()
 
 
 def test_what_may_have_been_meant(home, tmp_path, capsys):
