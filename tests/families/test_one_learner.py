@@ -184,7 +184,7 @@ def test_the_unit_of_weights_does_not_matter(task):
 
 
 def test_balanced_weights_of_rare_labels():
-    """One row in a thousand has a weight of 500, when the model is sure that there is no such row: no step is endless."""
+    """One row in a thousand has a weight of 500, when the model is sure of the opposite: no step is endless."""
     generator = np.random.default_rng(1)
     rows, y = generator.standard_normal((5000, 3)), np.zeros(5000, int)
     y[999::1000] = 1
