@@ -119,7 +119,9 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     deviation = np.sqrt(m2 / max(count, 1.0))
     slope = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
-    return graph.node("Mul", X, graph.constant(slope[None, :]))
+    X = graph.node("Mul", X, graph.constant(slope[None, :]))
+    most = np.sqrt(count)
+    return graph.node("Clip", X, graph.constant(np.array(-most)), graph.constant(np.array(most)))
 
 
 def _classes(graph: _Graph, est: Any, score: str) -> None:

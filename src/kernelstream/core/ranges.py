@@ -76,21 +76,19 @@ COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state keeps
 
 
 def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:
-    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it.
+    r"""Scale rows in place, each as :func:`scaled` does by the moments of the rows before it, which it then joins.
 
-    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
-    A coordinate that never varied becomes 0. A glitch counts as the end of the range that is next to it. Rows of weight
-    0 are scaled but not counted. X (m, d), weight (m,) or None; of the state, ``x_count`` and the ``COLUMNS``, (d,)
-    float64, are updated.
+    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``. In the moments a glitch counts as
+    the end of the range that is next to it. Rows of weight 0 are scaled but not counted. X (m, d), weight (m,) or None;
+    of the state, ``x_count`` and the ``COLUMNS``, (d,) float64, are updated.
     """
     count = state["x_count"]
     mean, m2, low, high, doubt = (state[name] for name in COLUMNS)
     for i, x in enumerate(X):
-        counts = weight is None or weight[i] > 0
-        if not counts:
-            X[i] = scaled(x, count, mean, m2, low, high)
-            continue
         v = x.astype(np.float64)
+        X[i] = scaled(v, count, mean, m2, low, high)
+        if weight is not None and not weight[i] > 0:
+            continue
         if count == 0:
             low[:] = high[:] = v
         far = is_far(v, count, low, high)
@@ -103,24 +101,24 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
         delta = v - mean
         mean += delta / count
         m2 += delta * (v - mean)
-        X[i] = _divided(v - mean, count, m2)
     state["x_count"] = count
 
 
 def scaled(
     X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """``(X - mean)/sqrt(m2/n)``, 0 where a coordinate never varied; what is far counts as the end of the range."""
+    r"""Rows X (m, d) or (d,) by the moments of the n rows so far: ``(x - mean)/sqrt(m2/n)``, at most ``sqrt(n)``.
+
+    No number among n + 1 is further than :math:`\sqrt n` deviations from their mean (Samuelson), so none of the first
+    rows, whose deviation may be tiny, is taken for more. 0 where a column never varied; what is far counts as the end
+    of the range.
+    """
     X = np.asarray(X, np.float64)
     far = is_far(X, count, low, high)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
-    return _divided(X - mean, count, m2)
-
-
-def _divided(X: np.ndarray, count: float, m2: np.ndarray) -> np.ndarray:
-    deviation = np.sqrt(m2 / max(count, 1.0))
-    return np.divide(X, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+    deviation, most = np.sqrt(m2 / max(count, 1.0)), np.sqrt(count)
+    return np.clip(np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0), -most, most)
 
 
 def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:
