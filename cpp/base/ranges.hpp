@@ -64,19 +64,22 @@ struct Columns {
     double *mean, *m2, *low, *high, *doubt;
 };
 
-// A number scaled by the moments of the `count` before it; `most` is the root of `count`. What is far counts as the end of the range
-// next to it.
-KS_INLINE double scaled(double x, double count, double most, double mean, double m2, double low, double high) {
+constexpr double squares = 1e100;  // numbers up to which squares and their sums are finite
+
+// A number scaled by the moments of the `count` before it as if it were one of them; see core/ranges.py. What is far counts as the end
+// of the range next to it.
+KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high) {
     if (is_far(x, count, low, high)) x = x < low ? low : high;
     const double deviation = std::sqrt(m2 / std::max(count, 1.0));
-    return deviation > 0.0 ? std::min(std::max((x - mean) / deviation, -most), most) : 0.0;
+    if (!(deviation > 0.0)) return 0.0;
+    const double u = std::min(std::max((x - mean) / deviation, -squares), squares);
+    return u * std::sqrt(count / (count + 1.0 + u * u));
 }
 
 // A row x (d), scaled.
 template <class T>
 KS_CLONES void scale_row(std::size_t d, const T* KS_RESTRICT x, double count, const Columns& c, T* KS_RESTRICT out) {
-    const double most = std::sqrt(count);
-    for (std::size_t j = 0; j < d; ++j) out[j] = T(scaled(double(x[j]), count, most, c.mean[j], c.m2[j], c.low[j], c.high[j]));
+    for (std::size_t j = 0; j < d; ++j) out[j] = T(scaled(double(x[j]), count, c.mean[j], c.m2[j], c.low[j], c.high[j]));
 }
 
 // Rows scaled in place, each by the running mean and deviation (Welford) of the rows before it, which it then joins; a glitch counts as
@@ -88,13 +91,13 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
     for (std::size_t i = 0; i < m; ++i) {
         T* KS_RESTRICT x = X + i * d;
         const bool counts = !weight || weight[i] > 0;
-        const double before = count, most = std::sqrt(count);
+        const double before = count;
         if (counts) count += 1.0;
         if (counts && before == 0.0)
             for (std::size_t j = 0; j < d; ++j) low[j] = high[j] = double(x[j]);
         for (std::size_t j = 0; j < d; ++j) {
             double v = double(x[j]);
-            x[j] = T(scaled(v, before, most, mean[j], m2[j], low[j], high[j]));
+            x[j] = T(scaled(v, before, mean[j], m2[j], low[j], high[j]));
             if (!counts) continue;
             const bool far = is_far(v, before, low[j], high[j]), glitch = far && doubt[j] < enough;
             if (glitch) v = v < low[j] ? low[j] : high[j];

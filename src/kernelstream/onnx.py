@@ -119,9 +119,10 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     deviation = np.sqrt(m2 / max(count, 1.0))
     slope = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
-    X = graph.node("Mul", X, graph.constant(slope[None, :]))
-    most = np.sqrt(count)
-    return graph.node("Clip", X, graph.constant(np.array(-most)), graph.constant(np.array(most)))
+    u = graph.node("Mul", X, graph.constant(slope[None, :]))
+    u = graph.node("Clip", u, graph.constant(np.array(-1e15)), graph.constant(np.array(1e15)))  # squares of float32
+    square = graph.node("Add", graph.node("Mul", u, u), graph.constant(np.array(count + 1.0)))
+    return graph.node("Mul", graph.node("Div", u, graph.node("Sqrt", square)), graph.constant(np.array(np.sqrt(count))))
 
 
 def _classes(graph: _Graph, est: Any, score: str) -> None:

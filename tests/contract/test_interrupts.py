@@ -24,6 +24,8 @@ from kernelstream import (
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
+    KernelClassifier,
+    KernelRegressor,
     MultiKernelClassifier,
     NystroemClassifier,
     OnlineBinningClassifier,
@@ -35,11 +37,21 @@ from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.state import undo as _undo
+from kernelstream.trust import Calibrated, WithIntervals
 from kernelstream.updates import OGD
 
 ROOT = os.path.dirname(kernelstream.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
-SAFE = {"_begin_call", "_take_back", "_all_or_nothing", "_learn_any", "_learn_plain", "_learn_checked", "learn_row"}
+SAFE = {
+    "_begin_call",
+    "_take_back",
+    "_all_or_nothing",
+    "_kept",
+    "_learn_any",
+    "_learn_plain",
+    "_learn_checked",
+    "learn_row",
+}
 # the files with `learn` itself
 DOORS = ("state/turns.py", "state/undo.py", "classifier.py", "regressor.py", "outlier.py", "models.py")
 
@@ -180,6 +192,31 @@ def test_parts_that_recipes_leave_out(est, engine):
     pytest.importorskip("kernelstream._core")
     est = copy.deepcopy(est).set_params(engine=engine)
     interrupt(est, X, TARGETS["multiclass"], [slice(30, 70)], 4, 1)
+
+
+WHOLES = {
+    "Calibrated": (Calibrated(FeatureClassifier(small, random_state=0)), "multiclass", [slice(30, 60), slice(60, 61)]),
+    "WithIntervals": (
+        WithIntervals(FeatureRegressor(small, random_state=0)),
+        "regression",
+        [slice(3, 20), slice(60, 61)],
+    ),
+    # the monitors look at row 128, and grids are reviewed
+    "KernelClassifier": (KernelClassifier(size="small", random_state=0), "binary", [slice(127, 128), slice(125, 131)]),
+    "KernelRegressor": (KernelRegressor(size="small", random_state=0), "regression", [slice(127, 128)]),
+    "Calibrated, KernelClassifier": (
+        Calibrated(KernelClassifier(size="small", random_state=0)),
+        "binary",
+        [slice(140, 142)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_what_is_learned_beside_a_model_goes_back_with_it(name):
+    """Calibrators and trackers with the model inside, monitors with the learner that they watch."""
+    est, task, calls = WHOLES[name]
+    interrupt(est, X, TARGETS[task], calls, 25, 0)
 
 
 def test_a_row_that_is_learned_alone():

@@ -210,7 +210,7 @@ def test_a_row_alone_has_the_bits_of_the_long_way(task, long_way):
 # -------------------------------------------------------------------- the compiled loops
 @pytest.mark.parametrize("task", TASKS)
 def test_the_way_follows_from_the_state_and_the_rows(task):
-    """Copied, loaded from a file or given lists, a model goes on to the same bits, whatever the size of its next call."""
+    """Copied, loaded or given lists, a model goes on to the same bits, whatever the size of its next call."""
     _, y = TASKS[task]
     model = taught(task, 300, 1)
     model.learn(X[300:301], y[300:301])

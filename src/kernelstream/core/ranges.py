@@ -23,6 +23,7 @@ FEW = 8  # numbers that make a range
 FAR = 5.0  # widths
 ENOUGH = 12.0
 FORGIVEN = 1 / 64
+SQUARES = 1e100  # numbers up to which squares and their sums are finite
 
 COUNT, LOW, HIGH, DOUBT, TOTAL = range(5)  # rows of what is remembered of a target
 
@@ -107,18 +108,33 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
 def scaled(
     X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    r"""Rows X (m, d) or (d,) by the moments of the n rows so far: ``(x - mean)/sqrt(m2/n)``, at most ``sqrt(n)``.
+    r"""Rows X (m, d) or (d,) by the moments of the n rows so far, each as if it were one of them.
 
-    No number among n + 1 is further than :math:`\sqrt n` deviations from their mean (Samuelson), so none of the first
-    rows, whose deviation may be tiny, is taken for more. 0 where a column never varied; what is far counts as the end
-    of the range.
+    With :math:`u = (x - \bar x)/s`, by mean and deviation of the n rows, the deviations of x from the mean of all n + 1
+    are :math:`u \sqrt{n / (n + 1 + u^2)}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
+    the first rows. 0 where a column never varied so far; what is far counts as the end of the range.
     """
     X = np.asarray(X, np.float64)
     far = is_far(X, count, low, high)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
-    deviation, most = np.sqrt(m2 / max(count, 1.0)), np.sqrt(count)
-    return np.clip(np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0), -most, most)
+    deviation = np.sqrt(m2 / max(count, 1.0))
+    with np.errstate(over="ignore"):
+        u = np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+    u = np.clip(u, -SQUARES, SQUARES)
+    return u * np.sqrt(count / (count + 1.0 + u * u))
+
+
+def slopes(
+    X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    r"""Derivatives of :func:`scaled` by u, the deviations of X (m, d) from the mean so far.
+
+    :math:`\sqrt n (n + 1) / (n + 1 + u^2)^{3/2}`, in terms of the scaled number z: :math:`u^2 = (n+1) z^2 / (n - z^2)`.
+    """
+    z = scaled(X, count, mean, m2, low, high)
+    n = max(count, 1.0)
+    return np.sqrt(n / (n + 1)) * np.maximum(1 - z * z / n, 0.0) ** 1.5
 
 
 def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:

@@ -98,16 +98,17 @@ class MixedRows:
         """Encode and learn rows; an error leaves the encoder and the model as they were."""
         started = not fresh and self._encoder is not None
         encoder = self._encoder if started else self._new_encoder()
-        rows, undo = encoder._learn(X, y, sample_weight, "number" if self._regression else "label")
-        held, before = self._encoder, None
+        held, before, undo = self._encoder, None, None
         try:
+            rows, undo = encoder._learn(X, y, sample_weight, "number" if self._regression else "label")
             if started and rows.shape[1] > self.n_features_in_:
                 before = self.state_
                 self.widen(rows.shape[1])
             self._encoder = encoder
             return learn((self._filled(rows) if started else rows).view(Encoded))
         except BaseException:
-            undo()
+            if undo is not None:
+                undo()
             if before is not None:
                 self.state_ = before
             self._encoder = held
