@@ -25,7 +25,6 @@ from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
     KernelClassifier,
-    KernelRegressor,
     MultiKernelClassifier,
     NystroemClassifier,
     OnlineBinningClassifier,
@@ -194,29 +193,20 @@ def test_parts_that_recipes_leave_out(est, engine):
     interrupt(est, X, TARGETS["multiclass"], [slice(30, 70)], 4, 1)
 
 
+# at row 128 the monitors look, and grids are reviewed
 WHOLES = {
-    "Calibrated": (Calibrated(FeatureClassifier(small, random_state=0)), "multiclass", [slice(30, 60), slice(60, 61)]),
-    "WithIntervals": (
-        WithIntervals(FeatureRegressor(small, random_state=0)),
-        "regression",
-        [slice(3, 20), slice(60, 61)],
-    ),
-    # the monitors look at row 128, and grids are reviewed
-    "KernelClassifier": (KernelClassifier(size="small", random_state=0), "binary", [slice(127, 128), slice(125, 131)]),
-    "KernelRegressor": (KernelRegressor(size="small", random_state=0), "regression", [slice(127, 128)]),
-    "Calibrated, KernelClassifier": (
-        Calibrated(KernelClassifier(size="small", random_state=0)),
-        "binary",
-        [slice(140, 142)],
-    ),
+    "Calibrated": (Calibrated(FeatureClassifier(small, random_state=0)), "multiclass", slice(30, 60)),
+    "WithIntervals": (WithIntervals(FeatureRegressor(small, random_state=0)), "regression", slice(60, 61)),
+    "KernelClassifier": (KernelClassifier(size="small", random_state=0), "binary", slice(127, 128)),
+    "both": (Calibrated(KernelClassifier(size="small", random_state=0)), "binary", slice(140, 142)),
 }
 
 
 @pytest.mark.parametrize("name", WHOLES)
 def test_what_is_learned_beside_a_model_goes_back_with_it(name):
     """Calibrators and trackers with the model inside, monitors with the learner that they watch."""
-    est, task, calls = WHOLES[name]
-    interrupt(est, X, TARGETS[task], calls, 25, 0)
+    est, task, call = WHOLES[name]
+    interrupt(est, X, TARGETS[task], [call], 20, 0)
 
 
 def test_a_row_that_is_learned_alone():

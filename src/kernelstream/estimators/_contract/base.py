@@ -288,11 +288,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, MovedParameters,
             return
         with self._turns:
             before, undo = dict(self.__dict__), None
+            if before.get("_state") is not None:
+                undo = self._cached("around", lambda: Undo(self._owners()))
+                undo.begin()
             try:
                 self._open = True
-                if before.get("_state") is not None:
-                    undo = self._cached("around", lambda: Undo(self._owners()))
-                    undo.begin()
                 yield
                 if undo is not None:
                     undo.end()
