@@ -64,8 +64,26 @@ struct Columns {
     double *mean, *m2, *low, *high, *doubt;
 };
 
-// Rows scaled in place by running mean and deviation (Welford), each by the moments that include it; a glitch counts as the end of
-// the range next to it. Returns the new count.
+constexpr double squares = 1e100;  // numbers up to which squares and their sums are finite
+
+// A number scaled by the moments of the `count` before it as if it were one of them; see core/ranges.py. What is far counts as the end
+// of the range next to it.
+KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high) {
+    if (is_far(x, count, low, high)) x = x < low ? low : high;
+    const double deviation = std::sqrt(m2 / std::max(count, 1.0));
+    if (!(deviation > 0.0)) return x == mean ? 0.0 : std::copysign(std::sqrt(count), x - mean);
+    const double u = std::min(std::max((x - mean) / deviation, -squares), squares);
+    return u * std::sqrt(count / (count + 1.0 + u * u));
+}
+
+// A row x (d), scaled.
+template <class T>
+KS_CLONES void scale_row(std::size_t d, const T* KS_RESTRICT x, double count, const Columns& c, T* KS_RESTRICT out) {
+    for (std::size_t j = 0; j < d; ++j) out[j] = T(scaled(double(x[j]), count, c.mean[j], c.m2[j], c.low[j], c.high[j]));
+}
+
+// Rows scaled in place, each by the running mean and deviation (Welford) of the rows before it, which it then joins; a glitch counts as
+// the end of the range next to it. Returns the new count.
 template <class T>
 KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* weight, double count, const Columns& c) {
     double *KS_RESTRICT mean = c.mean, *KS_RESTRICT m2 = c.m2, *KS_RESTRICT low = c.low, *KS_RESTRICT high = c.high,
@@ -75,22 +93,20 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
         const bool counts = !weight || weight[i] > 0;
         const double before = count;
         if (counts) count += 1.0;
-        const double n = count > 1.0 ? count : 1.0;
         if (counts && before == 0.0)
             for (std::size_t j = 0; j < d; ++j) low[j] = high[j] = double(x[j]);
         for (std::size_t j = 0; j < d; ++j) {
             double v = double(x[j]);
-            const bool far = is_far(v, before, low[j], high[j]), glitch = far && (doubt[j] < enough || !counts);
+            x[j] = T(scaled(v, before, mean[j], m2[j], low[j], high[j]));
+            if (!counts) continue;
+            const bool far = is_far(v, before, low[j], high[j]), glitch = far && doubt[j] < enough;
             if (glitch) v = v < low[j] ? low[j] : high[j];
-            if (counts) {
-                doubt[j] = glitch ? doubt[j] + 1.0 : far ? 0.0 : std::max(doubt[j] - forgiven, 0.0);
-                low[j] = std::min(low[j], v);
-                high[j] = std::max(high[j], v);
-                const double delta = v - mean[j];
-                mean[j] += delta / n;
-                m2[j] += delta * (v - mean[j]);
-            }
-            x[j] = m2[j] > 0 ? T((v - mean[j]) / std::sqrt(m2[j] / n)) : T(0);
+            doubt[j] = glitch ? doubt[j] + 1.0 : far ? 0.0 : std::max(doubt[j] - forgiven, 0.0);
+            low[j] = std::min(low[j], v);
+            high[j] = std::max(high[j], v);
+            const double delta = v - mean[j];
+            mean[j] += delta / count;
+            m2[j] += delta * (v - mean[j]);
         }
     }
     return count;

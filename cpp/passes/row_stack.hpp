@@ -75,12 +75,7 @@ struct Stack {
     }
 
     bool score(const T* x, bool recent, double* scores) {
-        for (std::size_t j = 0; j < d; ++j) {
-            double v = double(x[j]);
-            if (is_far(v, count, columns.low[j], columns.high[j])) v = columns.low[j] > v ? columns.low[j] : columns.high[j];
-            const double deviation = std::sqrt(columns.m2[j] / std::max(count, 1.0));
-            x_[j] = deviation > 0 ? T((v - columns.mean[j]) / deviation) : T(0);
-        }
+        scale_row<T>(d, x, count, columns, x_.data());
         const Row<T> row = drawn_in(0.0);
         for (std::size_t i = 0; i < learners.size(); ++i) {
             double* f = F_.data() + i * C;

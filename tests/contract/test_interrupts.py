@@ -24,6 +24,7 @@ from kernelstream import (
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
+    KernelClassifier,
     MultiKernelClassifier,
     NystroemClassifier,
     OnlineBinningClassifier,
@@ -35,11 +36,21 @@ from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.state import undo as _undo
+from kernelstream.trust import Calibrated, WithIntervals
 from kernelstream.updates import OGD
 
 ROOT = os.path.dirname(kernelstream.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
-SAFE = {"_begin_call", "_take_back", "_all_or_nothing", "_learn_any", "_learn_plain", "_learn_checked", "learn_row"}
+SAFE = {
+    "_begin_call",
+    "_take_back",
+    "_all_or_nothing",
+    "_kept",
+    "_learn_any",
+    "_learn_plain",
+    "_learn_checked",
+    "learn_row",
+}
 # the files with `learn` itself
 DOORS = ("state/turns.py", "state/undo.py", "classifier.py", "regressor.py", "outlier.py", "models.py")
 
@@ -180,6 +191,22 @@ def test_parts_that_recipes_leave_out(est, engine):
     pytest.importorskip("kernelstream._core")
     est = copy.deepcopy(est).set_params(engine=engine)
     interrupt(est, X, TARGETS["multiclass"], [slice(30, 70)], 4, 1)
+
+
+# at row 128 the monitors look, and grids are reviewed
+WHOLES = {
+    "Calibrated": (Calibrated(FeatureClassifier(small, random_state=0)), "multiclass", slice(30, 60)),
+    "WithIntervals": (WithIntervals(FeatureRegressor(small, random_state=0)), "regression", slice(60, 61)),
+    "KernelClassifier": (KernelClassifier(size="small", random_state=0), "binary", slice(127, 128)),
+    "both": (Calibrated(KernelClassifier(size="small", random_state=0)), "binary", slice(140, 142)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_what_is_learned_beside_a_model_goes_back_with_it(name):
+    """Calibrators and trackers with the model inside, monitors with the learner that they watch."""
+    est, task, call = WHOLES[name]
+    interrupt(est, X, TARGETS[task], [call], 20, 0)
 
 
 def test_a_row_that_is_learned_alone():

@@ -210,15 +210,18 @@ def test_bad_class_weight(class_weight):
 
 # -------------------------------------------------------------------- units and bandwidth
 def test_streaming_standardisation():
-    """Row t is scaled by the mean and deviation of rows 1 to t; predictions use the moments of all rows."""
+    """Learned or only predicted, a row is scaled by mean and deviation of the rows before it and itself."""
     X = X4 * [1.0, 100.0, 0.01] + [0.0, 1000.0, 5.0]
-    deviation = np.array([X[: t + 1].std(axis=0) for t in range(300)])
-    mean = np.array([X[: t + 1].mean(axis=0) for t in range(300)])
-    scaled = np.divide(X - mean, deviation, out=np.zeros_like(X), where=deviation > 0)
+
+    def one_more(rows, row):
+        rows = np.concatenate([rows, [row]])
+        return (row - rows.mean(axis=0)) / rows.std(axis=0)
+
+    scaled = np.array([one_more(X[:t], X[t]) if t else np.zeros(3) for t in range(300)])
     model = FeatureClassifier(FIXED, standardize=True)
     plain = FeatureClassifier(FIXED)
     np.testing.assert_allclose(model.learn(X, y4, range(4)), plain.learn(scaled, y4, range(4)), rtol=1e-7, atol=1e-9)
-    expected = plain.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
+    expected = plain.decision_function(np.array([one_more(X, row) for row in X]))
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-7, atol=1e-9)
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ..named import named
 from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
+from ..state.undo import kept
 from .encoder import Columns
 
 State = dict[str, Any]
@@ -106,26 +107,28 @@ class StreamPipeline(TakesTurns, WithParameters):
         columns, model = (self.columns_, self.model_) if started else self._fresh()
         options = {"classes": classes, "sample_weight": sample_weight}
         options = {name: value for name, value in options.items() if value is not None}
-        X, undo = columns._learn(rows, y, sample_weight, self._task(model))
-        before = getattr(model, "state_", None)
+        before, undo = dict(self.__dict__), None
         try:
-            width = getattr(model, "n_features_in_", None)
-            if width is None:
-                X = self._padded(X, self._first_width(X))
-            elif X.shape[1] > width:
-                self._widen(model, X.shape[1])
-            else:
-                X = self._padded(X, width)
-            if y is not None and np.ndim(y) == 0:
-                y = np.array([y])
-            answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
+            with kept(model):
+                X, undo = columns._learn(rows, y, sample_weight, self._task(model))
+                width = getattr(model, "n_features_in_", None)
+                if width is None:
+                    X = self._padded(X, self._first_width(X))
+                elif X.shape[1] > width:
+                    self._widen(model, X.shape[1])
+                else:
+                    X = self._padded(X, width)
+                if y is not None and np.ndim(y) == 0:
+                    y = np.array([y])
+                answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
+                self.columns_, self.model_ = columns, model
+                return answer
         except BaseException:
-            undo()
-            if before is not None and getattr(model, "state_", None) is not before:
-                model.state_ = before
+            if undo is not None:
+                undo()
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
-        self.columns_, self.model_ = columns, model
-        return answer
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns

@@ -23,6 +23,7 @@ FEW = 8  # numbers that make a range
 FAR = 5.0  # widths
 ENOUGH = 12.0
 FORGIVEN = 1 / 64
+SQUARES = 1e100  # numbers up to which squares and their sums are finite
 
 COUNT, LOW, HIGH, DOUBT, TOTAL = range(5)  # rows of what is remembered of a target
 
@@ -76,21 +77,19 @@ COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state keeps
 
 
 def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:
-    r"""Scale rows in place by the running mean and deviation, each row by the moments that include it.
+    r"""Scale rows in place, each as :func:`scaled` does by the moments of the rows before it, which it then joins.
 
-    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``; then ``x <- (x - mean)/sqrt(m2/n)``.
-    A coordinate that never varied becomes 0. A glitch counts as the end of the range that is next to it. Rows of weight
-    0 are scaled but not counted. X (m, d), weight (m,) or None; of the state, ``x_count`` and the ``COLUMNS``, (d,)
-    float64, are updated.
+    Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``. In the moments a glitch counts as
+    the end of the range that is next to it. Rows of weight 0 are scaled but not counted. X (m, d), weight (m,) or None;
+    of the state, ``x_count`` and the ``COLUMNS``, (d,) float64, are updated.
     """
     count = state["x_count"]
     mean, m2, low, high, doubt = (state[name] for name in COLUMNS)
     for i, x in enumerate(X):
-        counts = weight is None or weight[i] > 0
-        if not counts:
-            X[i] = scaled(x, count, mean, m2, low, high)
-            continue
         v = x.astype(np.float64)
+        X[i] = scaled(v, count, mean, m2, low, high)
+        if weight is not None and not weight[i] > 0:
+            continue
         if count == 0:
             low[:] = high[:] = v
         far = is_far(v, count, low, high)
@@ -103,24 +102,40 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
         delta = v - mean
         mean += delta / count
         m2 += delta * (v - mean)
-        X[i] = _divided(v - mean, count, m2)
     state["x_count"] = count
 
 
 def scaled(
     X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """``(X - mean)/sqrt(m2/n)``, 0 where a coordinate never varied; what is far counts as the end of the range."""
+    r"""Rows X (m, d) or (d,) by the moments of the n rows so far, each as if it were one of them.
+
+    With :math:`u = (x - \bar x)/s`, by mean and deviation of the n rows, the deviations of x from the mean of all n + 1
+    are :math:`u \sqrt{n / (n + 1 + u^2)}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
+    the first rows, and just that where they have not varied. What is far counts as the end of the range.
+    """
     X = np.asarray(X, np.float64)
     far = is_far(X, count, low, high)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
-    return _divided(X - mean, count, m2)
-
-
-def _divided(X: np.ndarray, count: float, m2: np.ndarray) -> np.ndarray:
     deviation = np.sqrt(m2 / max(count, 1.0))
-    return np.divide(X, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+    with np.errstate(over="ignore"):
+        u = np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
+    u = np.clip(u, -SQUARES, SQUARES)
+    z = u * np.sqrt(count / (count + 1.0 + u * u))
+    return np.where(deviation > 0, z, np.sign(X - mean) * np.sqrt(count))
+
+
+def slopes(
+    X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    r"""Derivatives of :func:`scaled` by u, the deviations of X (m, d) from the mean so far.
+
+    :math:`\sqrt n (n + 1) / (n + 1 + u^2)^{3/2}`, in terms of the scaled number z: :math:`u^2 = (n+1) z^2 / (n - z^2)`.
+    """
+    z = scaled(X, count, mean, m2, low, high)
+    n = max(count, 1.0)
+    return np.sqrt(n / (n + 1)) * np.maximum(1 - z * z / n, 0.0) ** 1.5
 
 
 def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:

@@ -7,6 +7,7 @@ array calls :func:`rows` first.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ State = dict[str, Any]
 # Entries that no learner changes in place, by the beginning of their names: feature maps, kernels, rows that are kept.
 REPLACED = ("map_", "kernel_", "warm_", "wait_", "classes", "batch_")
 
-_journals: dict[int, list[tuple[np.ndarray, Any, np.ndarray]]] = {}  # of the arrays that are written to by rows
+Entries = list[tuple[np.ndarray, Any, np.ndarray]]  # arrays, the rows that changed, and what they held
+_journals: dict[int, list[Entries]] = {}  # of the arrays that are written to by rows: one for each call that is open
 
 
 def rows(array: np.ndarray, index: Any) -> None:
@@ -69,8 +71,8 @@ def rows(array: np.ndarray, index: Any) -> None:
 
     Or some entries: a pair of indices. ``slice(None)`` and an array of indices are columns.
     """
-    journal = _journals.get(id(array))
-    if journal is None:
+    journals = _journals.get(id(array))
+    if journals is None:
         return
     if isinstance(index, np.ndarray):
         before = array.take(index, axis=0)
@@ -78,7 +80,8 @@ def rows(array: np.ndarray, index: Any) -> None:
         before = array.take(index[1], axis=1)
     else:
         before = array[index].copy()
-    journal.append((array, index, before))
+    for journal in journals:
+        journal.append((array, index, before))
 
 
 class Undo:
@@ -94,17 +97,17 @@ class Undo:
     def __init__(self, owners: list[tuple[Any, State]]):
         self.owners = owners
         self.journaled: list[np.ndarray] = []
-        self.journal: list[tuple[np.ndarray, Any, np.ndarray]] = []
+        self.journal: Entries = []
         self.marks: Any = None
 
     def begin(self) -> None:
         """A call begins."""
-        self.journal.clear()
+        self._close()
         if self.marks is None or not self.marks.save():
             self._find_arrays()
             self.marks.save()
         for array in self.journaled:
-            _journals[id(array)] = self.journal
+            _journals.setdefault(id(array), []).append(self.journal)
 
     def end(self) -> None:
         """It is complete."""
@@ -123,7 +126,9 @@ class Undo:
 
     def _close(self) -> None:
         for array in self.journaled:
-            _journals.pop(id(array), None)
+            others = [journal for journal in _journals.pop(id(array), ()) if journal is not self.journal]
+            if others:
+                _journals[id(array)] = others
         self.journal.clear()
 
     def _find_arrays(self) -> None:
@@ -143,3 +148,9 @@ class Undo:
                         value = state[name] = np.ascontiguousarray(value)
                     entries.append((i, name, value, np.empty_like(value)))
         self.marks = Marks([state for _, state in self.owners], entries)
+
+
+def kept(model: Any) -> contextlib.AbstractContextManager[None]:
+    """Context in which an error leaves a model as it was, however many calls it has learned from inside."""
+    own = getattr(model, "_kept", None)
+    return contextlib.nullcontext() if own is None else own()

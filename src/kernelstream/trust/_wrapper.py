@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from ..random import generator
 from ..registry.parameters import WithParameters
 from ..state.schema import Schema, check
 from ..state.turns import TakesTurns, in_turn
+from ..state.undo import kept
+from .calibration import Calibrator
+from .intervals import IntervalTracker
 
 INSIDE = "model_"  # entries of the model inside begin with it
 
@@ -46,11 +52,17 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
     return rows, target, weight
 
 
+def _copied(part: Any) -> Any:
+    """A calibrator or tracker with arrays of its own."""
+    made = copy.copy(part)
+    made.state = {name: value.copy() for name, value in part.state.items()}
+    return made
+
+
 class Wrapper(TakesTurns, WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
-    A call that raises leaves everything as it was: the model inside takes its own part back, and what is learned beside
-    it is learned after it, from numbers that have been checked.
+    A call that raises leaves everything as it was, the model inside and what is learned beside it: see :meth:`_kept`.
     """
 
     model: Any
@@ -90,6 +102,22 @@ class Wrapper(TakesTurns, WithParameters):
     def _is_untrained(model: Any) -> bool:
         """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
         return hasattr(type(model), "state_") and not hasattr(model, "state_")
+
+    @contextlib.contextmanager
+    def _kept(self, model: Any = None) -> Iterator[None]:
+        """Context of a call: an error leaves the wrapper and the model inside as they were."""
+        model = self.__dict__.get("model_") if model is None else model
+        before = dict(self.__dict__)
+        before |= {
+            name: _copied(part) for name, part in before.items() if isinstance(part, (Calibrator, IntervalTracker))
+        }
+        try:
+            with kept(model):
+                yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _adopt(self, model: Any, fresh: bool) -> None:
         """Make the model that has learned the one inside."""

@@ -88,13 +88,14 @@ class Calibrated(Wrapper):
         """
         model, fresh = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
-        scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
-        if self._is_untrained(model):
-            return scores
-        self._adopt(model, fresh)
-        after = model.classes_
-        weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
-        return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
+        with self._kept(model):
+            scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
+            if self._is_untrained(model):
+                return scores
+            self._adopt(model, fresh)
+            after = model.classes_
+            weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
+            return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:

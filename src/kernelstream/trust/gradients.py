@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ranges import scaled
+from ..core.ranges import scaled, slopes
 from ..features.fourier import FourierMapping
 
 STEP = 0.02  # of differences, in deviations of a column
@@ -46,15 +46,17 @@ def exact(model: Any, X: np.ndarray) -> np.ndarray:
     """
     model = innermost(model)
     state = model.state_
+    slope: Any = 1.0
     if "x_m2" in state:
-        parts = (state[name] for name in ("x_mean", "x_m2", "x_low", "x_high"))
-        X = scaled(X, state["x_count"], *parts)
+        parts = [state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high")]
+        slope = slopes(X, *parts)[:, None]
+        X = scaled(X, *parts)
     W = np.asarray(model._mapping(state).W, np.float64)
     D = W.shape[1]
     weights = _weights(model, state, 2 * D) / np.sqrt(D)
     angles = np.asarray(X, np.float64) @ W
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
-    return (weights[:, D:] * cos - weights[:, :D] * sin) @ W.T
+    return (weights[:, D:] * cos - weights[:, :D] * sin) @ W.T * slope
 
 
 def _weights(model: Any, state: Any, width: int) -> np.ndarray:

@@ -81,13 +81,14 @@ class WithIntervals(Wrapper):
         if coverage is not None:
             check_coverage(coverage)
         model, fresh = self._inside()
-        forecast = model.learn(X, y, sample_weight=sample_weight)
-        if self._is_untrained(model):
-            return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
-        self._adopt(model, fresh)
-        weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
-        low, high = self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight, coverage=coverage)
-        return forecast, low, high
+        with self._kept(model):
+            forecast = model.learn(X, y, sample_weight=sample_weight)
+            if self._is_untrained(model):
+                return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
+            self._adopt(model, fresh)
+            weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
+            target = np.asarray(y, np.float64).reshape(-1)
+            return forecast, *self.tracker_.learn(forecast, target, weight, coverage=coverage)
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:

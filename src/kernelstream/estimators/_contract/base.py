@@ -280,6 +280,34 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         finally:
             self.__dict__.pop("_at_door", None)
 
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Context of several steps, calls of ``learn`` among them: an error leaves the estimator as it was before all.
+
+        What a wrapper or a pipeline learns beside the estimator and the estimator itself go back together.
+        """
+        if "_open" in self.__dict__:  # inside another one, which takes back everything
+            yield
+            return
+        with self._turns:
+            before, undo = dict(self.__dict__), None
+            if before.get("_state") is not None:
+                undo = self._cached("around", lambda: Undo(self._owners()))
+                undo.begin()
+            try:
+                self._open = True
+                yield
+                if undo is not None:
+                    undo.end()
+                del self._open
+            except BaseException:
+                for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
+                    del self.__dict__[name]
+                self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
+                if undo is not None:
+                    self._take_back(undo, None)
+                raise
+
     # ---------------------------------------------------------------- checks of what comes in
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
         """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.

@@ -22,10 +22,9 @@ class RowByRow:
     """
 
     def _learn_plain(self: Any, X: Any, y: np.ndarray) -> np.ndarray:
-        before_look = (
-            watch.ROWS - self._state["t"] % watch.ROWS
-        )  # the monitors may need to be undone: the long path does
-        if len(X) <= AT_ONCE and len(X) < before_look and "_ends" not in self.__dict__:
+        before_look = watch.ROWS - self._state["t"] % watch.ROWS
+        few = len(X) <= AT_ONCE and len(X) < before_look  # only the long path can undo a look, or what others undo
+        if few and "_ends" not in self.__dict__ and "_open" not in self.__dict__:
             scores = self._by_rows(lambda rows: rows.learn(X, y, bool(self.recent)))
             if scores is not None:
                 return scores
