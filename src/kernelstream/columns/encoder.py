@@ -465,7 +465,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
-        if type(rows) is dict:
+        if type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
             found = parse_row(store, rows, readers()[self.engine], None, warned, journal)
             if found is not None:
@@ -491,15 +491,15 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
         return X
 
     def _compare(self, store: Store, cells: Cells) -> None:
-        """Warn once that columns are not there, or are not known."""
-        strange = [name for name, _ in cells.others(store.came)]
+        """Warn once that columns are not there, or are not known; ValueError where none is known."""
+        names, others = list(store.by_name), [name for name, _ in cells.others(store.by_name)]
+        if others and not any(map(cells.has, names)):
+            raise ValueError(
+                f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
+                f"knows {', '.join(names[:20])}"
+            )
+        strange = [name for name in others if name not in store.came]
         if strange:
-            names = list(store.by_name)
-            if not any(cells.has(name) for name in names):
-                raise ValueError(
-                    f"the rows have none of the columns that the model knows: they have {', '.join(strange[:20])}; it "
-                    f"knows {', '.join(names[:20])}"
-                )
             self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import features as maps
 from .. import losses, updates
+from ..engine import is_torch
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
@@ -71,10 +72,11 @@ class FeatureEstimator(StreamEstimator):
 
     @property
     def _update(self) -> Update:
-        def find() -> Update:
-            return AdaGrad(forgetting=FORGETTING) if self.update == "auto" else updates.get(self.update)
+        return self._cached("update", self._auto_update if self.update == "auto" else lambda: updates.get(self.update))
 
-        return self._cached("update", find)
+    def _auto_update(self) -> Update:
+        """The update that needs no step size: a step for every weight."""
+        return AdaGrad(forgetting=FORGETTING)
 
     def _mapping(self, state: State) -> Mapping:
         def build() -> Mapping:
@@ -414,6 +416,11 @@ class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
         if y.ndim == 2 and self._ops.on_device:
             raise ValueError(f"engine={self.engine!r} learns one target, and y has {y.shape[1]}: use engine='native'")
         return y, declared
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = not is_torch(self.engine)
+        return tags
 
     def _reset(self, state: State) -> None:
         super()._reset(state)

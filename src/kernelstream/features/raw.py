@@ -39,6 +39,9 @@ class RawFeatures(FeatureMap):
     array([[1., 2.]])
     """
 
+    def __init__(self) -> None:
+        pass  # no parameters: without it the signature would be that of the base
+
     name: ClassVar[str] = "raw"
     extends = True
     random_state: Any = None  # nothing here is random
