@@ -24,7 +24,7 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
     const auto target = entry<Matrix<double>>(state, name::target);
     const std::size_t n = out.shape(0), width = out.shape(1), M = moments.shape(1), K = codes.shape(1), T = sums.shape(1);
     const std::size_t capacity = counts.shape(0);
-    require(numbers.shape(0) == n && numbers.shape(1) == M && since.shape(0) == M && moments.shape(0) == 6 &&
+    require(numbers.shape(0) == n && numbers.shape(1) == M && since.shape(0) == M && moments.shape(0) == 7 &&
                 number_at.shape(0) == 3 && number_at.shape(1) == M,
             "numbers do not fit");
     require(codes.shape(0) == n && sums.shape(0) == capacity && place.shape(0) == capacity && place.shape(1) == places &&

@@ -16,7 +16,7 @@ struct ColumnsPass {
     std::size_t n, M, K, T, width;  // rows, numbers, categories, means per category, columns of the result
     const double* numbers;          // (n, M), NaN where missing
     const std::int64_t* since;      // (M) rows before are not there yet
-    double* moments;                // (6, M) count, mean, m2, low, high, doubt
+    double* moments;                // (7, M) count, mean, m2, low, high, doubt, late
     const std::int32_t* number_at;  // (3, M) columns of the value and of "missing"; 1: a time
     const std::int32_t* codes;      // (n, K) entries of the tables below, -1: not there
     double* counts;                 // (capacity)
@@ -73,7 +73,7 @@ struct ColumnsPass {
 
     void number(std::size_t j, double x, double* o, bool counted) const {
         double &count = moments[j], &mean = moments[M + j], &m2 = moments[2 * M + j];
-        double &low = moments[3 * M + j], &high = moments[4 * M + j], &doubt = moments[5 * M + j];
+        double &low = moments[3 * M + j], &high = moments[4 * M + j], &doubt = moments[5 * M + j], &late = moments[6 * M + j];
         if (std::isnan(x)) {
             if (number_at[M + j] >= 0) o[number_at[M + j]] = 1.0;
             if (!scale) o[number_at[j]] = mean;
@@ -84,11 +84,13 @@ struct ColumnsPass {
         if (glitch) v = v < low ? low : high;
         const double more = count + 1.0, delta = v - mean, centre = mean + delta / more, spread = m2 + delta * (v - centre);
         const double latest = count > 0.0 ? std::max(high, v) : v, from = number_at[2 * M + j] ? latest : centre;
-        o[number_at[j]] = !scale ? x : spread > 0.0 ? (v - from) / std::sqrt(spread / more) : 0.0;
+        const bool of_now = number_at[2 * M + j] && late == 0.0;
+        o[number_at[j]] = !scale ? x : spread > 0.0 && !of_now ? (v - from) / std::sqrt(spread / more) : 0.0;
         if (!counted) return;
         doubt = glitch ? doubt + 1.0 : far ? 0.0 : std::max(doubt - forgiven, 0.0);
         low = count > 0.0 ? std::min(low, v) : v;
         high = latest;
+        late += v < latest;
         count = more, mean = centre, m2 = spread;
     }
 };

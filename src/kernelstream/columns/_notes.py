@@ -18,7 +18,7 @@ def notes(store: Store) -> dict[str, str]:
 
 def _note(store: Store, source: Source) -> str:
     if source.number >= 0:
-        count, _, m2, low, high, _ = store.moments[:, source.number].tolist()
+        count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
         if count == store.t and low == high:
             return "it never changes"
         # the sum of squares of n different whole numbers is least where they follow on each other, as row numbers do

@@ -6,7 +6,8 @@ Numbers, by running moments that include the row itself (Welford 1962), glitches
     n' = n + 1;  m' = m + (x - m)/n';  s' = s + (x - m)(x - m');   out = (x - m')/sqrt(s'/n')
 
 A time is given as how long ago it was, ``out = (x - h')/sqrt(s'/n')`` with h' the latest so far: rows that come in the
-order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well.
+order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well:
+while no row has been late, an old row is encoded as one of now too, since nothing is known of another time.
 
 A missing number is 0, the running mean (or now), and its indicator 1. Categories, by the targets of the rows before,
 with ``a`` imaginary rows of the mean of all (Micci-Barreca 2001)::
@@ -28,7 +29,7 @@ import numpy as np
 
 from ..core.ranges import ENOUGH, FORGIVEN, is_far
 
-COUNT, MEAN, M2, LOW, HIGH, DOUBT = range(6)  # rows of ``moments``
+COUNT, MEAN, M2, LOW, HIGH, DOUBT, LATE = range(7)  # rows of ``moments``
 
 
 def columns_pass(
@@ -39,8 +40,8 @@ def columns_pass(
     Parameters
     ----------
     state : dict
-        moments : (6, M) float64
-            Count, mean, sum of squared differences, least, largest, doubt.
+        moments : (7, M) float64
+            Count, mean, sum of squared differences, least, largest, doubt, rows below the largest before them.
         number_at : (3, M) int32
             Columns of the value and of its indicator, -1 for no indicator; 1 for a time, else 0.
         counts, sums : (capacity,), (capacity, T) float64
@@ -103,7 +104,7 @@ def _mean(count: float, total: float, target: np.ndarray, shrink: float, scale: 
 
 
 def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scale: bool, counted: bool) -> None:
-    count, mean, m2, low, high, doubt = moments
+    count, mean, m2, low, high, doubt, late = moments
     if math.isnan(x):
         if at[1] >= 0:
             row[at[1]] = 1.0
@@ -119,8 +120,8 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     latest = max(high, v) if count > 0 else v
     if not scale:
         row[at[0]] = x
-    elif spread > 0:
+    elif spread > 0 and not (at[2] and late == 0):
         row[at[0]] = (v - (latest if at[2] else centre)) / math.sqrt(spread / (count + 1))
     if counted:
         doubt = doubt + 1 if glitch else 0.0 if far else max(doubt - FORGIVEN, 0.0)
-        moments[:] = count + 1, centre, spread, min(low, v) if count > 0 else v, latest, doubt
+        moments[:] = count + 1, centre, spread, min(low, v) if count > 0 else v, latest, doubt, late + (v < latest)

@@ -73,7 +73,7 @@ def schema(state: State, one_hot: int) -> Schema:
         "retired": Array((sources,), "int64", low=0, high=1),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
         "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, len(CYCLES))),
-        "moments": Array((6, numbers)),
+        "moments": Array((7, numbers)),
         "words": Array((length(state, "words"),), "uint8"),
         "words_ends": Array((words,), "int64", low=0, high=length(state, "words"), rising=True),
         "table_sizes": Array((tables,), "int64", low=0, high=words),
@@ -98,7 +98,7 @@ def from_state(state: State, one_hot: int) -> Store:
         raise ValueError("state_['came'] must hold the name of every column once")
     store.task, store.t, store.labels = state["task"], int(state["t"]), labels
     store.target, store.moments = state["target"].copy(), state["moments"].copy()
-    if (store.moments[[0, 2, 5]] < 0).any() or (store.target[[0, 2]] < 0).any():
+    if (store.moments[[0, 2, 5, 6]] < 0).any() or (store.target[[0, 2]] < 0).any():
         raise ValueError("state_ holds a negative count or sum of squares")
     store.from_start = np.zeros(store.moments.shape[1], np.int64)
     means = store.target.shape[1]

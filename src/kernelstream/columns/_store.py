@@ -53,7 +53,7 @@ class Store:
         self.by_name: dict[str, Source] = {}
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
-        self.moments, self.number_at = np.zeros((6, 0)), np.zeros((3, 0), np.int32)
+        self.moments, self.number_at = np.zeros((7, 0)), np.zeros((3, 0), np.int32)
         self.size, self.free = 0, []  # type: ignore[var-annotated]
         self.counts, self.sums = np.zeros(0), np.zeros((0, 0))
         self.place, self.amount = np.zeros((0, PLACES), np.int32), np.zeros((0, PLACES))
@@ -97,7 +97,7 @@ class Store:
             source.number = self.moments.shape[1]
             at_columns = np.array([[self.width], [self.width + 1], [kind == "date"]], np.int32)
             self.number_at = np.append(self.number_at, at_columns, axis=1)
-            self.moments = np.append(self.moments, np.zeros((6, 1)), axis=1)
+            self.moments = np.append(self.moments, np.zeros((7, 1)), axis=1)
             self.from_start = np.zeros(self.moments.shape[1], np.int64)
             parts += [(VALUE, 0), (GAP, 0)]
         elif kind == "category":
