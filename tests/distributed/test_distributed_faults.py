@@ -85,7 +85,7 @@ ROUNDS = {
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("what", ROUNDS)
+@pytest.mark.parametrize("what", ["conjugate gradients", pytest.param("doubly stochastic", marks=pytest.mark.slow)])
 def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog, what):
     """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
     module, est, unchanged = ROUNDS[what]
