@@ -148,7 +148,7 @@ class FeatureEstimator(StreamEstimator):
         return held
 
     def _sync(self) -> None:
-        held = self.__dict__.get("_cache", {}).get("pass")
+        held = self._cache.get("pass")
         if held is not None:
             held.sync()
 
@@ -190,7 +190,7 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(
                 f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
-        mapping = self.__dict__.get("_cache", {}).get("mapping")
+        mapping = self._cache.get("mapping")
         if type(self._map) is RandomFourier and not state["warm_rows"] and mapping is not None:
             self._narrower = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
@@ -414,6 +414,9 @@ class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
         if y.ndim == 2 and self._ops.on_device:
             raise ValueError(f"engine={self.engine!r} learns one target, and y has {y.shape[1]}: use engine='native'")
         return y, declared
+
+    def _row_learner(self, state: State) -> Any:
+        return super()._row_learner(state) if state["n_outputs"] == 1 else None
 
     def _reset(self, state: State) -> None:
         super()._reset(state)
