@@ -118,12 +118,14 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
         X = graph.node("Where", far, graph.constant(end[None, :]), X)
     deviation = np.sqrt(m2 / max(count, 1.0))
     most = 1e15  # its square is finite in float32
-    slope = np.divide(1.0, deviation, out=np.full_like(deviation, most), where=deviation > 0)
+    slope = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
     u = graph.node("Mul", X, graph.constant(slope[None, :]))
     u = graph.node("Clip", u, graph.constant(np.array(-most)), graph.constant(np.array(most)))
-    square = graph.node("Add", graph.node("Mul", u, u), graph.constant(np.array(count + 1.0)))
-    return graph.node("Mul", graph.node("Div", u, graph.node("Sqrt", square)), graph.constant(np.array(np.sqrt(count))))
+    # u sqrt(n / (n + 1 + u^2)); a last product with sqrt(n) would be fused with the projection, as a float32
+    n = max(count, 1.0)
+    square = graph.node("Div", graph.node("Mul", u, u), graph.constant(np.array(n)))
+    return graph.node("Div", u, graph.node("Sqrt", graph.node("Add", square, graph.constant(np.array(1 + 1 / n)))))
 
 
 def _classes(graph: _Graph, est: Any, score: str) -> None:

@@ -217,7 +217,9 @@ QUICK = {"gamma": "median", "step": DoublyStep(eta=0.5), "schedule": DoublySched
     ids=lambda est: type(est).__name__,
 )  # fmt: skip
 def test_fit_scales_all_rows_alike(est):
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    """Rows learned and rows asked for by one formula: each as if it were one more of the rows of ``fit``."""
+    with_it = [np.concatenate([X, [x]]) for x in X]
+    scaled = np.array([(x - rows.mean(axis=0)) / rows.std(axis=0) for x, rows in zip(X, with_it, strict=True)])
     got, want = clone(est).fit(X * UNITS, labels), plain(est).fit(scaled, labels)
     assert got._scores(X[:50] * UNITS) == pytest.approx(want._scores(scaled[:50]), rel=1e-6, abs=1e-8)
     if hasattr(est, "predict_proba"):

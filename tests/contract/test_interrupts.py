@@ -30,9 +30,11 @@ from kernelstream import (
     OnlineBinningClassifier,
     OnlineRidge,
     losses,
+    make_stream,
     zoo,
 )
 from kernelstream.baselines import KernelAWV
+from kernelstream.columns import Columns
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.state import undo as _undo
@@ -207,6 +209,36 @@ def test_what_is_learned_beside_a_model_goes_back_with_it(name):
     """Calibrators and trackers with the model inside, monitors with the learner that they watch."""
     est, task, call = WHOLES[name]
     interrupt(est, X, TARGETS[task], [call], 20, 0)
+
+
+def words(n):
+    """Rows of a number, words and codes: more of them than have a column of their own, and new ones all the time."""
+    return [{"a": float(X[i, 0]), "b": f"w{i * i % 37}", "c": i % 7, "d": "xyz"[i % 3]} for i in range(n)]
+
+
+@pytest.mark.parametrize("engine", ["python", "auto"])
+@pytest.mark.parametrize("call", [slice(0, 12), slice(60, 61), slice(60, 72)], ids=str)
+def test_what_is_learned_of_columns_goes_back_with_the_model(call, engine):
+    """The names of a column, its counts, and the model that learns its codes."""
+    rows, target = words(80), TARGETS["regression"][:80]
+    est = make_stream(Columns(one_hot=4, engine=engine), FeatureRegressor(small, random_state=0), room=30)
+    known = call.start or 20  # with new columns, or without
+    est.learn(rows[:known], target[:known])
+    new = rows[call] if call.start else [row | {"e": f"v{i}"} for i, row in enumerate(rows[call])]
+    new = new[0] if len(new) == 1 else new
+    before, straight = copy.deepcopy(est.state_), copy.deepcopy(est)
+    with after_lines(-1) as lines:
+        straight.learn(new, target[call])
+    first = 300  # lines among which the encoder is done, if the engine is compiled
+    for n in [*range(1, first), *range(first, lines[0] + 1, lines[0] // 60)]:
+        with contextlib.suppress(Injected), after_lines(n):
+            est.learn(new, target[call])
+            break
+        left = difference(before, est.state_)
+        assert left is None, f"stopped at line {n} of {lines[0]}: {left} has changed"
+    else:
+        est.learn(new, target[call])
+    assert difference(straight.state_, est.state_) is None
 
 
 def test_a_row_that_is_learned_alone():

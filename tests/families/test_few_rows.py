@@ -232,6 +232,21 @@ def test_the_way_follows_from_the_state_and_the_rows(task):
         np.testing.assert_array_equal(*np.reshape(answers, (3, 9))[[0, 2]])
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_rows_after_the_first_weights_are_weighed_too(task):
+    """Next to rows of weight 4, rows without weights count as rows of weight 1, whatever went before them."""
+    _, y = TASKS[task]
+    one, other = (taught(task, 300, 1) for _ in range(2))
+    one.learn(X[300:301], y[300:301])  # a plain call first
+    other.learn(X[300:301], y[300:301], sample_weight=[1.0])
+    for model in (one, other):
+        model.learn(X[301:303], y[301:303], sample_weight=[4.0, 4.0])
+    new, target = X[303:310], y[303:310]
+    expected = other.learn(new, target, sample_weight=np.ones(7))
+    np.testing.assert_array_equal(one.learn(new, target), expected)
+    assert_same(one, other, 0.0)
+
+
 @pytest.mark.parametrize("neighbours", [1, 10, 60, 5000])
 @pytest.mark.parametrize("kind", ["labels", "many", "numbers"])
 def test_windows_agree(kind, neighbours):

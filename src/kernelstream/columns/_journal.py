@@ -18,16 +18,15 @@ class Journal:
 
     def __init__(self, store: Store):
         self.store = store
-        self.names: list[tuple[Source, Any, int]] = []
+        self.names: list[tuple[Source, Any, int, int, list[int]]] = []
         self.wrong: list[tuple[Source, int, int]] = []
         self.saved: Any = None
 
     def enter(self, source: Source, name: Any, for_good: bool) -> int:
-        """A code for a new name."""
-        own = source.table.own  # type: ignore[union-attr]
-        code = self.store.enter(source, name, for_good)
-        self.names.append((source, name, own))
-        return code
+        """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
+        store, table = self.store, source.table
+        self.names.append((source, name, table.own, store.size, store.free[-1:]))  # type: ignore[union-attr]
+        return store.enter(source, name, for_good)
 
     def count_wrong(self, source: Source) -> None:
         """Remember the count of wrong cells before it changes."""
@@ -45,14 +44,12 @@ class Journal:
         if self.saved is not None:
             store.t, store.moments, store.target, (touched, counts, sums) = self.saved
             store.counts[touched], store.sums[touched] = counts, sums
-        for source, name, own in reversed(self.names):
+        for source, name, own, size, last in reversed(self.names):
             table: Any = source.table
-            code = table.codes.pop(name)
-            table.own = own
-            if code == store.size - 1:
-                store.size -= 1
-            else:
-                store.free.append(code)
+            table.codes.pop(name, None)
+            table.own, store.size = own, size
+            if store.free[-1:] != last:
+                store.free += last
         for source, wrong, first in reversed(self.wrong):
             source.wrong, source.first_wrong = wrong, first
         self.names, self.wrong, self.saved = [], [], None

@@ -166,10 +166,10 @@ class Store:
         return code
 
     def _grow(self, capacity: int) -> None:
-        more = capacity - len(self.counts)
-        for name in ("counts", "sums", "place", "amount"):
+        for name in ("sums", "place", "amount", "counts"):  # the counts last: their length is the capacity
             old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
+            more = np.zeros((capacity - len(old), *old.shape[1:]), old.dtype)  # fewer after an interrupt
+            setattr(self, name, np.concatenate([old, more]))
 
     def drop(self, source: Source, names: list[Any]) -> None:
         """Remove categories from a table; their codes may be used again."""

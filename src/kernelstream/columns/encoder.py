@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -27,8 +28,6 @@ from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, readers
 from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
-
-Undo = Callable[[], None]
 
 
 class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
@@ -72,6 +71,8 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
     """
 
+    _journal: Journal | None
+
     def __init__(
         self,
         kinds: dict[str, str] | None = None,
@@ -112,13 +113,12 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
         (n, width) float64 array
             Columns that appear at a later row are 0 in the rows before it.
         """
-        with self._turns:
-            X, _ = self._learn(rows, y, sample_weight, taken_back=False)
-            return self._contained(X, rows)
+        with self._turns, self._kept():
+            return self._contained(self._learn(rows, y, sample_weight), rows)
 
     def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Learn the rows in order; see :meth:`learn_transform`."""
-        with self._turns:
+        with self._turns, self._kept():
             self._learn(rows, y, sample_weight)
         return self
 
@@ -235,16 +235,32 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
             store.add(str(name), kind)
         return store
 
-    def _learn(
-        self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, taken_back: bool = True
-    ) -> tuple[np.ndarray, Undo]:
-        """Encode and learn rows; returns the result, and what undoes the learning, where that is possible."""
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was before."""
+        before = self.__dict__.get("_store")
+        journal = None if before is None else Journal(before)
+        try:
+            self._journal = journal
+            yield
+        except BaseException:
+            if journal is None:
+                self._forget()
+            else:
+                journal.undo()
+                self._store = journal.store
+            raise
+        finally:
+            self.__dict__.pop("_journal", None)
+
+    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
+        """Encode and learn rows, inside of :meth:`_kept` unless they are the first."""
         before = self.__dict__.get("_store")
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y, taken_back)
+            quick = self._learn_quickly(before, rows, y)
             if quick is not None:
                 return quick
-        store, journal = (self._started(), None) if before is None else (before, Journal(before))
+        store, journal = (self._started(), None) if before is None else (before, self._journal)
         cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
@@ -253,26 +269,13 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
                 raise NeedsCopy
             X = self._pass_runs(store, cells, targets, weight, journal)
         except NeedsCopy:
-            if journal is not None:
-                journal.undo()
-            store, journal = store.copy(), None
+            assert journal is not None
+            journal.undo()
+            store = store.copy()
             X = self._pass_runs(store, cells, targets, weight, None)
-        except BaseException:
-            if journal is not None:
-                journal.undo()
-            raise
         if cells.n or before is not None:
             self._store = store
-        return X, self._back_to(before) if journal is None else journal.undo
-
-    def _back_to(self, before: Store | None) -> Undo:
-        def undo() -> None:
-            if before is None:
-                self._forget()
-            else:
-                self._store = before
-
-        return undo
+        return X
 
     @staticmethod
     def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> tuple[Cells, Targets | None, np.ndarray | None]:
@@ -422,9 +425,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
             store.came = known
 
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(
-        self, store: Store, row: dict[Any, Any], y: Any, taken_back: bool
-    ) -> tuple[np.ndarray, Undo] | None:
+    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         if (y is None) == bool(store.task):
             return None
@@ -433,16 +434,16 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
             Y = self._one_target(store, y)
             if Y is None:
                 return None
-        journal = Journal(store)
+        journal = self._journal
+        assert journal is not None
         found = parse_row(store, row, readers()[self.engine], int(self.max_categories), False, journal)
         if found is None:
             return None
-        if taken_back:
-            journal.save(found.codes)
+        journal.save(found.codes)
         X = np.zeros((1, len(store.layout)))
         self._run(store, found, X, Y, None)
         store.t += 1
-        return X, journal.undo
+        return X
 
     def _one_target(self, store: Store, y: Any) -> np.ndarray | None:
         """The target of one row, (1, T); None where it needs the full check."""

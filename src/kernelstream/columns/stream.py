@@ -95,7 +95,7 @@ class StreamPipeline(TakesTurns, WithParameters):
         if options.get("shuffle", True):
             X = columns._fit(rows, y, sample_weight, self._task(model))
         else:
-            X, _ = columns._learn(rows, y, sample_weight, self._task(model))
+            X = columns._learn(rows, y, sample_weight, self._task(model))
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         model.fit(self._padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
@@ -107,10 +107,10 @@ class StreamPipeline(TakesTurns, WithParameters):
         columns, model = (self.columns_, self.model_) if started else self._fresh()
         options = {"classes": classes, "sample_weight": sample_weight}
         options = {name: value for name, value in options.items() if value is not None}
-        before, undo = dict(self.__dict__), None
+        before = dict(self.__dict__)
         try:
-            with kept(model):
-                X, undo = columns._learn(rows, y, sample_weight, self._task(model))
+            with kept(model), columns._kept():
+                X = columns._learn(rows, y, sample_weight, self._task(model))
                 width = getattr(model, "n_features_in_", None)
                 if width is None:
                     X = self._padded(X, self._first_width(X))
@@ -124,8 +124,6 @@ class StreamPipeline(TakesTurns, WithParameters):
                 self.columns_, self.model_ = columns, model
                 return answer
         except BaseException:
-            if undo is not None:
-                undo()
             self.__dict__.clear()
             self.__dict__.update(before)
             raise

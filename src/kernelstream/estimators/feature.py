@@ -2,13 +2,14 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
+from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..engine import is_torch
 from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
@@ -145,12 +146,14 @@ class FeatureEstimator(StreamEstimator):
         """The engine's learner for a state, with ``learn``, ``score`` and ``sync``; as long as the outputs stay."""
         held = self._cache.get("pass")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
-            loss, update = self._loss_now(state), self._update
-            held = self._cache["pass"] = self._ops.feature_pass(self._mapping(state), loss, update, state)
+            held = self._cache["pass"] = self._make_pass(state)
         return held
 
+    def _make_pass(self, state: State) -> Any:
+        return self._ops.feature_pass(self._mapping(state), self._loss_now(state), self._update, state)
+
     def _sync(self) -> None:
-        held = self.__dict__.get("_cache", {}).get("pass")
+        held = self._cache.get("pass")
         if held is not None:
             held.sync()
 
@@ -192,7 +195,7 @@ class FeatureEstimator(StreamEstimator):
             raise ValueError(
                 f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
-        mapping = self.__dict__.get("_cache", {}).get("mapping")
+        mapping = self._cache.get("mapping")
         if type(self._map) is RandomFourier and not state["warm_rows"] and mapping is not None:
             self._narrower = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
@@ -411,37 +414,52 @@ class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        y, declared = super()._check_target(y, classes, n, weight, fresh)
-        if y.ndim == 2 and self._ops.on_device:
-            raise ValueError(f"engine={self.engine!r} learns one target, and y has {y.shape[1]}: use engine='native'")
-        return y, declared
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = not is_torch(self.engine)
-        return tags
-
     def _reset(self, state: State) -> None:
         super()._reset(state)
         if state["n_outputs"] > 1:  # each target has a scale of its own, which the first column holds
             alone = unwrap(self._update)[0].memory(1, state["w"].shape[1])
             state["memory"] = np.repeat(alone, state["n_outputs"], axis=1)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def _make_pass(self, state: State) -> Any:
         if state["n_outputs"] == 1:
-            return super()._learn(state, X, y, weight)
-        for name in self._by_row & state.keys():
+            return super()._make_pass(state)
+        ops = engines.get("auto") if self._ops.on_device else self._ops  # a device learns one target
+        return EachTarget(ops, self._mapping(state), self._loss_now(state), self._update, state, self._by_row)
+
+
+class EachTarget:
+    """Learner of several targets: one of its own for each, on the same features.
+
+    Parameters
+    ----------
+    ops, mapping, loss, update
+        Engine and parts.
+    state : dict
+        Entries of all targets, the first axis of weights and the last one of memories being theirs; changed in place.
+    by_row : set of str
+        Entries whose changes are announced to the undo.
+    """
+
+    def __init__(
+        self, ops: Any, mapping: Mapping, loss: losses.Loss, update: Update, state: State, by_row: frozenset[str]
+    ):
+        self.state, self.outputs = state, state["n_outputs"]
+        self.by_row = by_row
+        self.make: Any = functools.partial(ops.feature_pass, mapping, loss, update)
+
+    def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows with targets y (n, k); returns the scores before each update, (n, k)."""
+        X, state = host(X), self.state
+        for name in self.by_row & state.keys():
             _undo.rows(state[name], slice(None))
-        scores, t = np.empty((X.shape[0], state["n_outputs"])), state["t"]
-        for o in range(state["n_outputs"]):
+        scores, t = np.empty((X.shape[0], self.outputs)), state["t"]
+        for o in range(self.outputs):
             alone: State = {
                 name: state[name][o : o + 1] for name in ("w", "scale", "G", "G_scale", "w_mean") if name in state
             }
             alone |= {name: state[name][:, o].copy() for name in ("memory", "center") if name in state}
             alone |= {"memory": alone["memory"][:, None], "t": t}
-            learner = self._ops.feature_pass(self._mapping(state), self._loss_now(state), self._update, alone)
-            scores[:, o] = learner.learn(X, np.ascontiguousarray(y[:, o]), weight)[:, 0]
+            scores[:, o] = self.make(alone).learn(X, np.ascontiguousarray(y[:, o]), weight)[:, 0]
             state["t"] = alone.pop("t")
             for name, value in alone.items():
                 if name in ("memory", "center"):
@@ -449,3 +467,11 @@ class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
                 else:
                     state[name][o] = value[0]
         return scores
+
+    def score(self, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, k)."""
+        scores: np.ndarray = self.make(self.state).score(host(X))
+        return scores
+
+    def sync(self) -> None:
+        """The state is always up to date."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,12 @@ Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     """Base of all estimators that learn row by row.
 
-    Everything mutable is in ``state_``, a flat dict; the attributes named ``_cache`` and ``_hot`` only hold what can be
-    derived from it. Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves
-    the state as it was (``_undo``).
+    Everything mutable is in ``state_``, a flat dict; the attribute ``_cache`` only holds what can be derived from it.
+    Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it
+    was (``_undo``).
     """
 
-    _cache: dict[Any, Any]
-    _hot: Hot | None
+    _cache: Any = MappingProxyType({})  # until there is a state
     _undo: Any
     _marks: Any
 
@@ -74,31 +74,35 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
         with self._turns:
-            hot = self._plain_form() if classes is None and sample_weight is None and self._short_way else None
-            call = None if hot is None else self._plain_call(X, y, hot)
-            if call is None:
+            plain = classes is None and sample_weight is None and self._short_way
+            hot = (self._cache.get("hot") or self._plain_form()) if plain else None
+            target = self._hot_target(y, X.shape[0]) if hot is not None and self._plain_rows(X, hot) else None
+            if hot is not None and target is None:
+                X, y, target = self._made_plain(X, y, hot)
+            if hot is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
-            scores = self._learn_plain(*call)
+            if hot[4]:
+                self._check_rows(X)
+            scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _plain_call(self, X: Any, y: Any, hot: Hot) -> tuple[Rows, np.ndarray] | None:
-        """Rows and encoded targets of a call that needs no decision; None for any other.
+    def _made_plain(self, X: Any, y: Any, hot: Hot) -> tuple[Any, Any, np.ndarray | None]:
+        """Rows, target and encoded target of a call in another form (lists, say); None where it needs a decision.
 
         Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
         """
+        rows = X
         if not self._plain_rows(X, hot):
-            X = self._check_X(X, reset=False, least=0)
-            if not self._plain_rows(X, hot):
-                return None
-        elif hot[4]:
-            self._check_rows(X)
-        n = X.shape[0]
+            rows = self._check_X(X, reset=False, least=0)
+            if not self._plain_rows(rows, hot):
+                return X, y, None
+        n = rows.shape[0]
         target = self._hot_target(y, n)
         if target is None and not (type(y) is np.ndarray and y.ndim == 1):
             y = host(y)
-            check_consistent_length(X, y)
+            check_consistent_length(rows, y)
             target = self._hot_target(self._check_target(y, None, n, None, False)[0], n)
-        return None if target is None else (X, target)
+        return (X, y, None) if target is None else (rows, y, target)
 
     @with_callbacks
     def fit(
@@ -158,7 +162,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         marks = self._marks
         if marks is not None and marks.save():  # as below, but quicker, for models that need no more
             try:
-                scores = self._learn_as_is(X, y)
+                scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
                 marks.forget()
             except BaseException as error:
                 self._take_back(self._undo, None)
@@ -167,16 +171,13 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             return scores
         undo, put_back = self._begin_call()
         try:
-            scores = self._learn_as_is(X, y)
+            scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
             undo.end()
         except BaseException as error:
             self._take_back(undo, put_back)
             reword(error)
             raise
         return scores
-
-    def _learn_as_is(self, X: Rows, y: np.ndarray) -> np.ndarray:
-        return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
 
     def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Scale and learn rows whose targets are encoded and whose weights are final."""
@@ -416,7 +417,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
-        hot = self._plain_form()
+        hot = self._cache.get("hot") or self._plain_form()
         if hot is None or not self._plain_rows(X, hot):
             X = self._check_X(X, reset=False)
         if state["warm_rows"] and not state["warm_count"]:
@@ -455,7 +456,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
-        cache = self.__dict__.setdefault("_cache", {})
+        cache: dict[Any, Any] = self.__dict__.setdefault("_cache", {})
         found = cache.get(name)
         if found is None:
             found = cache[name] = make()
@@ -463,16 +464,16 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
 
     def _forget(self) -> None:
         self._sync()
-        self._cache, self._undo, self._marks, self._hot = {}, None, None, None
+        self._cache, self._undo, self._marks = {}, None, None
 
     def _plain_form(self) -> Hot | None:
         """What rows of plain calls are like; None as long as something about a row needs a decision."""
-        hot = self.__dict__.get("_hot")
+        hot: Hot | None = self._cache.get("hot")
         if hot is None and self.__dict__.get("_state") is not None and self._may_be_plain():
             state, ops = self._state, self._ops
             dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
             rows = ops.plain_rows, dtype == np.float32
-            hot = self._hot = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows)
+            hot = self._cache["hot"] = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows)
         return hot
 
     def _may_be_plain(self) -> bool:
@@ -538,7 +539,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         return tags
 
 
-_PASSING = ("_cache", "_hot", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
+_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
 
 
 def _copied(value: Any) -> Any:

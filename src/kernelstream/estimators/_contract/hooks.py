@@ -166,7 +166,7 @@ class Hooks:
         return weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
-        """Encoded target (1,) of a single row, or None when it needs the full checks."""
+        """Encoded target (1,) of a single row of a plain call, or None when it needs the full checks."""
         return None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:

@@ -144,20 +144,16 @@ class MixedRows:
         started = not fresh and self._encoder is not None
         encoder = self._encoder if started else self._new_encoder()
         task = "number" if self._regression else "label"
-        held, before, undo = self._encoder, None, None
+        held, before = self._encoder, None
         try:
-            if table:
-                rows, undo = encoder._fit(X, y, sample_weight, task), encoder._forget
-            else:
-                rows, undo = encoder._learn(X, y, sample_weight, task)
-            if started and rows.shape[1] > self._state["n_features"]:
-                before = self.state_
-                super().widen(rows.shape[1])  # type: ignore[misc]
-            self._encoder = encoder
-            return learn((self._filled(rows) if started else rows).view(Encoded))
+            with encoder._kept():
+                rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
+                if started and rows.shape[1] > self._state["n_features"]:
+                    before = self.state_
+                    super().widen(rows.shape[1])  # type: ignore[misc]
+                self._encoder = encoder
+                return learn((self._filled(rows) if started else rows).view(Encoded))
         except BaseException:
-            if undo is not None:
-                undo()
             if before is not None:
                 self.state_ = before
             self._encoder = held

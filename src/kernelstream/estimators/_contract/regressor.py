@@ -102,14 +102,14 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return y[:, None], weight
 
     def _hot_row(self, y: Any) -> np.ndarray | None:
-        plain = type(y) in (float, int) and self._hot is not None and abs(y) < 2.0 ** self._hot[3]
+        plain = type(y) in (float, int) and abs(y) < 2.0 ** self._cache["hot"][3]
         return np.array([y], np.float64) if plain else None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._hot is None:
+        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu":
             return None
-        y = np.ascontiguousarray(y, np.float64)
-        return y if self._hot[2](y, self._hot[3]) else None
+        y, hot = np.ascontiguousarray(y, np.float64), self._cache["hot"]
+        return y if hot[2](y, hot[3]) else None
 
 
 class ManyTargets(StreamRegressor):

@@ -59,7 +59,7 @@ class SecondOrderEstimator(FeatureEstimator):
         return held
 
     def _sync(self) -> None:
-        held = self.__dict__.get("_cache", {}).get("recursion")
+        held = self._cache.get("recursion")
         if held is not None:
             held.sync()
 

@@ -210,7 +210,10 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         return super()._weighs() or weights.SUMS in self._state
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        return weights.relative(state, super()._row_weights(state, y, weight), len(y))
+        found = weights.relative(state, super()._row_weights(state, y, weight), len(y))
+        if weights.SUMS in state:  # from now on rows without weights are weighed too
+            self._cache.pop("hot", None)
+        return found
 
     def _forget_rows(self, state: State) -> None:
         super()._forget_rows(state)
