@@ -14,7 +14,9 @@ from sklearn.calibration import CalibratedClassifierCV
 import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier
 from kernelstream.features import RandomFourier
-from kernelstream.trust import Calibrator, calibration
+from kernelstream.passes.trust.python import calibrate
+from kernelstream.trust import Calibrator
+from kernelstream.trust.calibration import KEEP
 
 CLASSIFIERS = [name for name in LEARNERS if is_classifier(CASES[name])]
 TWO_ONLY = {name for name in CLASSIFIERS if name.startswith("Density")}
@@ -55,18 +57,20 @@ def test_every_classifier_has_them(name, classes):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])
 @pytest.mark.parametrize("engine", ["python", "auto"])
-def test_they_are_the_calibrator_of_the_forecasts(engine, loss, monkeypatch):
+def test_they_are_the_calibrator_of_the_forecasts(engine, loss):
     """The naive way: take the scores of ``learn``, and give them to a calibrator one after the other."""
     X, y = blobs(150, 2)
     model = FeatureClassifier(WIDTH, loss=loss, engine=engine, random_state=0)
     scores = model.learn(X, y, classes=[0, 1])
-    monkeypatch.setattr(calibration, "KEEP", calibration.KEEP[[0, 2]] ** 2)  # memories of 500 rows, and of all
-    naive = Calibrator(own=False, engine=engine)
+    keep = KEEP[[0, 2]] ** 2  # memories of 500 rows, and of all
+    naive = Calibrator._start(2, keep)
     for i in range(0, 150, 2):  # every second row counts as two
-        naive.learn(scores[i : i + 1], y[i : i + 1], [2.0])
+        calibrate(naive, scores[i : i + 1], y[i : i + 1], None, False, keep, np.empty(1), times=2.0)
     rows, _ = blobs(50, 2, seed=1)
     said = model.decision_function(rows)
-    expected = expit(naive.transform(said))
+    expected = np.empty(50)
+    calibrate(naive, said, None, None, False, keep, expected)
+    expected = expit(expected)
     expected = np.where(said >= 0, np.maximum(expected, 0.5), np.minimum(expected, 0.5))
     np.testing.assert_allclose(model.predict_proba(rows)[:, 1], expected, atol=1e-6)
 

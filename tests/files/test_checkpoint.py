@@ -12,7 +12,14 @@ import pytest
 import scipy.sparse as sp
 
 import kernelstream
-from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, streams
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    NystroemClassifier,
+    NystroemRegressor,
+    _files,
+    streams,
+)
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.model_io import to_bytes
@@ -98,7 +105,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     latest.write_bytes(latest.read_bytes()[:500])
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    (tmp_path / f"checkpoint-000000000999.ks.{ended.pid}.tmp").write_bytes(b"half")
+    (tmp_path / f".kernelstream-{_files._MACHINE}-{ended.pid}-{16 * 'a'}.tmp").write_bytes(b"half")
     resumed = FeatureClassifier(random_state=0)
     with pytest.warns(RuntimeWarning, match="passing over"):
         run = train(resumed, table(), tmp_path, every=128, resume=True)

@@ -234,25 +234,6 @@ def test_saved_and_loaded(make, tmp_path):
     assert model.changes_ == again.changes_
 
 
-def test_a_model_of_an_old_file():
-    """Without what was added later: it answers, and follows the next rows."""
-    X = stream(900)
-    y = three(X)
-    model = labels()
-    model.learn(X[:300], y[:300])
-    old = labels()
-    old.state_ = {name: value for name, value in model.state_.items() if not any(part in name for part in TRUST)}
-    old._check_state()
-    assert old.predict_set(X[:3]).all() and old.changes_ == []
-    with pytest.raises(AttributeError, match="next rows"):
-        _ = old.relevance_
-    for i in range(300, 305):
-        old.learn(X[i : i + 1], y[i : i + 1])
-    old.learn(X[305:], y[305:])
-    assert not old.predict_set(X[:50]).all() and old.relevance_.shape == (4,)
-    old._check_state()
-
-
 def test_a_refused_call_changes_nothing():
     X = stream(400)
     y = three(X)

@@ -22,6 +22,7 @@ from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack.base import StackEstimator
 from ..estimators.stack.batch import FEWEST, View
 from ..estimators.stack.fit import Part
+from ..estimators.stack.weights import mean
 from ..random import generator, seed_from
 from ..rows import concat
 from ._client import compute, need
@@ -144,13 +145,14 @@ def _prepared(piece: Piece, name: str, est: StackEstimator, without: np.ndarray)
 
 
 def _factors(est: Any) -> dict[float, float] | None:
-    """Weights of encoded labels."""
+    """Weights of encoded labels, next to the mean weight of the rows."""
     given = getattr(est, "class_weight", None)
     if given is None:
         return None
     labels = est._state["classes"]
     codes = est._encode(est._state, labels).tolist()
-    return {code: float(given.get(label, 1.0)) for code, label in zip(codes, labels.tolist(), strict=True)}
+    unit = mean(est._state)
+    return {code: float(given.get(label, 1.0)) / unit for code, label in zip(codes, labels.tolist(), strict=True)}
 
 
 def _everywhere(

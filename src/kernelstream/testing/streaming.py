@@ -107,7 +107,8 @@ class _Case:
     """An estimator with an engine, its rows, and models of all of them and of the first half, learned once."""
 
     def __init__(self, estimator: Any, engine: Any, X: Any, y: Any) -> None:
-        params = {"engine": engine}
+        # of the learners inside, too: a whole of two engines would keep the law of neither
+        params = dict.fromkeys((name for name in estimator.get_params() if name.split("__")[-1] == "engine"), engine)
         if estimator.get_params(deep=False).get("random_state", 0) is None:
             params["random_state"] = 0  # or no two models would be the same
         self.make: Callable[[], Any] = lambda: clone(estimator).set_params(**params)

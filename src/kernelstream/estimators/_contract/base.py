@@ -223,6 +223,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
                     if ended:
                         break
                     self._linkless = True
+                    self._cache.pop("follow", None)  # the short path
             finally:
                 self.__dict__.pop("_linkless", None)
             if context is not None:

@@ -209,8 +209,14 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
     def _weighs(self) -> bool:
         return super()._weighs() or weights.SUMS in self._state
 
-    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        found = weights.relative(state, super()._row_weights(state, y, weight), len(y))
+    def _row_weights(
+        self, state: State, y: np.ndarray, weight: np.ndarray | None, again: bool = False
+    ) -> np.ndarray | None:
+        """Weights next to their mean: that of the rows up to each, or, of rows learned ``again``, the last one."""
+        weight = super()._row_weights(state, y, weight)
+        if again:
+            return weights.over_mean(state, weight, len(y))
+        found = weights.relative(state, weight, len(y))
         if weights.SUMS in state:  # from now on rows without weights are weighed too
             self._cache.pop("hot", None)
         return found
@@ -243,15 +249,8 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
         for name in [name for name in state if "_interval_" in name or name.startswith(("reason_", "watch_"))]:
             del state[name]
-        self._complete(state)
-
-    def _complete(self, state: State) -> None:
-        """Add what follows the forecasts, where it is not there."""
-        for o in range(self._outputs(state)):
-            self._tracker(state, o)
-        if "reason_X" not in state:
-            state |= watch.start(state)
-            state["reason_X"] = np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])
+        state |= self._fresh_trackers(k) | watch.start(state)
+        state["reason_X"] = np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])
 
     def _outputs_changed(self) -> None:
         for name in ("targets", "rows", "batch"):
@@ -262,7 +261,6 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         recent = bool(self.recent) and not self.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
         X = self._ops.squashed(dense(X))
-        self._complete(state)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
         step = COMBINED if self._ops.THREADED and threads.second() else ROWS

@@ -177,7 +177,7 @@ class StackFit:
         y = target[which]
         w = None if weight is None else weight[which]
         if self._weighs():
-            w = self._row_weights(state, y, w)
+            w = self._row_weights(state, y, w, again=True)
         return X, self._encode(state, y), w
 
     def _members_learn(self: Any, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:

@@ -63,7 +63,6 @@ class RowByRow:
         if any(learner is NotImplemented for learner in learners):
             return None
         if all(learner is not None for learner in learners):
-            self._complete(state)
             coverages = self._tracker(state, 0).levels, STEPS
             held = self._ops.RowStack(state, learners, SQUASH, self._regression, coverages)
         self._cache["rows"] = (held, self.engine)

@@ -22,11 +22,13 @@ class Sure:
         """What follows the errors of an output; its arrays are the state's own."""
         tracker = self._cached(("tracker", o), lambda: IntervalTracker(engine=self.engine))
         names = {name: f"o{o}_interval_{name}" for name in tracker.state}
-        if names["size"] not in state:  # of a file without
-            fresh = IntervalTracker(engine=self.engine).state
-            state |= {names[name]: value for name, value in fresh.items()}
         tracker.state = {name: state[entry] for name, entry in names.items()}
         return tracker
+
+    def _fresh_trackers(self: Any, n: int) -> State:
+        """The entries of the trackers of n outputs that have learned nothing."""
+        fresh = [IntervalTracker(engine=self.engine).state for _ in range(n)]
+        return {f"o{o}_interval_{name}": value for o, entries in enumerate(fresh) for name, value in entries.items()}
 
     def _follow_errors(self: Any, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Errors (n,) of the forecasts (n, C) of output o before each row, which its tracker learns."""
@@ -72,7 +74,5 @@ class Sure:
     def _interval_schema(self: Any, state: State) -> Schema:
         schema: Schema = {}
         for o in range(self._outputs(state)):
-            if f"o{o}_interval_size" in state or self._regression:
-                own = IntervalTracker().schema()
-                schema |= {f"o{o}_interval_{name}": entry for name, entry in own.items()}
+            schema |= {f"o{o}_interval_{name}": entry for name, entry in IntervalTracker().schema().items()}
         return schema

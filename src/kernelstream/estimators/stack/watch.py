@@ -107,9 +107,7 @@ class Watch:
 
 
 def schema(state: State) -> Schema:
-    """The entries, where there are some."""
-    if "watch_X" not in state:
-        return {}
+    """The entries; those of the detectors are there when they have looked at some rows."""
     d, count = state["n_features"], Array((1,), "int64", low=0)
     marks: Any = state.get("watch_marks")
     n = min(len(marks), MARKS) if isinstance(marks, np.ndarray) and marks.ndim else 0
@@ -155,6 +153,6 @@ class Watched:
     @in_turn
     def changes_(self: Any) -> list[Mark]:
         """The last hundred changes that were found, oldest first: of the errors, or of the rows themselves."""
-        marks = self._fitted().get("watch_marks")
+        marks = self._fitted().get("watch_marks")  # none before the warm-up ends
         found = [] if marks is None else marks.tolist()
         return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]
