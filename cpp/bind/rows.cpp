@@ -111,11 +111,20 @@ Made<T> begin(nb::dict state, nb::list others) {
 template <class T>
 cells::Model tables_of(Bound<T>& made, std::size_t R, std::size_t& size) {
     const auto tables = entry<Cube<const float>>(made.state, "tables");
-    const std::size_t C = made.C;
+    const std::size_t C = tables.shape(2);
     size = tables.shape(0);
-    require(tables.shape(1) == 2 && tables.shape(2) == C, "tables do not fit the outputs");
+    require(tables.shape(1) == 2 && (made.C == 1 ? C == 1 : C >= made.C), "tables do not fit the outputs");
     return {R, C, made.template numbers<float>("tables", size * 2 * C), made.template numbers<double>("bias", 2 * C),
             made.template numbers<double>("target", 3), made.template numbers<double>("use", R)};
+}
+
+// The columns of the tables that several outputs have; none of a single one.
+template <class T>
+const std::int32_t* places_of(Bound<T>& made, std::size_t columns) {
+    const std::int32_t* places = made.template numbers<std::int32_t>("places", made.C, false);
+    for (std::size_t c = 0; c < made.C; ++c)
+        require(places[c] >= 0 && std::size_t(places[c]) < columns, "an output has a column that there is not");
+    return made.C > 1 ? places : nullptr;
 }
 
 cells::Rule rule_of(nb::tuple spec) { return {nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])}; }
@@ -133,7 +142,8 @@ Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hash
         require(columns.data()[i] >= -1 && columns.data()[i] < std::int64_t(made->d), "a grid has a column that there is not");
     std::size_t size;
     const cells::Model model = tables_of(*made, R, size);
-    auto learner = std::make_unique<HashedCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]));
+    auto learner = std::make_unique<HashedCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]), made->C,
+                                                    places_of(*made, model.C));
     made->held.add(state, nb::str("unit"));
     made->held.keep(columns, offset, density, salt);
     learner->d = made->d, learner->K = K, learner->columns = columns.data(), learner->offset = offset.data();
@@ -154,12 +164,13 @@ Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const
     const auto levels = entry<Matrix<const double>>(state, "levels");
     const auto columns = entry<Matrix<const std::int32_t>>(state, "columns");
     const auto rows = entry<Matrix<const double>>(state, "sample_rows");
-    const std::size_t d = made->d, C = made->C, L = levels.shape(1), R = columns.shape(0), K = columns.shape(1), S = rows.shape(0);
+    const std::size_t d = made->d, L = levels.shape(1), R = columns.shape(0), K = columns.shape(1), S = rows.shape(0);
     require(levels.shape(0) == d && rows.shape(1) == d && first > 0 && period >= first, "levels do not fit the columns");
     require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1, "maps do not fit the grids");
     std::size_t size;
     const cells::Model model = tables_of(*made, R, size);
-    auto learner = std::make_unique<ColumnCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]));
+    auto learner = std::make_unique<ColumnCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]), made->C,
+                                                    places_of(*made, model.C));
     made->held.add(state, nb::str("unit"));
     made->held.keep(maps);
     learner->d = d, learner->L = L, learner->K = K, learner->cells_of_grid = cells;
@@ -172,7 +183,7 @@ Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const
         require(learner->columns[i] >= 0 && std::size_t(learner->columns[i]) < d, "a grid has a column that there is not");
     learner->maps = maps.data();
     learner->sample_rows = made->template numbers<double>("sample_rows", S * d);
-    learner->sample_down = made->template numbers<double>("sample_down", S * C);
+    learner->sample_down = made->template numbers<double>("sample_down", S * model.C);
     learner->S = std::int64_t(S), learner->last = last, learner->seed = seed, learner->slot = slot;
     learner->first = first, learner->period = period;
     made->learner = std::move(learner);

@@ -54,11 +54,13 @@ struct Cells : Learner<T> {
     cells::Model model;
     std::size_t size;       // cells of all tables
     int unit;               // the target is in units of 2^unit
+    std::size_t outputs;    // of the model; the tables may have columns in reserve
+    const std::int32_t* places;  // (outputs): the columns of several outputs; none of a single one
     std::vector<std::int32_t> index;
-    std::vector<double> down;
+    std::vector<double> wide, down;
 
-    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u)
-        : rule(r), model(m), size(cells), unit(u), index(m.R), down(m.C) {}
+    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u, std::size_t n, const std::int32_t* at)
+        : rule(r), model(m), size(cells), unit(u), outputs(n), places(at), index(m.R), wide(m.C), down(m.C) {}
 
     virtual void find(const double* x) = 0;
 
@@ -77,10 +79,10 @@ struct Cells : Learner<T> {
         journal.keep(model.target, 3);
         journal.keep(model.use, model.R);
         journal.keep_rows(model.tables, 2 * C, model.R, index.data());
-        const double y = rule.regression ? std::ldexp(row.y, -unit) : row.y;
-        cells::pass(1, index.data(), &y, nullptr, rule, model, f, down.data());
-        const bool fine = all_finite(C, f) && all_finite(2 * C, model.bias) && all_finite(3, model.target);
-        in_units(f);
+        const double y = rule.regression ? std::ldexp(row.y, -unit) : places ? double(places[std::size_t(row.y)]) : row.y;
+        cells::pass(1, index.data(), &y, nullptr, rule, model, wide.data(), down.data());
+        const bool fine = all_finite(C, wide.data()) && all_finite(2 * C, model.bias) && all_finite(3, model.target);
+        of_outputs(f);
         ++this->t;
         return fine;
     }
@@ -88,14 +90,15 @@ struct Cells : Learner<T> {
     bool score(const Row<T>& row, double* f) override {
         find(row.wide);
         if (!inside()) return false;
-        cells::score(1, index.data(), rule.regression, model, f);
-        in_units(f);
+        cells::score(1, index.data(), rule.regression, model, wide.data());
+        of_outputs(f);
         return true;
     }
 
-    void in_units(double* f) const {
-        if (unit)
-            for (std::size_t c = 0; c < model.C; ++c) f[c] = std::ldexp(f[c], unit);
+    // Scores f (outputs) in the units of the target, from those of the tables' columns.
+    void of_outputs(double* f) const {
+        if (!places) f[0] = std::ldexp(wide[0], unit);
+        for (std::size_t c = 0; places && c < outputs; ++c) f[c] = wide[std::size_t(places[c])];
     }
 };
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelstream import FeatureClassifier
+from kernelstream import FeatureClassifier, KernelClassifier
 from kernelstream.features import RandomFourier
 
 MOST = 9
@@ -63,3 +63,26 @@ def test_row_by_row_is_the_block(engine, dtype, update):
     tolerance = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(scores, together, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(one.state_["w"], all_at_once.state_["w"], rtol=tolerance, atol=tolerance)
+
+
+def test_a_row_of_many_labels_takes_the_short_way(n_labels=40):
+    """Also of more labels than tables have columns in the order of the labels; what is learned is that of blocks."""
+    pytest.importorskip("kernelstream._core")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((160, 3))
+    y = np.concatenate([rng.permutation(n_labels), rng.integers(0, n_labels, 160 - n_labels)])
+    short, whole, formula = (
+        KernelClassifier(size="small", engine=engine, random_state=0) for engine in ("native", "native", "python")
+    )
+    scores = whole.learn(X, y)
+    short.learn(X[:130], y[:130])
+    for i in range(130, 160):
+        if i == 145:
+            assert "_member_learns" not in python_calls(short.learn, X[i : i + 1], y[i : i + 1])
+        else:
+            np.testing.assert_allclose(short.learn(X[i : i + 1], y[i : i + 1])[0], scores[i], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(formula.learn(X, y)[130:], scores[130:], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(short.predict_proba(X[:1]), formula.predict_proba(X[:1]), rtol=1e-6)
+    for name, value in whole.state_.items():
+        if name.endswith(("places", "_tables", "_bias")):
+            np.testing.assert_allclose(short.state_[name], value, rtol=1e-6, atol=1e-9, err_msg=name)

@@ -208,6 +208,22 @@ def test_every_classifier_gets_probabilities(model, n_classes):
     assert scores.shape == ((5000,) if n_classes == 2 else (5000, 3))
 
 
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_the_predicted_label_is_the_most_probable_one(n_classes):
+    """Also where the correction moves the line between labels: class weights favour one, its probability does not."""
+    X, y = blobs(600, n_classes)
+    model = Calibrated(FeatureClassifier(class_weight={0: 30.0}, random_state=0))
+    model.learn(X[:400], y[:400])
+    rows, labels = X[400:], y[400:]
+    best = model.predict_proba(rows).argmax(axis=1)
+    if n_classes > 1:
+        assert (model.model_.predict(rows) != best).any()
+        scores = model.decision_function(rows)
+        np.testing.assert_array_equal(scores > 0 if n_classes == 2 else scores.argmax(axis=1), best)
+    np.testing.assert_array_equal(model.predict(rows), best)
+    assert model.score(rows, labels) == (best == labels).mean()
+
+
 def test_what_learn_says_makes_the_log_loss():
     X, y = blobs(2000, 3)
     result = prequential(Calibrated(FeatureClassifier(random_state=0)), X, y, metrics="log_loss")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 
 from .. import losses
 from ..state.schema import Schema, prefixed
@@ -23,7 +24,7 @@ class Calibrated(Wrapper):
     A :class:`~kernelstream.trust.Calibrator` follows the scores that the model gave before it learned each row. It
     works for any classifier with ``learn``: one that has no probabilities of its own (hinge, perceptron, many votes)
     gets some, and one that has is corrected, at a cost of at most ``log 4 + n / 10000`` in the sum of the log-losses
-    of n rows. ``predict`` is that of the model.
+    of n rows. ``predict`` is the label of the largest probability, which the correction may have changed.
 
     Parameters
     ----------
@@ -96,6 +97,21 @@ class Calibrated(Wrapper):
             after = model.classes_
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
             return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
+
+    @in_turn
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Calibrated scores as ``learn`` returns them, (n,) or (n, n_classes)."""
+        answers = self._answers(self._fitted().decision_function(X))
+        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
+
+    @in_turn
+    def predict(self, X: Any) -> np.ndarray:
+        """The labels of the largest probabilities, (n,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of :meth:`predict`."""
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -166,8 +166,6 @@ class CellsEstimator(StreamEstimator):
     def _row_learner(self, state: State) -> Any:
         spec = (self._regression, self._rate(), float(self.forgetting))
         make = self._ops.row_learner
-        if state["n_outputs"] > FEW:
-            return None
         if self.grids == "hashed":
             grids = self._cached("hashed", lambda: self._hashed(state))
             return make("hashed_cells", self, state, spec, (*grids, BITS))
