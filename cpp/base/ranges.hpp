@@ -71,7 +71,7 @@ constexpr double squares = 1e100;  // numbers up to which squares and their sums
 KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high) {
     if (is_far(x, count, low, high)) x = x < low ? low : high;
     const double deviation = std::sqrt(m2 / std::max(count, 1.0));
-    if (!(deviation > 0.0)) return 0.0;
+    if (!(deviation > 0.0)) return x == mean || count >= few ? 0.0 : std::copysign(std::sqrt(count), x - mean);
     const double u = std::min(std::max((x - mean) / deviation, -squares), squares);
     return u * std::sqrt(count / (count + 1.0 + u * u));
 }

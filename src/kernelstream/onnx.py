@@ -118,7 +118,7 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
         X = graph.node("Where", far, graph.constant(end[None, :]), X)
     deviation = np.sqrt(m2 / max(count, 1.0))
     most = 1e15  # its square is finite in float32
-    slope = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    slope = np.divide(1.0, deviation, out=np.full_like(deviation, most if count < FEW else 0.0), where=deviation > 0)
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
     u = graph.node("Mul", X, graph.constant(slope[None, :]))
     u = graph.node("Clip", u, graph.constant(np.array(-most)), graph.constant(np.array(most)))

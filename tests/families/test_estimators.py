@@ -217,7 +217,7 @@ def test_streaming_standardisation():
         rows = np.concatenate([rows, [row]])
         return (row - rows.mean(axis=0)) / rows.std(axis=0)
 
-    scaled = np.array([one_more(X[:t], X[t]) if t > 1 else np.zeros(3) for t in range(300)])  # no row has varied before
+    scaled = np.array([one_more(X[:t], X[t]) if t else np.zeros(3) for t in range(300)])
     model = FeatureClassifier(FIXED, standardize=True)
     plain = FeatureClassifier(FIXED)
     np.testing.assert_allclose(model.learn(X, y4, range(4)), plain.learn(scaled, y4, range(4)), rtol=1e-7, atol=1e-9)

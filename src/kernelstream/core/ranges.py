@@ -112,8 +112,9 @@ def scaled(
 
     With :math:`u = (x - \bar x)/s`, by mean and deviation of the n rows, the deviations of x from the mean of all n + 1
     are :math:`u \sqrt{n / (n + 1 + u^2)}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
-    the first rows, and u itself for large n. 0 in a column that has not varied: nothing was learned of it, and a row
-    should not be far from all others because of it. What is far counts as the end of the range.
+    the first rows, and just that where these have not varied. Later, u itself for large n, and 0 in a column that has
+    not varied in ``FEW`` rows: nothing was learned of it, and a row should not be far from all others because of it.
+    What is far counts as the end of the range.
     """
     X = np.asarray(X, np.float64)
     far = is_far(X, count, low, high)
@@ -123,7 +124,8 @@ def scaled(
     with np.errstate(over="ignore"):
         u = np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
     u = np.clip(u, -SQUARES, SQUARES)
-    return u * np.sqrt(count / (count + 1.0 + u * u))
+    z = u * np.sqrt(count / (count + 1.0 + u * u))
+    return z if count >= FEW else np.where(deviation > 0, z, np.sign(X - mean) * np.sqrt(count))
 
 
 def slopes(
