@@ -9,8 +9,9 @@ from sklearn.datasets import load_diabetes, make_blobs, make_moons
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from kernelstream import OnlineRidge, OnlineRidgeClassifier, engine
+from kernelstream import OnlineRidge, OnlineRidgeClassifier, engine, second_order
 from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures
+from kernelstream.second_order.rules import LeastSquares
 from kernelstream.testing import check_streaming
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
@@ -332,3 +333,19 @@ def test_bad_targets():
         with pytest.raises(ValueError):
             model.partial_fit(X, bad)
     assert all(np.array_equal(before[key], model.state_[key]) for key in before)
+
+
+@pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
+@pytest.mark.parametrize("sizes", [[1] * 60, [7] * 8 + [4], [30, 1, 29]])
+def test_blocks_of_rows_give_the_bits_of_all_at_once(sizes):
+    """A window is made again from its rows, all at once, when a model is resumed: they must not feel each other."""
+    for r in (3, 24, 61):
+        Z = np.random.default_rng(r).standard_normal((60, r))
+        scores = []
+        for cuts in ([60], sizes):
+            state = {}
+            second_order.start(state, r, 1, 1, np.array([1.0]), 1.0)
+            recursion = engine.get("native").least_squares(state, LeastSquares())
+            blocks = np.split(Z, np.cumsum(cuts)[:-1])
+            scores.append(np.concatenate([recursion.learn(block, np.sign(block[:, :1]), None)[0] for block in blocks]))
+        np.testing.assert_array_equal(*scores)
