@@ -32,7 +32,7 @@ def test_a_class_with_every_row(est, rng):
 
 
 def test_a_class_with_every_row_of_the_one_learner(rng):
-    """The time of a new class grows with the columns of a row only: 100 of them took 5 seconds once, and 300 had no end."""
+    """The time of a new class does not grow with their number: 100 of them took 5 seconds once, and 300 had no end."""
     model = KernelClassifier(size="small", random_state=0)
     times = []
     for start in range(0, 300, 100):
