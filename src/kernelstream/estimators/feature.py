@@ -291,7 +291,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
     returns the scores held before each row: their mistakes are an honest estimate of the error.
 
     The kernel has one width, by default the median distance of the first rows. Labels that change within much less (24
-    hours along one column) need a larger ``gamma``, and no width serves where other columns say nothing about the label:
+    hours along one column) need a larger ``gamma``, and no width serves where other columns say nothing about them:
     :class:`KernelClassifier` has grids over few columns for that.
 
     References
