@@ -295,6 +295,10 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
     Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
     returns the scores held before each row: their mistakes are an honest estimate of the error.
 
+    The kernel has one width, by default the median distance of the first rows. Labels that change within much less (24
+    hours along one column) need a larger ``gamma``, and no width serves where other columns say nothing about them:
+    :class:`KernelClassifier` has grids over few columns for that.
+
     References
     ----------
     .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.

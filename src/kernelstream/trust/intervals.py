@@ -48,7 +48,7 @@ class IntervalTracker:
 
     def __init__(self, coverage: float = 0.9, engine: str = "auto"):
         self.coverage, self.engine = check_coverage(coverage), engine
-        levels = self.levels
+        self.levels = levels = np.unique([*LEVELS, self.coverage])  # coverages that are followed, rising
         quantiles = special.ndtri(0.5 + 0.5 * levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
         shape = (len(levels), len(STEPS))
         self.state: dict[str, np.ndarray] = {
@@ -57,11 +57,6 @@ class IntervalTracker:
             "weights": np.full(shape, 1.0 / shape[1]),
             "factors": np.ones(shape[0]),
         }
-
-    @property
-    def levels(self) -> np.ndarray:
-        """Coverages that are followed, rising."""
-        return np.unique([*LEVELS, self.coverage])
 
     def schema(self) -> Schema:
         """What the entries of the state may be."""
