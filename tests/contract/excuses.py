@@ -10,7 +10,6 @@ ALONE = "AdaGrad's steps do not depend on the size of gradients: a cell with row
 LINK = "scores do not depend on the order of the rows, probabilities are learned from the forecasts before each of them"
 DRAWN = "centres and held-out rows are drawn among the rows"
 GAP = "it stops at a duality gap that is lost in the rounding of the objective: half of the digits of a score"
-OWN = "labels are those of the model inside, probabilities are calibrated: next to 1/2 they may differ"
 NEIGHBOURS = "an average of neighbours: it does not pass through its own rows"
 
 # A weight of 2 is two rows: what these minimise, or compute in closed form, does not depend on the order of the rows.
@@ -50,14 +49,12 @@ SCIKIT_LEARN: dict[str, dict[str, str]] = {
     if name not in EXACT | AS_THEY_COME
 }
 SCIKIT_LEARN["OnlineBinningClassifier"]["check_class_weight_classifiers"] = ALONE
-SCIKIT_LEARN["Calibrated"]["check_classifiers_train"] = OWN
 SCIKIT_LEARN["WindowRegressor"]["check_regressors_train"] = NEIGHBOURS
 
 # ---------------------------------------------------------------- the streaming kit
 # Options of check_streaming that leave something out (None: the whole kit), what is then missing, and why.
 STREAMING: dict[str, tuple[dict | None, str, str]] = {
     "BudgetOneClass, no budget": ({"bounded": False}, "bounded", "there is no budget"),
-    "Calibrated": (None, "nothing", "learn gives calibrated scores, decision_function those of the model inside"),
     "KernelAWV": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
     "KernelAWVClassifier": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
     "KernelClassifier": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score
 
 from .. import losses
 from ..state.schema import Schema, prefixed
@@ -107,11 +106,12 @@ class Calibrated(Wrapper):
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """The labels of the largest probabilities, (n,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        most = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of :meth:`predict`."""
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -125,11 +125,12 @@ def stack_pass(
     scores = np.empty(F.shape[1:])
     one = _number if regression else _label
     counted = 0 if notes is None else notes[0]
-    for t in range(F.shape[1]):
+    rows = np.ascontiguousarray(F.swapaxes(0, 1))  # BLAS rounds sums over numbers that lie apart in another order
+    for t, row in enumerate(rows):
         importance = 0.0 if y is None else 1.0 if weight is None else float(weight[t])
         target = 0.0 if y is None else float(y[t])
         use = recent and (y is not None or t == 0)
-        scores[t] = one(F[:, t], target, importance, state, use)
+        scores[t] = one(row, target, importance, state, use)
         if notes is not None and importance > 0:
             counted += 1
             if counted % notes[1] == 0:
