@@ -1,5 +1,5 @@
 """
-What the one learner leans on
+What the default learner leans on
 =============================
 
 ``KernelClassifier`` weighs unlike members by a second-order recursion on their forecasts. Its history of weights shows

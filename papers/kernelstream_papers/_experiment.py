@@ -228,7 +228,7 @@ def _filled(value: Any, data: Data, experiment: str) -> Any:
 
 
 def digest(*parts: Any) -> str:
-    """Short fingerprint of settings: a changed declaration is run anew, an entry that is not used changes nothing."""
+    """Short fingerprint of settings: a changed declaration is run again, an entry that is not used changes nothing."""
     plain = [_used(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:16]
 

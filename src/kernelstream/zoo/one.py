@@ -15,7 +15,7 @@ from ..estimators import (
 from ._registry import recipe
 
 
-@recipe("docs/one_learner.md", ours=True)
+@recipe("docs/default_learner.md", ours=True)
 def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) -> Any:
     """Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to choose."""
     kind: Any = KernelRegressor if task == "regression" else KernelClassifier
@@ -23,7 +23,7 @@ def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) ->
 
 
 @recipe(
-    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)",
+    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/default_learner.md)",
     ours=True,
 )
 def column_cells(
