@@ -11,7 +11,8 @@ import kernelstream_papers as papers
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "default_learner.md"
-OURS, SMALL, BOOSTED = "kernelstream, the default learner", "kernelstream, the default learner, small", "LightGBM, doubling"
+OURS, BOOSTED = "kernelstream, the default learner", "LightGBM, doubling"
+SMALL = f"{OURS}, small"
 BOARD = ("CapyMOA ARF", "CapyMOA SRP", "CapyMOA SOKNL")
 START, END = "<!-- arena: written by tools/arena_table.py -->", "<!-- end of arena -->"
 

@@ -4,8 +4,8 @@
     python benchmarks/speed/default_learner.py --four
 
 d = 20 columns, two classes; blocks of 1,000 rows and one by one. Peers that are not installed are left out.
-Writes benchmarks/results/default_learner.md. With ``--four`` only "medium" and "small" are measured, in some seconds, with
-the time of a first row in a fresh process and the gain from a second thread, and nothing is written.
+Writes benchmarks/results/default_learner.md. With ``--four`` only "medium" and "small" are measured, in some seconds,
+with the time of a first row in a fresh process and the gain from a second thread, and nothing is written.
 """
 
 from __future__ import annotations

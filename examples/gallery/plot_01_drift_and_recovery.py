@@ -4,8 +4,8 @@ Drift and recovery
 
 A stream of two classes whose borders jump to new places three times. Every row is predicted first and learned
 afterwards, so the curves are honest: they are mistakes on rows that nobody had seen. A linear model cannot follow the
-borders at all; a single kernel learner carries the old borders with it for a while; the default learner shifts its weight
-to members with a short memory and is back soonest.
+borders at all; a single kernel learner carries the old borders with it for a while; the default learner shifts its
+weight to members with a short memory and is back soonest.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""The default learner on 24 data sets in random order: beside its best member, and beside Fourier features with AdaGrad.
+"""The default learner on 24 data sets in random order, beside its best member and Fourier features with AdaGrad.
 
     KERNELSTREAM_DATA=... python papers/studies/older_sets.py [--rows 20000] [--jobs 2] [--forgetting]
 

@@ -23,7 +23,8 @@ def auto(task: str, size: str = "medium", recent: bool = True, **common: Any) ->
 
 
 @recipe(
-    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/default_learner.md)",
+    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns "
+    "(docs/default_learner.md)",
     ours=True,
 )
 def column_cells(
