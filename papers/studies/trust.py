@@ -5,8 +5,8 @@
     python papers/studies/trust.py --changes FILE  # that of docs/monitor.md, and its table
 
 Calibration: hinge and logistic losses on Fourier features and the default learner, in the order of the file; log-loss
-over all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes)
-after 5,000 rows. The link of the hinge is asked before each row.
+over all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several
+classes) after 5,000 rows. The link of the hinge is asked before each row.
 Intervals: 90 % around online ridge regression and around the default learner; the least and the largest coverage of a
 window of 5,000 rows, and the largest mean half-width over the best constant half-width of its window. Sets: coverage of
 the 90 % sets of the default learner, and their mean size.
