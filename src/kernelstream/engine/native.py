@@ -57,7 +57,6 @@ NAME = "native"
 THREADED = True  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 
 def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:

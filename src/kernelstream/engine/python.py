@@ -56,7 +56,6 @@ BLOCK = 1  # rows per call of a feature map: one, so that a row's features never
 THREADED = False  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 
 def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:

@@ -10,7 +10,7 @@ import numpy as np
 try:
     from .. import _core as _core
 except ImportError:  # installed without a compiler
-    _core = None  # type: ignore[assignment]
+    _core = None  # type: ignore[assignment, unused-ignore]
 
 LARGEST = 2**31 - 2  # index of a feature
 

@@ -43,8 +43,8 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         Factors of the loss by class.
     warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
@@ -89,8 +89,6 @@ class BinningClassifier(BatchBinning, StreamClassifier):
     >>> model.score(X[1500:], y[1500:]) > 0.99
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
@@ -157,8 +155,8 @@ class BinningRegressor(BatchBinning, StreamRegressor):
         "auto" is squared, the loss of all solvers of regression.
     warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
@@ -202,8 +200,6 @@ class BinningRegressor(BatchBinning, StreamRegressor):
     >>> model.score(X[1500:], y[1500:]) > 0.99
     True
     """
-
-    on_device = True
 
     def __init__(
         self,

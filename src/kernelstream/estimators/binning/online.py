@@ -165,7 +165,7 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
         probabilities of their own.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+    engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of the grids comes from.
@@ -204,8 +204,6 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
     >>> model.score(X[1500:], y[1500:]) > 0.98
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
@@ -259,7 +257,7 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
         Columns of all grids together: the memory of the model.
     loss : Loss or str, default="squared"
         Any loss of regression.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+    engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of the grids comes from.
@@ -297,8 +295,6 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
     >>> model.score(X[1500:], y[1500:]) > 0.98
     True
     """
-
-    on_device = True
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
 from ...random import uniforms
-from ...rows import Rows, host
+from ...rows import Rows
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
@@ -107,9 +107,6 @@ class BudgetEstimator(KernelEstimator):
             return strategy.mapping(self._kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
 
         return self._cached("mapping", build)(X, self._ops)
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which stay on the processor
 
     def _check_together(self, loss: losses.Loss) -> None:
         """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""

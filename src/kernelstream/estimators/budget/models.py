@@ -44,8 +44,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of strategies that draw at random comes from.
 
@@ -87,8 +87,6 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     >>> model.score(X[1500:], y[1500:]) > 0.97
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
@@ -148,8 +146,8 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
         the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of strategies that draw at random comes from.
 
@@ -187,8 +185,6 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     >>> BudgetRegressor(gamma=1.0).fit(X[:2500], y[:2500]).score(X[2500:], y[2500:]) > 0.97
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
