@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from ..random import generator
+from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
@@ -346,7 +346,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
-            order = generator(0, start).permutation(stop - start) if shuffled else None
+            order = generator(0, Stream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
             y, w = (None if values is None else values[here] for values in (Y, weight))
             self._run(store, found, X[here], y, w, order=order)
             store.t += stop - start
