@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -236,15 +236,17 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
         return store
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was before."""
+    def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was, but for a ``complete`` call."""
         before = self.__dict__.get("_store")
         journal = None if before is None else Journal(before)
         try:
             self._journal = journal
             yield
         except BaseException:
-            if journal is None:
+            if complete():
+                pass
+            elif journal is None:
                 self._forget()
             else:
                 journal.undo()
