@@ -25,7 +25,7 @@ from ._checks import is_whole
 from .columns import Columns, make_stream
 from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
-from .estimators._contract.hooks import Hooks
+from .estimators._contract.base import has_fixed_width
 
 try:
     from river import base
@@ -54,7 +54,7 @@ class _Adapter:
     def _begin(self) -> None:
         if not is_whole(self.room) or self.room < 0:
             raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
-        if not self.room and self.model is not None and type(self.model)._widen is Hooks._widen:
+        if not self.room and self.model is not None and has_fixed_width(self.model):
             name = type(self.model).__name__
             warnings.warn(
                 f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
@@ -105,7 +105,7 @@ class _Adapter:
         if not self._ready():
             self._width = max(wanted, 1) + self.room
         elif wanted > self._width:
-            if type(self._est)._widen is Hooks._widen:
+            if has_fixed_width(self._est):
                 name = type(self._est).__name__
                 raise ValueError(
                     f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: "
