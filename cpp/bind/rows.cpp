@@ -304,51 +304,61 @@ class Whole {
     Stack<T> stack_;
     std::int64_t places_ = 0;  // of the history
 
-    template <class N> N* numbers(const char* name, std::size_t size) {
-        N* found = numbers_of<N>(state_, name, size, true);
-        held_.add(state_, nb::str(name));
+    template <class N> N* numbers(const char* name, std::size_t size) { return numbers<N>(state_, name, size); }
+    template <class N> N* numbers(nb::dict part, const char* name, std::size_t size) {
+        N* found = numbers_of<N>(part, name, size, true);
+        held_.add(part, nb::str(name));
         return found;
+    }
+
+    // A state inside the state, which must stay the one it is.
+    nb::dict inside(nb::dict whole, const char* name) {
+        require(whole.contains(name), "the state lacks a part");
+        held_.add(whole, nb::str(name));
+        return nb::cast<nb::dict>(whole[name]);
     }
 
     void take_combination(bool regression) {
         using namespace stack;
         const std::size_t N = members_.size(), M = N + 1, C = stack_.C;
+        nb::dict own = inside(state_, "o0");
         const auto number = [&](const char* name, std::size_t size) {
-            double* found = numbers<double>(name, size);
+            double* found = numbers<double>(own, name, size);
             stack_.changing.push_back({found, size});
             return found;
         };
-        double *errors = number("o0_member_errors", 3 * N), *finals = number("o0_level_logs", 2);
+        double *errors = number("member_errors", 3 * N), *finals = number("level_logs", 2);
         if (regression) {
             constexpr std::size_t K = LAST + 1;
-            NumberLevel first(N, number("o0_stack_A", G * M * M), number("o0_stack_b", G * M), number("o0_stack_w", G * M),
-                              number("o0_stack_logs", G), number("o0_stack_loss", N), number("o0_stack_numbers", 6));
-            NumberLevel second(LAST, number("o0_recent_A", G * K * K), number("o0_recent_b", G * K), number("o0_recent_w", G * K),
-                               number("o0_recent_logs", G), number("o0_recent_loss", LAST), number("o0_recent_numbers", 6));
+            NumberLevel first(N, number("stack_A", G * M * M), number("stack_b", G * M), number("stack_w", G * M),
+                              number("stack_logs", G), number("stack_loss", N), number("stack_numbers", 6));
+            NumberLevel second(LAST, number("recent_A", G * K * K), number("recent_b", G * K), number("recent_w", G * K),
+                               number("recent_logs", G), number("recent_loss", LAST), number("recent_numbers", 6));
             stack_.numbers = std::make_unique<Numbers>(
-                Numbers{N, std::move(first), std::move(second), number("o0_recent_kept", LAST), finals, errors, true});
+                Numbers{N, std::move(first), std::move(second), number("recent_kept", LAST), finals, errors, true});
             return;
         }
-        LabelLevel first(M, C, number("o0_stack_A", G * M * M), number("o0_stack_w", G * M), number("o0_stack_logs", G));
-        LabelLevel second(RECENT, C, number("o0_recent_A", G * RECENT * RECENT), number("o0_recent_w", G * RECENT),
-                          number("o0_recent_logs", G));
+        LabelLevel first(M, C, number("stack_A", G * M * M), number("stack_w", G * M), number("stack_logs", G));
+        LabelLevel second(RECENT, C, number("recent_A", G * RECENT * RECENT), number("recent_w", G * RECENT),
+                          number("recent_logs", G));
         stack_.labels = std::make_unique<Labels>(
-            Labels{N, C, std::move(first), std::move(second), number("o0_recent_kept", KEPT * C), Earned<2>(finals), errors, true});
+            Labels{N, C, std::move(first), std::move(second), number("recent_kept", KEPT * C), Earned<2>(finals), errors, true});
     }
 
     void take_tracker(Vector<const double> levels, Vector<const double> steps) {
         const std::size_t L = levels.size(), E = steps.size();
         held_.keep(levels, steps);
-        const auto number = [&](const char* name, std::size_t size) {
-            double* found = numbers<double>(name, size);
+        nb::dict own = inside(inside(state_, "intervals"), "o0");
+        const auto number = [&](nb::dict part, const char* name, std::size_t size) {
+            double* found = numbers<double>(part, name, size);
             stack_.changing.push_back({found, size});
             return found;
         };
-        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps.data(), number("o0_interval_size", 2),
-                                                           number("o0_interval_quantiles", L * E),
-                                                           number("o0_interval_weights", L * E), number("o0_interval_factors", L),
+        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps.data(), number(own, "size", 2),
+                                                           number(own, "quantiles", L * E),
+                                                           number(own, "weights", L * E), number(own, "factors", L),
                                                            std::vector<double>(L)});
-        if (stack_.numbers) stack_.seen = number("target_range", 5);
+        if (stack_.numbers) stack_.seen = number(state_, "target_range", 5);
     }
 
     bool same() const {
@@ -389,15 +399,16 @@ class Whole {
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));
         stack_.history = numbers<float>("history", history.size());
-        const auto kept = entry<Matrix<const T>>(state, "reason_X");
+        nb::dict reasons = inside(state, "reasons"), watch = inside(state, "watch");
+        const auto kept = entry<Matrix<const T>>(reasons, "X");
         require(kept.shape(0) > 0 && kept.shape(1) == d, "the rows kept do not fit the columns");
         stack_.n_kept = std::int64_t(kept.shape(0));
-        stack_.kept = numbers<T>("reason_X", kept.size());
-        const auto watched = entry<Matrix<const T>>(state, "watch_X");
+        stack_.kept = numbers<T>(reasons, "X", kept.size());
+        const auto watched = entry<Matrix<const T>>(watch, "X");
         require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
         stack_.n_watched = std::int64_t(watched.shape(0)) * WATCHED_EVERY;
-        stack_.watched_rows = numbers<T>("watch_X", watched.size());
-        stack_.watched = numbers<double>("watch_errors", std::size_t(stack_.n_watched));
+        stack_.watched_rows = numbers<T>(watch, "X", watched.size());
+        stack_.watched = numbers<double>(watch, "errors", std::size_t(stack_.n_watched));
         take_combination(regression);
         take_tracker(levels, steps);
         stack_.prepare();

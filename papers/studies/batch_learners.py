@@ -73,7 +73,7 @@ def measured(name: str) -> dict[str, Any] | None:
     est, (XH, yH, wH), S = caught["est"], caught["held"], caught["S"]
     state, C = est._state, S.shape[1]
     XA = np.ascontiguousarray(est._ops.squashed(scaled_rows(A.astype(state["dtype"]), state)))
-    SA, classes = est._members_score(state, XA), getattr(est, "classes_", None)
+    SA, classes = est._learner.members_score(state, XA), getattr(est, "classes_", None)
     knots = batch.knots_of(XH)
     H, T, seconds = {}, {}, {}
     for kind, made in batch.KINDS.items():

@@ -25,8 +25,7 @@ from ._checks import is_whole
 from .columns import Columns, make_stream
 from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
-from .estimators._contract.hooks import Hooks
-from .estimators._contract.mixed import MixedRows
+from .estimators._contract.base import has_fixed_width
 
 try:
     from river import base
@@ -55,7 +54,7 @@ class _Adapter:
     def _begin(self) -> None:
         if not is_whole(self.room) or self.room < 0:
             raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
-        if not self.room and self.model is not None and type(self.model)._widen is Hooks._widen:
+        if not self.room and self.model is not None and has_fixed_width(self.model):
             name = type(self.model).__name__
             warnings.warn(
                 f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
@@ -97,7 +96,7 @@ class _Adapter:
 
     def _encoding(self, est: Any) -> Any:
         """An estimator of mixed rows: itself where it takes them, else with an encoder in front."""
-        if not isinstance(est, MixedRows):
+        if getattr(est, "columns", None) is None:  # KernelClassifier and KernelRegressor take them
             return make_stream(Columns(self.columns), est, self.room)
         return est if self.columns is None else est.set_params(columns=self.columns)
 
@@ -114,7 +113,7 @@ class _Adapter:
         if not self._ready():
             self._width = max(wanted, 1) + self.room
         elif wanted > self._width:
-            if type(self._est)._widen is Hooks._widen:
+            if has_fixed_width(self._est):
                 name = type(self._est).__name__
                 raise ValueError(
                     f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: "

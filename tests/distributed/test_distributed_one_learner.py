@@ -22,7 +22,7 @@ from kernelstream import (
 )
 from kernelstream.distributed import one_learner
 from kernelstream.estimators.stack import batch
-from kernelstream.estimators.stack.fit import _held_out
+from kernelstream.estimators.stack.fit import _held_out, prepared
 
 # -------------------------------------------------------------------- Falkon's method
 
@@ -109,7 +109,7 @@ def normal_equations(model, i, target):
     member, state = model.learners_[i], model._state
     n = len(target)
     held = _held_out(state["seed"], np.arange(n), target)
-    seen, y, weight = model._prepared(state, X[:n], target, None, np.arange(n))
+    seen, y, weight = prepared(model, state, X[:n], target, None, np.arange(n))
     c = np.ones(n) if weight is None else weight.copy()
     passes = (member._state["t"] - len(held)) / (n - len(held))
     assert passes == int(passes) >= 1
@@ -144,7 +144,7 @@ def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
     assert np.abs(model.predict_proba(X[:100]) - p).max() > 0
     # 100 rows more: as much as N - 60 + 100 in all
     share = (N - held) / (N - held + 100)
-    S = model._members_score(model._state, model._ops.squashed(scaled(model, X[:5])))
+    S = model._learner.members_score(model._state, model._ops.squashed(scaled(model, X[:5])))
     F = batch.blended(model, model._state, model._ops.squashed(scaled(model, X[:5])), S, model._state["t"])
     young = dict(model._state, t=600 - held)
     whole = batch.blended(model, young, model._ops.squashed(scaled(model, X[:5])), S, 600 - held)

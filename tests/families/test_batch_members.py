@@ -13,8 +13,7 @@ import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
-from kernelstream.estimators.stack import batch
-from kernelstream.estimators.stack.fit import StackFit
+from kernelstream.estimators.stack import batch, fit
 from kernelstream.estimators.stack.ranks import Ranks, knots_of
 
 NUMBERS = make_friedman1(500, noise=0.1, random_state=0)
@@ -153,13 +152,13 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     """Held-out rows go through the combination as a stream: in the file's order it would see one class at a time."""
     X, y = load_digits(return_X_y=True)
     order = np.argsort(y, kind="stable")[::2]
-    seen, weigh = [], StackFit._weigh
+    seen, weigh = [], fit._weigh
 
-    def spied(self, state, rows, codes, weight):
+    def spied(est, state, rows, codes, weight):
         seen.append(codes)
-        weigh(self, state, rows, codes, weight)
+        weigh(est, state, rows, codes, weight)
 
-    monkeypatch.setattr(StackFit, "_weigh", spied)
+    monkeypatch.setattr(fit, "_weigh", spied)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
 

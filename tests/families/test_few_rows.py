@@ -68,7 +68,7 @@ def uses_the_short_path(model):
 @pytest.fixture
 def long_way(monkeypatch):
     """Called, it turns the short path off."""
-    return lambda: monkeypatch.setattr(rows.RowByRow, "_row_stack", lambda self: None)
+    return lambda: monkeypatch.setattr(rows, "bind", lambda stack, state: None)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -191,7 +191,7 @@ def test_balanced_weights_of_rare_labels():
     rows[y == 1, 0] += 1.0
     model = KernelClassifier(size="small", class_weight="balanced", random_state=0)
     assert np.isfinite(model.learn(rows, y, classes=[0, 1])).all()
-    assert np.abs(model.state_["o0_stack_w"]).max() < 100
+    assert np.abs(model.state_["o0/stack_w"]).max() < 100
 
 
 def test_units_change_nothing():

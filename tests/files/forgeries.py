@@ -191,7 +191,7 @@ def change_state(rng, header, arrays, pool):
     elif how == 4:
         state[a] = oddity(rng)
     elif how == 5:
-        state[pick(rng, [*pool.names, "extra", "m0_x", "m99999_t", "map_seed", "warm_X"])] = state.pop(a)
+        state[pick(rng, [*pool.names, "extra", "members/0/x", "members/99999/t", "map_seed", "warm_X"])] = state.pop(a)
     else:
         arrays.append(pick(rng, pool.arrays))
         state[pick(rng, [*pool.names, a])] = {"$array": len(arrays) - 1}

@@ -165,7 +165,7 @@ def test_weights_of_learners_have_their_places():
         refused(est, lambda header, put, changes=changes: header["state"].update(changes), "places")
 
     def own_width(header, put):
-        header["state"]["m0_n_features"] = 10**6
+        header["state"]["members/0/n_features"] = 10**6
 
     refused(est, own_width, "in common")
 

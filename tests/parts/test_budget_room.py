@@ -77,5 +77,5 @@ def test_learners_that_share_a_pool(monkeypatch):
         learners = [BudgetClassifier(gamma=g, budget=30, strategy="remove_random") for g in (1.0, 20.0)]
         whole = MultiKernelClassifier(learners, random_state=0)
         found.append(np.concatenate([whole.learn(X[i : i + 40], y[i : i + 40]) for i in range(0, 200, 40)]))
-        assert max(state["n_support"] for state in whole._states) == 30
+        assert max(state["n_support"] for state in whole._state["members"]) == 30
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)

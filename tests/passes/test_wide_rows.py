@@ -285,7 +285,7 @@ def test_single_rows_of_the_one_learner_see_squares_times_their_factor():
     model = KernelClassifier(size="small", random_state=0)
     model.learn(X[:300], y[:300], classes=[0, 1])
     other = copy.deepcopy(model)
-    state = next(member._state for member in other._learners if "G_scale" in member._state)
+    state = next(member._state for member in other.learners_ if "G_scale" in member._state)
     state["G"] *= 2
     state["G_scale"] *= 0.5
     for i in range(300, 330):

@@ -53,14 +53,14 @@ def test_the_threshold_is_the_tracker_of_what_was_left_to_others():
     y = (X[:, 0] > 0).astype(int)
     model = labels(recent=False)
     model.learn(X[:100], y[:100], classes=[0, 1])
-    start = {name: model.state_[f"o0_interval_{name}"].copy() for name in ("size", "quantiles", "weights", "factors")}
+    start = {name: model.state_[f"intervals/o0/{name}"].copy() for name in ("size", "quantiles", "weights", "factors")}
     odds = model.learn(X[100:], y[100:])
     naive = IntervalTracker()
     naive.state = start
     p = 1 / (1 + np.exp(-odds))
     naive.learn(np.zeros(300), np.where(y[100:] == 1, 1 - p, p))
     for name, value in naive.state.items():
-        np.testing.assert_allclose(model.state_[f"o0_interval_{name}"], value, rtol=1e-9, err_msg=name)
+        np.testing.assert_allclose(model.state_[f"intervals/o0/{name}"], value, rtol=1e-9, err_msg=name)
 
 
 def test_a_set_of_all_before_anything_was_forecast():
@@ -196,7 +196,7 @@ def test_mixed_rows_have_one_number_for_each_column():
 
 
 # -------------------------------------------------------------------- state
-TRUST = ("interval_", "reason_", "watch_")
+TRUST = ("intervals/", "reasons/", "watch/")
 
 
 @pytest.mark.parametrize("engine", ["python", "auto"])

@@ -11,7 +11,7 @@ from ..core.overflow import quiet, require_finite
 from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
-from ..estimators._contract.regressor import ManyTargets
+from ..estimators._contract.regressor import StreamRegressor
 from ..estimators.second_order.base import one_against_rest
 from ..estimators.second_order.ridge import FORECASTERS
 from ..rows import Rows, dense
@@ -149,7 +149,7 @@ def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
         extra = more_ridge(K, extra)
 
 
-class KernelAWV(ManyTargets, KernelRidgeEstimator):
+class KernelAWV(StreamRegressor, KernelRidgeEstimator):
     r"""Kernel-AWV: at every row the best function of the kernel's space, exactly.
 
     .. math:: \hat y_t = f_t(x_t), \qquad
@@ -201,6 +201,8 @@ class KernelAWV(ManyTargets, KernelRidgeEstimator):
     >>> KernelAWV(gamma=1.0, lam=0.01).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.99
     True
     """
+
+    _several_targets = True
 
     def __init__(
         self,

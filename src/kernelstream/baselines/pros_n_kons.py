@@ -12,7 +12,7 @@ from .._checks import whole
 from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
-from ..estimators._contract.regressor import ManyTargets
+from ..estimators._contract.regressor import StreamRegressor
 from ..estimators.second_order.base import mix_matrices, one_against_rest
 from ..features.nystroem import projection
 from ..losses import Squared
@@ -206,7 +206,7 @@ class ProsNKonsEstimator(KernelEstimator):
         whole("budget", self.budget, optional=True)
 
 
-class ProsNKons(ManyTargets, ProsNKonsEstimator):
+class ProsNKons(StreamRegressor, ProsNKonsEstimator):
     r"""PROS-N-KONS: second-order learning in a space spanned by a sample of the rows.
 
     A dictionary S of rows grows by online leverage sampling: row t joins with probability
@@ -274,6 +274,8 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
     >>> 0 < model.n_restarts_ < 100
     True
     """
+
+    _several_targets = True
 
     def __init__(
         self,

@@ -130,10 +130,10 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     if not getattr(reader, "mixed", False):
         return est
     from ..columns import Columns, make_stream
-    from ..estimators._contract.hooks import Hooks
+    from ..estimators._contract.base import has_fixed_width
 
     later = reader.feature_names is None or any(name not in reader.kinds for name in reader.feature_names)
-    fixed = getattr(type(est), "_widen", None) is Hooks._widen
+    fixed = has_fixed_width(est)
     return make_stream(
         Columns(kinds=reader.kinds or None, strict=bool(options.get("strict"))), est, room=64 if later and fixed else 0
     )

@@ -25,10 +25,10 @@ def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         about = model_io.describe(args.model)
         state = about.pop("state")
         about = {"file": args.model, "bytes": os.path.getsize(args.model), **about}
-        classes = state.get("classes", state.get("model:classes"))
+        classes = state.get("classes", state.get("model/classes"))
         if classes is not None:
             about["classes"] = classes.tolist()
-        if "columns:names" in state:
+        if "columns/names" in state:
             about["columns"] = _columns(state)
         if args.json:
             print_json(about)
@@ -44,8 +44,8 @@ def _columns(state: dict[str, Any]) -> dict[str, str]:
     from ..columns._state import unpacked
     from ..columns.kinds import KINDS
 
-    names = unpacked("names", {key.removeprefix("columns:"): value for key, value in state.items()})
-    return dict(zip(names, (KINDS[kind] for kind in state["columns:kinds"].tolist()), strict=True))
+    names = unpacked("names", {key.removeprefix("columns/"): value for key, value in state.items()})
+    return dict(zip(names, (KINDS[kind] for kind in state["columns/kinds"].tolist()), strict=True))
 
 
 def _lines(about: dict[str, Any], state: dict[str, Any], full: bool) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
-from ..state.turns import TakesTurns, in_turn
+from ..state.turns import OwnTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._known import Known
 from ._names import some
@@ -30,7 +30,7 @@ from .kinds import KINDS, LARGEST, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
 
-class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
+class Columns(Known, TransformerMixin, WithParameters):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
     A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
@@ -71,6 +71,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
     """
 
+    _turns = OwnTurns()
     _journal: Journal | None
 
     def __init__(

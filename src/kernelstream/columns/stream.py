@@ -11,12 +11,13 @@ from sklearn.utils.metaestimators import available_if
 
 from ..named import named
 from ..registry.parameters import WithParameters
-from ..state.turns import TakesTurns, in_turn
+from ..state.nested import flatten, nest
+from ..state.schema import Inside, check
+from ..state.turns import OwnTurns, in_turn
 from ..state.undo import kept
 from .encoder import Columns
 
 State = dict[str, Any]
-_PARTS = ("columns", "model")
 
 
 def _model_has(name: str) -> Any:
@@ -27,7 +28,7 @@ def _model_has(name: str) -> Any:
     return available_if(check)
 
 
-class StreamPipeline(TakesTurns, WithParameters):
+class StreamPipeline(WithParameters):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
     A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
@@ -54,6 +55,8 @@ class StreamPipeline(TakesTurns, WithParameters):
     >>> model.predict([{"town": "Oslo", "month": 6}, {"town": "Rome"}]).tolist()
     ['cold', 'warm']
     """
+
+    _turns = OwnTurns()
 
     def __init__(self, columns: Any = None, model: Any = None, room: int = 0):
         self.columns = columns
@@ -250,22 +253,18 @@ class StreamPipeline(TakesTurns, WithParameters):
     @property
     @in_turn
     def state_(self) -> State:
-        """Everything that was learned: the states of both, under names that begin with theirs."""
+        """Everything that was learned: the states of both, ``columns/`` and ``model/``."""
         if "model_" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        states = {"columns": self.columns_.state_, "model": self.model_.state_}
-        return {f"{part}:{name}": value for part in _PARTS for name, value in states[part].items()}
+        return flatten({"columns": self.columns_.state_, "model": self.model_.state_})
 
     @state_.setter
     @in_turn
     def state_(self, state: State) -> None:
         columns, model = self._fresh()
-        for part, made in (("columns", columns), ("model", model)):
-            prefix = f"{part}:"
-            made.state_ = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-        strange = [name for name in state if not name.startswith(tuple(f"{part}:" for part in _PARTS))]
-        if strange:
-            raise ValueError(f"state_ has entries that do not belong there: {strange[0]!r}")
+        parts = nest(state)
+        check(parts, {"columns": Inside({}), "model": Inside({})}, inside=False)
+        columns.state_, model.state_ = parts["columns"], parts["model"]
         self.columns_, self.model_ = columns, model
 
     def _check_state(self) -> None:

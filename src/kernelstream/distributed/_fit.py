@@ -11,7 +11,7 @@ from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.falkon.models import FalkonEstimator
 from ..estimators.second_order.ridge import RidgeEstimator
-from ..estimators.stack.base import StackEstimator
+from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
 from ._data import BLOCK, partitions
 from .binning import fit_binning
@@ -90,7 +90,7 @@ def fit(
 
 
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
-    if isinstance(est, StackEstimator):
+    if isinstance(est, (KernelClassifier, KernelRegressor)):
         return fit_one_learner
     if isinstance(est, RidgeEstimator):
         return fit_ridge

@@ -19,9 +19,10 @@ from sklearn.base import clone, is_classifier
 from .. import second_order
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.second_order.ridge import RidgeEstimator
-from ..estimators.stack.base import StackEstimator
+from ..estimators.stack import fit as _fit
 from ..estimators.stack.batch import FEWEST, View
 from ..estimators.stack.fit import Part
+from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
 from ..random import Stream, generator, seed_from
 from ..rows import concat
@@ -48,7 +49,7 @@ ENTRIES = (
 )
 
 
-def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """A state like that of ``est.fit``, the same for all partitions of the rows up to the solvers' tolerances.
 
     With at most 100,000 rows nothing is left out, and only least squares differs: it meets all rows by the last scales
@@ -69,10 +70,10 @@ def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any =
     est.state_, held, part = compute(client, delayed(_learned, pure=False)(est, *sample, labels, classes is None))
     if part is None:
         return est.state_
-    exact = [i for i, member in enumerate(est._learners) if _adds_up(member)]
+    exact = [i for i, member in enumerate(est._learner.members) if _adds_up(member)]
     seen = _as_seen(est, data, rows.starts, some[held])
     if n > SAMPLE:
-        names = [name for i, name in enumerate(est._names()) if i not in exact]
+        names = [name for i, name in enumerate(est._learner.names()) if i not in exact]
         warnings.warn(
             f"{', '.join(names)}: these members follow rows one by one, which workers cannot share; they have learned "
             f"{SAMPLE:,} of {n:,} rows, drawn at random",
@@ -81,24 +82,24 @@ def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any =
     factor, once = _factors(est), len(some) - len(held)
     for i in exact:
         # as often as it went over the sample while its loss on held-out rows fell
-        passes = round(est._learners[i]._state["t"] / once)
-        _enter(est, i, _everywhere(client, seen, est._learners[i], factor, passes))
+        passes = round(est._learner.members[i]._state["t"] / once)
+        _enter(est, i, _everywhere(client, seen, est._learner.members[i], factor, passes))
     helped = n - len(held) >= FEWEST
-    est._conclude(part, Everywhere(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
+    _fit.conclude(est, part, Everywhere(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
     return est.state_
 
 
 def _learned(
-    est: StackEstimator, X: Any, y: np.ndarray, labels: Any, free: bool
+    est: StackShell, X: Any, y: np.ndarray, labels: Any, free: bool
 ) -> tuple[dict[str, Any], np.ndarray | None, Part | None]:
     """On a worker: the state after all passes over the sample, numbers of the rows held out, and these rows."""
     est._fitting = True
     try:
-        found = est._passes_over(X, y, labels, None, True, "auto")
+        found = _fit.passes_over(est, X, y, labels, None, True, "auto")
     finally:
         del est._fitting
     if free and is_classifier(est):
-        for state in (est._state, *est._states):
+        for state in (est._state, *est._state["members"]):
             state["classes_fixed"] = 0
     return est.state_, *((None, None) if found is None else (found.held, found.held_rows))
 
@@ -113,11 +114,11 @@ def _adds_up(member: Any) -> bool:
     )
 
 
-def _as_seen(est: StackEstimator, data: Data, starts: np.ndarray, held: np.ndarray) -> Data:
+def _as_seen(est: StackShell, data: Data, starts: np.ndarray, held: np.ndarray) -> Data:
     """Partitions of rows as the members see them with encoded targets; without the rows held out."""
     light = clone(est)
     light._state = {name: value for name, value in est._state.items() if name in ENTRIES or name.startswith("x_")}
-    light._states, light.n_features_in_ = [], est.n_features_in_
+    light.n_features_in_ = est.n_features_in_
     work = need("dask").delayed(_prepared, pure=False)
     sent = need("dask").delayed(light, pure=False)
     pieces = []
@@ -127,7 +128,7 @@ def _as_seen(est: StackEstimator, data: Data, starts: np.ndarray, held: np.ndarr
     return Data(data.names, pieces)
 
 
-def _prepared(piece: Piece, name: str, est: StackEstimator, without: np.ndarray) -> Rows:
+def _prepared(piece: Piece, name: str, est: StackShell, without: np.ndarray) -> Rows:
     rows, targets, at = [], [], 0
 
     def use(X: Any, y: Any) -> None:
@@ -135,7 +136,7 @@ def _prepared(piece: Piece, name: str, est: StackEstimator, without: np.ndarray)
         X, y, _ = est._admit(X, y, None, None, fresh=False)
         which = np.setdiff1d(np.arange(len(y)), without - at)
         at += len(y)
-        X, y, _ = est._prepared(est._state, X, y, None, which)
+        X, y, _ = _fit.prepared(est, est._state, X, y, None, which)
         rows.append(X)
         targets.append(y)
 
@@ -179,13 +180,13 @@ def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] |
     return member
 
 
-def _enter(est: StackEstimator, i: int, learned: RidgeEstimator) -> None:
+def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
     """Give member i what its likes have learned on the workers."""
-    state = est._states[i]
+    state = est._state["members"][i]
     shared = {name: state[name] for name in ("classes", "class_counts", "classes_fixed") if name in state}
     state.clear()
     state.update(learned.state_ | shared)
-    est._learners[i]._forget()
+    est._learner.members[i]._forget()
 
 
 class Everywhere:

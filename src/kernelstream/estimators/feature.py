@@ -25,7 +25,7 @@ from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import FirstOrderRegressor, ManyTargets
+from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns, scales
 from ._contract.warm_up import WARM_UP
 
@@ -339,7 +339,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self._update.check(self._loss_for(2))
 
 
-class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
+class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     r"""Online regression on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
@@ -398,6 +398,8 @@ class FeatureRegressor(FirstOrderRegressor, ManyTargets, FeatureEstimator):
     """
 
     on_device = True
+
+    _several_targets = True
 
     def __init__(
         self,

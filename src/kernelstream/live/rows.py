@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from ..columns.dates import seconds
 from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
-from ..estimators._contract.mixed import MixedRows
 from ..registry.names import did_you_mean
 
 
@@ -46,7 +45,7 @@ def takes_dictionaries(model: Any) -> bool:
     """Whether a model takes rows with words and gaps by itself: one with an encoder of columns in it."""
     if not isinstance(model, StreamEstimator):
         return True
-    if not isinstance(model, MixedRows):
+    if model.columns is None:
         return False
     return model._encoder is not None or model.__dict__.get("_state") is None
 

@@ -129,23 +129,52 @@ class Anything:
         return None if isinstance(value, (bool, int, float, str, np.generic)) else f"cannot be {value!r}"
 
 
-Entry = Array | Count | Number | Text | Anything
+@dataclass(frozen=True)
+class Inside:
+    """A state inside the state, with a schema of its own."""
+
+    schema: dict[str, Any]
+    optional: bool = False
+
+    def fault(self, value: Any) -> str | None:
+        """What is wrong with a value, or None; its entries are looked at by :func:`check`."""
+        return None if isinstance(value, dict) else "must be a state of its own"
+
+
+@dataclass(frozen=True)
+class Members:
+    """The states of some learners, which these check themselves."""
+
+    n: int
+    optional: bool = False
+
+    def fault(self, value: Any) -> str | None:
+        """What is wrong with a value, or None."""
+        return None if isinstance(value, list) and len(value) == self.n else f"must be the states of {self.n} learners"
+
+
+Entry = Array | Count | Number | Text | Anything | Inside | Members
 Schema = dict[str, Entry]
 
 
-def check(entries: dict[str, Any], schema: Schema) -> None:
-    """ValueError unless the entries are those of the schema and each is as it says."""
-    unknown = [name for name in entries if name not in schema]
+def check(entries: dict[str, Any], schema: Schema, path: str = "", inside: bool = True) -> None:
+    """ValueError unless the entries are those of the schema and each is as it says.
+
+    Without ``inside``, states inside are left to whoever has them.
+    """
+    unknown = [path + name for name in entries if name not in schema]
     if unknown:
         raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, unknown[:5]))}")
     for name, entry in schema.items():
         if name not in entries:
             if entry.optional:
                 continue
-            raise ValueError(f"state_ lacks {name!r}")
+            raise ValueError(f"state_ lacks {path + name!r}")
         fault = entry.fault(entries[name])
         if fault is not None:
-            raise ValueError(f"state_[{name!r}] {fault}")
+            raise ValueError(f"state_[{path + name!r}] {fault}")
+        if inside and isinstance(entry, Inside):
+            check(entries[name], entry.schema, f"{path}{name}/")
 
 
 def length(entries: dict[str, Any], name: str, axis: int = 0) -> int:

@@ -31,15 +31,13 @@ except ImportError:  # installed without the compiled core
             self.lock.release()
 
 
-class TakesTurns:
-    """Base of objects with parameters that threads may share: every instance, clones too, is made with a lock."""
+class OwnTurns:
+    """Class attribute ``_turns`` of objects that threads may share: every instance gets a lock at its first use."""
 
-    _turns: Turns
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls, *args, **kwargs)
-        self._turns = Turns()
-        return self
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault("_turns", Turns())  # one step: of two threads, both get the same lock
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -8,6 +8,7 @@ array calls :func:`rows` first.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,13 @@ class Undo:
 
     Parameters
     ----------
-    owners : list of (estimator, state)
-        Of each state, the estimator that learns into it. It says which entries are not to be copied: ``_replaced``,
-        because they are never changed in place, and ``_by_row``, because their changes are announced by :func:`rows`.
+    owners : callable () -> list of (estimator, state)
+        The states as they are now, states inside others too, and of each the estimator that learns into it. It says
+        which entries are not to be copied: ``_replaced``, because they are never changed in place, and ``_by_row``,
+        because their changes are announced by :func:`rows`.
     """
 
-    def __init__(self, owners: list[tuple[Any, State]]):
+    def __init__(self, owners: Callable[[], list[tuple[Any, State]]]):
         self.owners = owners
         self.journaled: list[np.ndarray] = []
         self.journal: Entries = []
@@ -133,11 +135,14 @@ class Undo:
 
     def _find_arrays(self) -> None:
         """Find the arrays; they may not be those of the call before."""
-        entries: list[tuple[int, str, np.ndarray, Any]] = []
+        entries: list[tuple[int, str, Any, Any]] = []
         self.journaled = []
-        for i, (owner, state) in enumerate(self.owners):
+        owners = self.owners()
+        for i, (owner, state) in enumerate(owners):
             replaced, by_row = owner._replaced, owner._by_row
             for name, value in state.items():
+                if isinstance(value, dict):  # another one in its place would have to be found again
+                    entries.append((i, name, value, None))
                 if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or not value.flags.writeable:
                     continue
                 if name in by_row:
@@ -147,7 +152,7 @@ class Undo:
                     if not value.flags.forc:
                         value = state[name] = np.ascontiguousarray(value)
                     entries.append((i, name, value, np.empty_like(value)))
-        self.marks = Marks([state for _, state in self.owners], entries)
+        self.marks = Marks([state for _, state in owners], entries)
 
 
 def kept(model: Any) -> contextlib.AbstractContextManager[None]:

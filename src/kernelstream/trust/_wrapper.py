@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from ..random import Stream, generator
 from ..registry.parameters import WithParameters
 from ..state.schema import Schema, check
-from ..state.turns import TakesTurns, in_turn
+from ..state.turns import OwnTurns, in_turn
 from ..state.undo import kept
 from .calibration import Calibrator
 from .intervals import IntervalTracker
@@ -59,13 +59,14 @@ def _copied(part: Any) -> Any:
     return made
 
 
-class Wrapper(TakesTurns, WithParameters):
+class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
     A call that raises leaves everything as it was, the model inside and what is learned beside it: see :meth:`_kept`.
     """
 
     model: Any
+    _turns = OwnTurns()
 
     # ---------------------------------------------------------------- what a wrapper supplies
     def _begin(self, model: Any) -> None:

@@ -7,6 +7,7 @@ estimates from the first rows, labels are added by :mod:`.classifier`, targets b
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
@@ -25,8 +26,10 @@ from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import WithParameters
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_canonical, is_tensor, native, unmasked
-from ...state.turns import TakesTurns, in_turn
+from ...state.nested import copied, flatten, nest, thawed
+from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo
+from . import mixed
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
 from .hooks import Hooks
 from .hooks import State as State
@@ -41,7 +44,7 @@ from .warm_up import DENSE_ROWS, WarmUp
 Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 
 
-class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
+class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attribute ``_cache`` only holds what can be derived from it.
@@ -49,6 +52,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     was (``_undo``).
     """
 
+    columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
+    _encoder: Any = None  # of a model of mixed rows
+
+    _turns: Any = OwnTurns()
     _cache: Any = MappingProxyType({})  # until there is a state
     _undo: Any
     _marks: Any
@@ -57,23 +64,34 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     @property
     @in_turn
     def state_(self) -> State:
-        """Everything the model has learned: a flat dict of arrays, numbers and strings; the model itself, no copy."""
-        state = self.__dict__.get("_state")
-        if state is None:
-            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        """Everything the model has learned: a flat dict of arrays, numbers and strings.
+
+        The model itself, no copy, unless it is made of others: then their entries have paths as names.
+        """
+        state = self._of_state()
         self._sync()
-        return state
+        return flatten(state if self._encoder is None else state | {"columns": self._encoder.state_})
 
     @state_.setter
     @in_turn
     def state_(self, state: State) -> None:
-        self._state = state
+        state = nest(state)
+        has_encoder = self.columns is not None and isinstance(state.get("columns"), dict)
+        encoder = mixed.entered(self, state.pop("columns")) if has_encoder else None
+        self._state, self._encoder = state, encoder
         self.n_features_in_ = int(state["n_features"])
         self._forget()
+        mixed.name_columns(self)
 
-    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
-        """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
+    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any, encoded: bool = False) -> np.ndarray:
+        """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
+            if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
+                y = y if type(y) is np.ndarray and y.ndim else np.array([y]) if np.ndim(y) == 0 else y
+                learn = functools.partial(
+                    self._learn_any, y=y, classes=classes, sample_weight=sample_weight, encoded=True
+                )
+                return mixed.learn(self, X, y, sample_weight, learn)
             plain = classes is None and sample_weight is None and self._short_way
             hot = (self._cache.get("hot") or self._plain_form()) if plain else None
             target = self._hot_target(y, X.shape[0]) if hot is not None and self._plain_rows(X, hot) else None
@@ -126,7 +144,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         self
         """
         with self._turns:
-            self._fit_rows(X, y, sample_weight, shuffle, passes)
+            mixed.fit(
+                self, X, y, sample_weight, shuffle, lambda X: self._fit_rows(X, y, sample_weight, shuffle, passes)
+            )
         return self
 
     @in_turn
@@ -142,23 +162,41 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         -------
         self
         """
-        before = self.state_
+        if self._encoder is not None:  # mixed rows may have new columns at any time
+            return self
+        return self._widened(n_features)
+
+    def _widened(self, n_features: int) -> StreamEstimator:
+        self._sync()
+        before = self._of_state()
         d = before["n_features"]
         if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
-            if "feature_names_in_" in self.__dict__:
+            if "feature_names_in_" in self.__dict__ and self._encoder is None:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
             self._check_parameters()
-            state = dict(before)
+            state = thawed(before)
             self._widen(state, int(n_features))
             widen_rows(state, int(n_features))
-            self.state_ = state
+            self._state = state
+            self.n_features_in_ = int(n_features)
+            self._forget()
         return self
+
+    def _of_state(self) -> State:
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        return state
 
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
+        if self._composed and "_open" not in self.__dict__:
+            found = self._learner.learn_few(self._state, X, y)
+            if found is not None:
+                return found
         marks = self._marks
         if marks is not None and marks.save():  # as below, but quicker, for models that need no more
             try:
@@ -232,13 +270,13 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Hooks, State]]:
         """Estimators and the states they learn into: this one, and its members if it has any."""
-        return [(self, self._state)]
+        return self._learner.owners(self._state) if self._composed else [(self, self._state)]
 
     def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
         """Remember the state before a call; returns what undoes the call, and the part of the state on a device."""
         undo = self.__dict__.get("_undo")
         if undo is None:
-            undo = self._undo = Undo(self._owners())
+            undo = self._undo = Undo(self._owners)
         undo.begin()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
         held: Any = self._cache.get(self._held)
@@ -254,8 +292,11 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             self._undo = undo
             if at_door:
                 return
+            members = self._cache.get("learners")
             self._cache = {} if put_back is None else {self._held: put_back()}
             self._remake(self._state)
+            if members is not None:
+                self._learner.taken_back(members)
 
     @contextlib.contextmanager
     def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
@@ -294,7 +335,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         with self._turns:
             before, undo = dict(self.__dict__), None
             if before.get("_state") is not None:
-                undo = self._cached("around", lambda: Undo(self._owners()))
+                undo = self._cached("around", lambda: Undo(self._owners))
                 undo.begin()
             try:
                 self._open = True
@@ -366,12 +407,14 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
         self._check_rows(X)
-        if sp.issparse(X) and demanded(self.standardize):
-            raise ValueError(
-                "standardize=True centres every column and would make sparse rows dense; "
-                "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
-            )
-        return X
+        if not (sp.issparse(X) and demanded(self.standardize)):
+            return X
+        if self._takes_sparse:
+            return self._learner.dense(X)
+        raise ValueError(
+            "standardize=True centres every column and would make sparse rows dense; "
+            "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+        )
 
     def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
         """Whether rows are in that form already, so that they need no further check."""
@@ -382,7 +425,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             and X.shape[1] == self._state["n_features"]
             and len(X) >= least
             and X.flags.c_contiguous
-            and "feature_names_in_" not in self.__dict__
+            and ("feature_names_in_" not in self.__dict__ or self._encoder is not None)
             and bool(np.isfinite(X).all())
         )
 
@@ -418,6 +461,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
+        if self._encoder is not None:
+            X = mixed.encoded(self, X)
         hot = self._cache.get("hot") or self._plain_form()
         if hot is None or not self._plain_rows(X, hot):
             X = self._check_X(X, reset=False)
@@ -430,6 +475,10 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
 
     def _score_in_cuts(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows in the units of the user; sparse ones that are made dense, some at a time."""
+        if self._composed and X.shape[0] == 1 and not state["warm_rows"]:
+            found = self._learner.score_one(state, X)
+            if found is not None:
+                return found
         if not scales_columns(state):
             return self._score(state, X)
         if not sp.issparse(X):
@@ -445,6 +494,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         check_standardize(self.standardize)
         self._check_parameters()
         check_state(self, trained)
+        if self._composed:
+            self._learner.verify(self._state)
         engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -478,7 +529,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         return hot
 
     def _may_be_plain(self) -> bool:
-        return not (self._state["warm_rows"] or "feature_names_in_" in self.__dict__ or self._weighs())
+        if self._state["warm_rows"] or (self._encoder is None and hasattr(self, "feature_names_in_")):
+            return False
+        return not (self._weighs() or (self._composed and self._learner.weighs(self._state)))
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -520,7 +573,8 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
 
     def __sizeof__(self) -> int:
         """Bytes, with the arrays of the state: schedulers decide by it whether to move a model."""
-        arrays = (value.nbytes for value in (self.__dict__.get("_state") or {}).values() if hasattr(value, "nbytes"))
+        state = flatten(self.__dict__.get("_state") or {})
+        arrays = (value.nbytes for value in state.values() if hasattr(value, "nbytes"))
         return super().__sizeof__() + sum(arrays)
 
     @in_turn
@@ -528,7 +582,9 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         self._sync()
         kept = {key: value for key, value in super().__getstate__().items() if key not in _PASSING}
         # the arrays too: another thread may go on learning before they are written
-        return {key: _copied(value) if key in ("_state", "_states") else value for key, value in kept.items()}
+        if kept.get("_state") is not None:
+            kept["_state"] = copied(kept["_state"])
+        return kept
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
@@ -536,17 +592,15 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not demanded(self.standardize)
+        tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
+        if self.columns is not None:
+            tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
 
+def has_fixed_width(est: Any) -> bool:
+    """Whether an estimator is one of ours that cannot take more columns once it has learned."""
+    return getattr(type(est), "_widen", None) is Hooks._widen and not est._composed
+
+
 _PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
-
-
-def _copied(value: Any) -> Any:
-    """A state, or a list of them, with arrays of its own."""
-    if isinstance(value, list):
-        return [_copied(part) for part in value]
-    if isinstance(value, dict):
-        return {key: part.copy() if isinstance(part, np.ndarray) else part for key, part in value.items()}
-    return value

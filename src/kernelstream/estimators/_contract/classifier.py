@@ -76,7 +76,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @property
     def classes_(self) -> np.ndarray:
         """Labels known so far, sorted."""
-        return self.state_["classes"]
+        state = self.__dict__.get("_state")
+        if state is None:
+            raise AttributeError(f"{type(self).__name__} has no classes_ before it has learned a row")
+        return state["classes"]
 
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
@@ -244,6 +247,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             for label in np.setdiff1d(classes, state["classes"]):
                 self._add_class(state, label, trained=self._trained(state))
         state["classes_fixed"] = int(fixed)
+        if self._composed:
+            self._learner.declared(state)
 
     # ---------------------------------------------------------------- growing
     @staticmethod
@@ -272,6 +277,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
             self._mix_outputs(state, change)
+        if self._composed:
+            self._learner.class_added(state, label, trained)
 
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
         """From the outputs of the old classes to those of the new ones."""
@@ -406,6 +413,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return factor if weight is None else factor * weight
 
     def _forget_rows(self, state: State) -> None:
+        super()._forget_rows(state)
         state["class_counts"][:] = 0
 
 

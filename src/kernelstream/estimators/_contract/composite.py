@@ -1,4 +1,4 @@
-"""Learners made of learners: the members' states in one flat state, and what is done to all of them."""
+"""Learners made of learners: members that learn the same rows, their states in a list inside that of the whole."""
 
 from __future__ import annotations
 
@@ -7,142 +7,170 @@ from typing import Any
 import numpy as np
 
 from ...rows import Rows
+from ...state.nested import State
+from ...state.schema import Members, Schema
 from ...state.turns import in_turn
 from ..ensemble import members as _members
-from .base import State, StreamEstimator
-from .classifier import StreamClassifier
+from .base import StreamEstimator
+from .learner import Learner
 
 
-class CompositeEstimator(StreamEstimator):
-    """Members that are estimators of this library and learn the same rows."""
-
-    _states: list[State]
+class Composite(Learner):
+    """Members that are estimators of this library."""
 
     # ---------------------------------------------------------------- members
-    def _prototypes(self) -> list[Any]:
+    def prototypes(self) -> list[Any]:
         """Unfitted copies of the members."""
         raise NotImplementedError
 
-    def _examples(self) -> list[Any]:
+    def examples(self) -> list[Any]:
         """Unfitted copies of the members, for questions about them; never changed."""
-        return self._cached("examples", self._prototypes)
+        return self.est._cached("examples", self.prototypes)
 
-    def _forget_examples(self) -> None:
+    def forget_examples(self) -> None:
         """Drop the copies: the parameters may have changed."""
         for name in ("examples", "choosy"):
-            self.__dict__.get("_cache", {}).pop(name, None)
+            self.est.__dict__.get("_cache", {}).pop(name, None)
 
-    def _size(self, i: int, member: Any) -> None:
+    def size(self, i: int, member: Any) -> None:
         """Give a copy of member i the size that the member has now."""
 
     @property
-    def _learners(self) -> list[Any]:
-        def attach() -> list[Any]:
-            members = self._prototypes()
-            while len(members) < len(self._states):  # one set for every output
-                members += self._prototypes()
-            for i, (member, state) in enumerate(zip(members, self._states, strict=True)):
-                self._size(i, member)
-                member._turns = self._turns  # they share the state, so they share the turns
-                member.state_ = state
-            return members
+    def states(self) -> list[State]:
+        """Of the members."""
+        return self.est._state["members"]
 
-        return self._cached("learners", attach)
-
-    def _owners(self) -> list[tuple[Any, State]]:
-        return [(self, self._state), *((member, member._state) for member in self._learners)]
-
-    def _take_back(self, undo: Any, put_back: Any, at_door: bool = False) -> None:
-        members = self._cache.get("learners")
-        super()._take_back(undo, put_back, at_door)
-        if members is not None and not at_door:  # others may hold a reference to them
-            for i, member in enumerate(members):
-                self._size(i, member)
-                member._cache = {}
-                member._remake(member._state)
-            self._cache["learners"] = members
-
-    # ---------------------------------------------------------------- state
     @property
-    @in_turn
-    def state_(self) -> State:
-        """Everything learned, flat: the entries of learner i have names that begin with ``m{i}_``."""
-        if self.__dict__.get("_state") is None:
-            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        return _members.flatten(self._state, self._states)
+    def members(self) -> list[Any]:
+        """The members, attached to their states."""
+        return self.est._cached("learners", self._attached)
 
-    @state_.setter
-    @in_turn
-    def state_(self, flat: State) -> None:
-        self._state, self._states = _members.split(flat)
-        self.n_features_in_ = int(self._state["n_features"])
-        self._forget()
+    def _attached(self) -> list[Any]:
+        made, states = self.prototypes(), self.states
+        while len(made) < len(states):  # one set for every output
+            made += self.prototypes()
+        for i, (member, state) in enumerate(zip(made, states, strict=True)):
+            self.size(i, member)
+            member._turns = self.est._turns  # they share the state, so they share the turns
+            member.state_ = state
+        return made
 
-    # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        self._state = state
-        self._states = [_members.start(member, i, state) for i, member in enumerate(self._examples())]
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        return [*super().owners(state), *(pair for member in self.members for pair in member._owners())]
 
-    def _warm_up_rows(self) -> int:
-        return max(member._warm_up_rows() for member in self._examples())
+    def taken_back(self, members: list[Any]) -> None:
+        for i, member in enumerate(members):  # others may hold a reference to them
+            self.size(i, member)
+            member._cache = {}
+            member._remake(member._state)
+        self.est._cache["learners"] = members
 
-    def _one_width(self) -> bool:
-        members = self._examples()
+    # ---------------------------------------------------------------- a state
+    def begin(self, state: State) -> None:
+        self.est._state = state
+        state["members"] = [_members.start(member, i, state) for i, member in enumerate(self.examples())]
+
+    def declared(self, state: State) -> None:
+        for member in state["members"]:
+            if "classes" in state:
+                _without_labels(member, state)
+                member["classes_fixed"] = state["classes_fixed"]
+
+    def class_added(self, state: State, label: Any, trained: bool) -> None:
+        self.outputs_changed(state)
+        for member in self.members:
+            _without_labels(member._state, state)
+            member._add_class(member._state, label, trained)
+
+    def weights(self, state: State) -> np.ndarray:
+        """Of the members in the forecast now, (N,)."""
+        raise NotImplementedError
+
+    def outputs_changed(self, state: State) -> None:
+        """A label has appeared."""
+
+    def warm_up_rows(self) -> int:
+        return max(member._warm_up_rows() for member in self.examples())
+
+    def one_width(self) -> bool:
+        members = self.examples()
         return any(member._one_width() for member in members) and not any(member._choosy() for member in members)
 
-    def _estimate(self, state: State, X: Rows) -> None:
-        for member in self._learners:
+    def estimate(self, state: State, X: Rows) -> None:
+        for member in self.members:
             if member._warm_up_rows():
                 member._estimate(member._state, X)
 
-    def _end_warm_up(self) -> None:
-        super()._end_warm_up()
-        for member in self._learners:
+    def end_warm_up(self) -> None:
+        for member in self.members:
             member._end_warm_up()
 
-    def _widen(self, state: State, d: int) -> None:
-        own, states = _members.split(state)
-        for member, part in zip(self._learners, states, strict=True):
+    def widen(self, state: State, d: int) -> None:
+        for member, part in zip(self.members, state["members"], strict=True):
             member._widen(part, d)
-        state |= _members.flatten(own, states)
+            part["n_features"] = d
 
-    def _check_rows(self, X: Rows) -> None:
-        for member in self._cached("choosy", lambda: tuple(m for m in self._examples() if m._choosy())):
+    def check_rows(self, X: Rows) -> None:
+        for member in self.est._cached("choosy", lambda: tuple(m for m in self.examples() if m._choosy())):
             member._check_rows(X)
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        super()._check_state(trained)
-        trained = not self._state["warm_rows"] or self._state["warm_count"] > 0
-        for i, member in enumerate(self._learners):
+    # ---------------------------------------------------------------- checks
+    def count(self, state: State) -> int:
+        """How many members the parameters ask for."""
+        return len(self.examples())
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        n, found = self.count(state), state.get("members")
+        if isinstance(found, list) and len(found) != n:
+            raise ValueError(f"the state holds {len(found)} learners, the parameters {n}")
+        return {"members": Members(n)}
+
+    def verify(self, state: State) -> None:
+        trained = not state["warm_rows"] or state["warm_count"] > 0
+        for i, member in enumerate(self.members):
             try:
                 member._check_state(trained)
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
 
-class CompositeClassifier(StreamClassifier, CompositeEstimator):
-    """Labels of all members; a new label is added to all of them at once."""
+def _without_labels(member: State, state: State) -> None:
+    """Before the first label, where a member's state knows of none yet."""
+    if "classes" not in member:
+        member |= {"classes": state["classes"][:0], "class_counts": state["class_counts"][:0], "classes_fixed": 0}
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels known so far, sorted."""
-        if self.__dict__.get("_state") is None:
-            raise AttributeError(f"{type(self).__name__} has no classes_ before it has learned a row")
-        return self._state["classes"]
 
-    def _declare(self, state: State, declared: Any) -> None:
-        for member_state in self._states:
-            if "classes" not in member_state:
-                member_state |= {"classes": declared[0][:0], "class_counts": np.zeros(0), "classes_fixed": 0}
-        super()._declare(state, declared)
-        for member_state in self._states:
-            member_state["classes_fixed"] = state["classes_fixed"]
+# -------------------------------------------------------------------- what the estimators say of their members
+class CompositeShell(StreamEstimator):
+    """For type checkers: an estimator with a composite learner."""
 
-    def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        super()._add_class(state, label, trained)
-        self._outputs_changed()
-        for member in self._learners:
-            member._add_class(member._state, label, trained)
+    _learner: Composite  # type: ignore[assignment]
 
-    def _outputs_changed(self) -> None:
-        """A label has appeared."""
+
+def fitted(est: StreamEstimator) -> State:
+    """The state of an estimator whose members have weights."""
+    state = est.__dict__.get("_state")
+    if state is None or "history" not in state:
+        raise AttributeError(f"{type(est).__name__} has no weights before it has learned a row")
+    return state
+
+
+@in_turn
+def learners(est: CompositeShell) -> list[Any]:
+    """The members, fitted; they go on learning with the whole."""
+    est._of_state()
+    return est._learner.members
+
+
+@in_turn
+def weights(est: CompositeShell) -> np.ndarray:
+    """Weights of the members in the forecast now, (m,)."""
+    return est._learner.weights(fitted(est))
+
+
+@in_turn
+def weights_history(est: CompositeShell) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
+    state = fitted(est)
+    k = state["t"] // state["history_stride"]
+    return state["history_stride"] * np.arange(1, k + 1), state["history"][:k].astype(float)

@@ -1,5 +1,7 @@
 """What a family of streaming learners supplies: pure functions of its parameters and a state.
 
+A family supplies them as methods of its estimators, or as a :class:`.learner.Learner`, which ``_new_learner`` makes.
+
 The part that depends on the target is supplied by :mod:`.classifier`, :mod:`.regressor` or :mod:`.outlier`.
 """
 
@@ -11,9 +13,9 @@ import numpy as np
 
 from ...rows import Rows
 from ...state.change import Change
+from ...state.nested import State as State
 from ...state.schema import Schema
-
-State = dict[str, Any]
+from .learner import Learner
 
 
 class Hooks:
@@ -24,6 +26,8 @@ class Hooks:
     standardize: Any = False  # True, False or "auto"
 
     on_device: bool = False  # whether the family has a torch engine
+    _composed: bool = False  # whether the family is an object of its own, see `_new_learner`
+    _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
     _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
     _short_way: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
@@ -38,20 +42,34 @@ class Hooks:
     def _remake(self, state: State) -> None:
         """After an undo: recompute entries that were not copied because they follow from the others."""
 
+    # ---------------------------------------------------------------- a family that is an object of its own
+    def _new_learner(self) -> Learner:
+        raise NotImplementedError(f"{type(self).__name__} supplies its hooks itself")
+
+    @property
+    def _learner(self) -> Learner:
+        found = self._cache.get("learner")
+        return self._cached("learner", self._new_learner) if found is None else found
+
+    _cache: Any
+    _cached: Any
+
     # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever a device holds of it."""
 
     def _begin(self, state: State) -> None:
         """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
+        if self._composed:
+            self._learner.begin(state)
 
     def _warm_up_rows(self) -> int:
         """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
-        return 0
+        return self._learner.warm_up_rows() if self._composed else 0
 
     def _one_width(self) -> bool:
         """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
-        return False
+        return self._composed and self._learner.one_width()
 
     def _auto_scaling(self) -> bool | None:
         """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
@@ -59,25 +77,29 @@ class Hooks:
 
     def _estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
+        if self._composed:
+            self._learner.estimate(state, X)
 
     def _reset(self, state: State) -> None:
         """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
-        raise NotImplementedError
+        self._learner.reset(state)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
-        raise NotImplementedError
+        return self._learner.learn(state, X, y, weight)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows, (n, n_outputs); changes nothing."""
-        raise NotImplementedError
+        return self._learner.score(state, X)
 
     def _fade(self, state: State, keep: float) -> bool:
         """Give what was learned less weight, so that new rows change more; False where the family cannot."""
-        return False
+        return self._composed and self._learner.fade(state, keep)
 
     def _anew(self, state: State) -> bool:
         """Set the weights to those of an untrained model."""
+        if self._composed:
+            return self._learner.restart(state)
         state["t"] = 0
         self._reset(state)
         return True
@@ -91,10 +113,12 @@ class Hooks:
 
     def _mix_outputs(self, state: State, change: Change) -> None:
         """Replace the outputs by new ones, as ``change`` says."""
-        raise NotImplementedError
+        self._learner.mix_outputs(state, change)
 
     def _widen(self, state: State, d: int) -> None:
         """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
+        if self._composed:
+            return self._learner.widen(state, d)
         raise ValueError(
             f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
         )
@@ -105,17 +129,21 @@ class Hooks:
         Those of :meth:`_begin` and :meth:`_estimate`, and if it is ``trained`` those of :meth:`_reset`. Nothing may be
         drawn or made here: the state can come from a file that lies about its sizes.
         """
-        raise NotImplementedError
+        return self._learner.schema(state, trained)
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters out of range or contradicting each other."""
+        if self._composed:
+            self._learner.check_parameters()
 
     def _check_rows(self, X: Rows) -> None:
         """Raise ValueError for finite rows that the kernel cannot take."""
+        if self._composed:
+            self._learner.check_rows(X)
 
     def _choosy(self) -> bool:
         """Whether there are finite rows that :meth:`_check_rows` may refuse."""
-        return type(self)._check_rows is not Hooks._check_rows
+        return self._composed or type(self)._check_rows is not Hooks._check_rows
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:

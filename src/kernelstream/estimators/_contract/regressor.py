@@ -21,7 +21,7 @@ CALLER = 5  # frames between the warning and the caller of ``learn``
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
-    """Adds ``predict`` and ``partial_fit`` for real targets."""
+    """Adds ``predict`` and ``partial_fit`` for real targets; several of them, y (n, k), where ``_several_targets``."""
 
     loss: Any
 
@@ -31,13 +31,13 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         Parameters
         ----------
         X : (n, d) array or CSR
-        y : (n,) array of numbers
+        y : (n,) array of numbers, or (n, k) where there may be several targets
         sample_weight : (n,) array, optional
             Factors of each row's loss; a row of weight 0 is predicted and skipped.
 
         Returns
         -------
-        (n,) array
+        array like y
         """
         return self._learn_any(X, y, None, sample_weight)
 
@@ -48,16 +48,28 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, (n,)."""
-        return self._scores(X)[:, 0]
+        """Predicted targets, (n,) or (n, k)."""
+        return self._public(self._scores(X))
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        y = column_or_1d(y, warn=True)
+        several = self._several_targets
+        if not (several and np.ndim(y) == 2 and np.shape(y)[1] > 1):
+            y = column_or_1d(y, warn=not several)
+        y = np.asarray(y)
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
         assert_all_finite(y, input_name="y")
+        outputs = 1 if y.ndim == 1 else y.shape[1]
+        if fresh:
+            return y, outputs
+        if outputs != self._state["n_outputs"]:
+            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
         return y, None
 
     def _admit(self, *args: Any, **kwargs: Any) -> Any:
@@ -67,11 +79,14 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return X, y, weight
 
     def _declare(self, state: State, declared: Any) -> None:
+        state["n_outputs"] = 1 if declared is None else declared
         if not self._at_once:
             state["target_range"] = no_targets(state["n_outputs"])
+        if self._composed:
+            self._learner.declared(state)
 
     def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._learn_with_warm_up(X, y, weight)[:, 0]
+        return self._public(self._learn_with_warm_up(X, y, weight))
 
     _sets_aside = True
 
@@ -106,57 +121,14 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return np.array([y], np.float64) if plain else None
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu":
+        if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._state["n_outputs"] > 1:
             return None
         y, hot = np.ascontiguousarray(y, np.float64), self._cache["hot"]
         return y if hot[2](y, hot[3]) else None
 
-
-class ManyTargets(StreamRegressor):
-    """Regression of one or several targets, y (n,) or (n, k)."""
-
-    _several_targets = True
-
-    @staticmethod
-    def _public(scores: np.ndarray) -> np.ndarray:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @in_turn
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, (n,) or (n, k)."""
-        return self._public(self._scores(X))
-
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] > 1:
-            try:
-                y = np.ascontiguousarray(y, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
-            assert_all_finite(y, input_name="y")
-            outputs = y.shape[1]
-        else:
-            y, _ = super()._check_target(column_or_1d(y), classes, n, weight, fresh)
-            outputs = 1
-        if fresh:
-            return y, outputs
-        if outputs != self._state["n_outputs"]:
-            raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
-        return y, None
-
-    def _declare(self, state: State, declared: Any) -> None:
-        state["n_outputs"] = 1 if declared is None else declared
-        super()._declare(state, None)
-
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
-        return super()._hot_target(y, n) if self._state["n_outputs"] == 1 else None
-
-    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(self._learn_with_warm_up(X, y, weight))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._several_targets
         return tags
 
 

@@ -29,6 +29,7 @@ class WarmUp(Hooks):
     """Learns rows, and estimates from the first of them."""
 
     _state: State
+    _renewing: bool = False  # whether the first rows are learned again
 
     def _scaling(self) -> bool | None:
         """Whether columns are scaled; None where the first rows decide."""
@@ -57,7 +58,7 @@ class WarmUp(Hooks):
             if before == 0:
                 parts.append(np.zeros((stop - start, state["n_outputs"])))
                 if not self._warm_up_rows():  # nothing is estimated: as without a warm-up
-                    self._follow(parts[0], self._encode(state, ys), self._row_weights(state, ys, ws))
+                    self._follow(parts[0], self._encode(state, ys), self._final_weights(state, ys, ws))
             else:
                 parts.append(self._learn_scaled(Xs, ys, ws))
             kept = self._keep(Xs, ys, ws)
@@ -81,8 +82,13 @@ class WarmUp(Hooks):
 
     def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""
-        weight = self._row_weights(self._state, y, weight)
+        weight = self._final_weights(self._state, y, weight)
         return self._learn_encoded(X, self._encode(self._state, y), weight)
+
+    def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Weights of rows as the family takes them."""
+        weight = self._row_weights(state, y, weight)
+        return self._learner.weighed(state, weight, len(y)) if self._composed else weight
 
     def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         raise NotImplementedError
@@ -131,14 +137,18 @@ class WarmUp(Hooks):
         weight: Any = self._trusted(X, y, state["warm_weight"])
         state["t"] = 0
         self._forget_rows(state)
-        weight = self._row_weights(state, y, weight)
+        weight = self._final_weights(state, y, weight)
         trusted = weight > 0
         self._begin_scaling(state, X if trusted.all() else X[trusted])
         X = self._standardized(state, X, weight)
         self._estimate(state, X if trusted.all() else X[trusted])
         self._forget()
         self._reset(state)
-        self._learn(state, X, self._encode(state, y), weight)
+        self._renewing = True
+        try:
+            self._learn(state, X, self._encode(state, y), weight)
+        finally:
+            del self._renewing
 
     def _tell_units(self: Any, X: Any) -> None:
         """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
@@ -163,7 +173,9 @@ class WarmUp(Hooks):
         return np.where(odd_cells(X), 0.0, weight)
 
     def _forget_rows(self, state: State) -> None:
-        """Undo what :meth:`_row_weights` counted."""
+        """Undo what :meth:`_final_weights` counted."""
+        if self._composed:
+            self._learner.forget_rows(state)
 
     def _drop_kept(self) -> None:
         drop("warm_X", self._state)
@@ -178,6 +190,8 @@ class WarmUp(Hooks):
             self._renew()
             self._tell_units(unpack("warm_X", state))
             self._drop_kept()
+        if self._composed:
+            self._learner.end_warm_up()
 
 
 def _next_point(state: State) -> int:

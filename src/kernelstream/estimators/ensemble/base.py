@@ -1,10 +1,10 @@
-"""What ensembles share: members in one flat state, blocks of rows, weights, and which learners learn a row."""
+"""Many kernels: members whose weights follow their mistakes, and which of them learn a row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from ...core import threads
 from ...passes.ensemble.python import HISTORY, Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
-from ...state.schema import Array, Count, Schema
-from ...state.turns import in_turn
-from .._contract.base import State
-from .._contract.composite import CompositeEstimator
-from .._contract.warm_up import rows_until
+from ...state.change import Change
+from ...state.nested import State
+from ...state.schema import POSITIVE, Array, Count, Number, Schema
+from .._contract.composite import Composite, CompositeShell
+from .._contract.deviations import STANDARD, UNIT, deviation
+from .._contract.warm_up import WARM_UP, rows_until
 from . import capacity as _capacity
 from . import choice as _hedge
 from . import members as _members
@@ -34,99 +35,116 @@ PERIOD = 1000  # rows after which capacity may move
 FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
 
 
-class MultiKernelEstimator(CompositeEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class EnsembleShell(CompositeShell):
+    """For type checkers: MultiKernelClassifier and MultiKernelRegressor are like this."""
 
     learners: Any
     combination: Any
     updates: Any
     capacity: str
-    _usual_discount: float
-    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+    _learner: Ensemble  # type: ignore[assignment]
+
+
+class Ensemble(Composite):
+    """Members with weights of Hedge.
+
+    Parameters
+    ----------
+    est : MultiKernelClassifier or MultiKernelRegressor
+    pool : list of estimators
+        The members where none are given.
+    discount : float
+        Factor of a mistake where none is given.
+    vote, regression : bool
+        See :class:`~kernelstream.passes.ensemble.python.Hedge`.
+    """
+
+    est: EnsembleShell
+
+    def __init__(self, est: EnsembleShell, pool: list[Any], discount: float, vote: bool, regression: bool):
+        super().__init__(est)
+        self.pool, self.discount, self.vote, self.regression = pool, discount, vote, regression
 
     # ---------------------------------------------------------------- components
-    def _pool(self) -> list[Any]:
-        """The learners where none are given."""
-        raise NotImplementedError
-
-    def _hedge(self) -> Hedge:
-        raise NotImplementedError
+    def hedge(self) -> Hedge:
+        """How weights follow losses."""
+        return Hedge(*self._rate_and_share(), self.vote, self.regression)
 
     def _follows(self) -> HedgeWeights | None:
         """How the weights follow the mistakes; None where they are equal."""
-        return None if self.combination == "uniform" else named_part(self, "combination")
+        return None if self.est.combination == "uniform" else named_part(self.est, "combination")
 
     def _rate_and_share(self) -> tuple[float, float]:
         """Rate at which a loss costs weight, and the part of all weight that is spread evenly."""
         weights = self._follows()
         if weights is None:
             return 0.0, 0.0
-        discount = self._usual_discount if isinstance(weights.discount, str) else weights.discount
+        discount = self.discount if isinstance(weights.discount, str) else weights.discount
         return -math.log(discount), weights.share
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
         """How the learners of a row are drawn; None where all learn every row."""
-        if self.updates == "deterministic":
+        if self.est.updates == "deterministic":
             return None
-        return self._cached("updates", lambda: named_part(self, "updates"))
+        return self.est._cached("updates", lambda: named_part(self.est, "updates"))
 
-    def _one_width(self) -> bool:
-        return self.learners is None or super()._one_width()  # our list of widths fits columns of about 1
+    def one_width(self) -> bool:
+        return self.est.learners is None or super().one_width()  # our list of widths fits columns of about 1
 
-    def _prototypes(self) -> list[Any]:
+    def prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
-        return _members.copies(self._pool() if self.learners is None else list(self.learners), self.engine)
+        return _members.copies(self.pool if self.est.learners is None else list(self.est.learners), self.est.engine)
 
-    def _size(self, i: int, member: Any) -> None:
-        if "capacity" in self._state:
-            _capacity.set_size(member, int(self._state["capacity"][i]))
-
-    @property
-    @in_turn
-    def learners_(self) -> list[Any]:
-        """The learners, fitted; they go on learning with the ensemble."""
-        return self._learners
-
-    # ---------------------------------------------------------------- state
-    @property
-    @in_turn
-    def weights_(self) -> np.ndarray:
-        """Weights of the learners now, (m,); they sum to one."""
-        return self._ops.theta(self._fitted("log_theta"))
-
-    @property
-    @in_turn
-    def weights_history_(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
-        history, stride = self._fitted("history"), self._state["history_stride"]
-        k = self._state["t"] // stride
-        return stride * np.arange(1, k + 1), history[:k].astype(float)
-
-    def _fitted(self, name: str) -> np.ndarray:
-        state = self.__dict__.get("_state") or {}
-        if name not in state:
-            raise AttributeError(f"{type(self).__name__} has no weights before it has learned a row")
-        return state[name]
+    def size(self, i: int, member: Any) -> None:
+        if "capacity" in self.est._state:
+            _capacity.set_size(member, int(self.est._state["capacity"][i]))
 
     # ---------------------------------------------------------------- hooks
-    def _reset(self, state: State) -> None:
+    def _scales_target(self) -> bool:
+        """Whether a member wants targets in units of their deviation: then all learn these."""
+        given = self.est.learners or () if self.regression else ()
+        return any(getattr(learner, "center", None) == STANDARD for learner in given)
+
+    def warm_up_rows(self) -> int:
+        rows = super().warm_up_rows()
+        return max(rows, WARM_UP) if self._scales_target() else rows
+
+    def estimate(self, state: State, X: Rows) -> None:
+        super().estimate(state, X)
+        if self._scales_target():
+            state[UNIT] = deviation(state["warm_y"])
+
+    def weights(self, state: State) -> np.ndarray:
+        return self.est._ops.theta(state["log_theta"])
+
+    def outputs_changed(self, state: State) -> None:
         self._regroup()
-        self._cache.pop("learners", None)
-        if self.capacity != "fixed":
-            sizes = [_capacity.size(member) for member in self._examples()]
-            if self.capacity == "shared":
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """Members' weights stay."""
+
+    def reset(self, state: State) -> None:
+        self._regroup()
+        self.est._cache.pop("learners", None)
+        if self.est.capacity != "fixed":
+            sizes = [_capacity.size(member) for member in self.examples()]
+            if self.est.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
-        for member in self._learners:
+        for member in self.members:
             member._state["t"] = 0
             member._reset(member._state)
-        state |= self._ops.start_hedge(len(self._states), self._hedge())
+        state |= self.est._ops.start_hedge(len(self.states), self.hedge())
+
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        unit = state.get(UNIT, 1.0)
+        return self._learn(state, X, y, weight) if unit == 1.0 else self._learn(state, X, y / unit, weight) * unit
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n = X.shape[0]
-        if self.capacity != "weights":
+        if self.est.capacity != "weights":
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
@@ -148,10 +166,10 @@ class MultiKernelEstimator(CompositeEstimator):
     def _learn_runs(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, expansions: ExpansionFamily | None
     ) -> np.ndarray:
-        hedge = self._cached("hedge", self._hedge)
+        hedge = self.est._cached("hedge", self.hedge)
         chance = self._draws_learners
         stochastic, only_drawn = chance is not None, chance is not None and chance.counted == "drawn"
-        all_pooled = expansions is not None and len(expansions.where) == len(self._states)
+        all_pooled = expansions is not None and len(expansions.where) == len(self.states)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             start = rows.start
@@ -165,7 +183,7 @@ class MultiKernelEstimator(CompositeEstimator):
                     scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)
                     start = run.stop
                     continue
-                own = None if counted is None else np.tile(counted, (len(self._states), 1))
+                own = None if counted is None else np.tile(counted, (len(self.states), 1))
                 drawn = None
                 if stochastic:
                     drawn = self._drawn(state, counted, run, hedge)
@@ -174,7 +192,7 @@ class MultiKernelEstimator(CompositeEstimator):
                     own = np.ascontiguousarray(drawn.T * (1.0 if counted is None else counted))
                 part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
                 F = self._member_scores(state, X, run, part, y[run], own)
-                scores[run] = self._ops.hedge_pass(F, y[run], counted, state, hedge, drawn if only_drawn else None)
+                scores[run] = self.est._ops.hedge_pass(F, y[run], counted, state, hedge, drawn if only_drawn else None)
                 start = run.stop
         return scores
 
@@ -184,8 +202,8 @@ class MultiKernelEstimator(CompositeEstimator):
         """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
         expansions = self._expansions()
         assert expansions is not None
-        chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self._states))
-        able = np.ones(len(self._states), bool)
+        chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self.states))
+        able = np.ones(len(self.states), bool)
         if self._needs_room(weight):
             able[:] = [self._has_room(state, i) for i in range(len(able))]
         if weight is not None and state["n_outputs"] > 1:
@@ -195,36 +213,40 @@ class MultiKernelEstimator(CompositeEstimator):
         least, only_drawn = chance.smoothing, chance.counted == "drawn"
         return expansions.learn_drawn(X[rows], y, weight, chances, able, least, only_drawn, state, hedge)
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        ops, hedge = self._ops, self._hedge()
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        ops, hedge = self.est._ops, self.hedge()
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             F = self._member_scores(state, X, rows, P)
             scores[rows] = ops.combine(F, ops.theta(state["log_theta"]), hedge, state)
-        return scores
+        return scores * state.get(UNIT, 1.0)
 
     # ---------------------------------------------------------------- rows and members
     def _family(self) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self._cached("family", lambda: find_family(self._learners, self._state["n_outputs"], self._ops))
+        return self.est._cached(
+            "family", lambda: find_family(self.members, self.est._state["n_outputs"], self.est._ops)
+        )
 
     def _expansions(self) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self._cached("expansions", lambda: find_expansions(self._learners, self._state["n_outputs"], self._ops))
+        found = self.est._cached(
+            "expansions", lambda: find_expansions(self.members, self.est._state["n_outputs"], self.est._ops)
+        )
         if found is not None and not found.fits():  # a learner was trained on its own in between
-            self._cache.pop("expansions")
+            self.est._cache.pop("expansions")
             return self._expansions()
         return found
 
     def _regroup(self) -> None:
         """Forget which learners share work: it has changed."""
         for name in ("family", "expansions"):
-            self._cache.pop(name, None)
+            self.est._cache.pop(name, None)
 
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
         family = self._family()
-        cuts = threads.cuts(X.shape[0], ROWS if self._ops.BLOCK > 1 else 1)
+        cuts = threads.cuts(X.shape[0], ROWS if self.est._ops.BLOCK > 1 else 1)
         if family is None:
             return ((rows, None) for rows in cuts)
         if len(cuts) == 1:
@@ -233,7 +255,7 @@ class MultiKernelEstimator(CompositeEstimator):
         return threads.prefetch(
             lambda rows: family.project(X[rows], f"family{rows.start // ROWS % threads.BUFFERS}"),
             cuts,
-            self._ops.THREADED,
+            self.est._ops.THREADED,
         )
 
     def _member_scores(
@@ -251,7 +273,7 @@ class MultiKernelEstimator(CompositeEstimator):
         those before each update.
         """
         n, outputs = rows.stop - rows.start, state["n_outputs"]
-        F = np.empty((len(self._states), n, outputs))
+        F = np.empty((len(self.states), n, outputs))
         alone = y is None and not state["log_theta"].flags.writeable  # mapped files are read-only, passes write
         family = None if alone else self._family()
         if family is not None and P is not None:
@@ -265,7 +287,7 @@ class MultiKernelEstimator(CompositeEstimator):
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
-        members = self._learners
+        members = self.members
         if expansions is not None:
             if grows and weights is not None:
                 for i in expansions.where:
@@ -284,7 +306,7 @@ class MultiKernelEstimator(CompositeEstimator):
                 part = member._learn(member._state, block, _members.target(member, state, y), own)
             F[i] = _members.scores(part, outputs)
 
-        if self._ops.THREADED and n >= SIDE_BY_SIDE:
+        if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
             threads.each(work, others)
         else:
             for i in others:
@@ -311,34 +333,34 @@ class MultiKernelEstimator(CompositeEstimator):
 
     def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
         """Learners drawn to learn, (n, m), for the next n rows: those for which the choice is certain."""
-        n = min(rows.stop - rows.start, AHEAD if self._ops.BLOCK > 1 else 1)
+        n = min(rows.stop - rows.start, AHEAD if self.est._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
-        u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self._states))
+        u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self.states))
         assert self._draws_learners is not None
         return _hedge.drawn(state["log_theta"], u, ahead, self._draws_learners.smoothing, hedge)
 
     # ---------------------------------------------------------------- capacity
     def _n_support(self) -> int:
-        return sum(state["n_support"] for state in self._states)
+        return sum(state["n_support"] for state in self.states)
 
     def _run_length(self, state: State, rows: int) -> int:
         """Where the budget is shared: the most rows that can be learned at once without exhausting it."""
-        if self.capacity != "shared":
+        if self.est.capacity != "shared":
             return rows
         room = state["capacity_total"] - self._n_support()
         if room == 0:
             return rows
-        for member, size in zip(self._states, state["capacity"].tolist(), strict=True):
+        for member, size in zip(self.states, state["capacity"].tolist(), strict=True):
             rows = min(rows, size - member["n_support"] or size)  # a full one doubles
-        return max(1, min(rows, room // len(self._states)))
+        return max(1, min(rows, room // len(self.states)))
 
     def _scarce(self, state: State) -> bool:
         """Whether the rest of a shared budget is too small for all learners, so that they must take turns."""
-        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self._states)
+        return self.est.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self.states)
 
     def _needs_room(self, weight: np.ndarray | None) -> bool:
         """Whether the budget is shared and some of the rows count: one of weight 0 makes no room for later ones."""
-        return self.capacity == "shared" and (weight is None or bool(weight.any()))
+        return self.est.capacity == "shared" and (weight is None or bool(weight.any()))
 
     def _has_room(self, state: State, i: int) -> bool:
         """Make room for learner i where the budget is shared; whether it can take a row at all.
@@ -346,7 +368,7 @@ class MultiKernelEstimator(CompositeEstimator):
         As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
         Then all keep what they have: to take a row, a learner must drop one of its own.
         """
-        member, size = self._learners[i], int(state["capacity"][i])
+        member, size = self.members[i], int(state["capacity"][i])
         n, least, spent = member._state["n_support"], _capacity.least(member), False
         wanted = size
         if self._n_support() >= state["capacity_total"]:
@@ -362,9 +384,11 @@ class MultiKernelEstimator(CompositeEstimator):
         """Every PERIOD rows, give the learners features or support vectors in proportion to their weights."""
         if state["t"] == 0 or state["t"] % PERIOD:
             return
-        now, members = state["capacity"], self._learners
-        total = sum(_capacity.size(member) for member in self._examples())
-        sizes = _capacity.shares(self._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
+        now, members = state["capacity"], self.members
+        total = sum(_capacity.size(member) for member in self.examples())
+        sizes = _capacity.shares(
+            self.est._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members)
+        )
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
             return
         for member, n in zip(members, sizes, strict=True):
@@ -373,14 +397,14 @@ class MultiKernelEstimator(CompositeEstimator):
         self._regroup()
 
     # ---------------------------------------------------------------- checks
-    def _check_parameters(self) -> None:
-        self._forget_examples()
-        learners = self.learners
+    def check_parameters(self) -> None:
+        self.forget_examples()
+        learners = self.est.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
-                _members.check(learner, self)
+                _members.check(learner, self.est)
         self._check_choices()
         self._check_capacity()
 
@@ -388,58 +412,55 @@ class MultiKernelEstimator(CompositeEstimator):
         """Raise ValueError where a choice is unknown, or two of them do not fit together."""
         plain = {"combination": "uniform", "updates": "deterministic"}
         for name, other in plain.items():
-            value = getattr(self, name)
+            value = getattr(self.est, name)
             if value == other:
                 continue
             try:
-                named_part(self, name).check()
+                named_part(self.est, name).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
-        if self.capacity not in CAPACITIES:
-            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.capacity!r}")
-        if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
+        if self.est.capacity not in CAPACITIES:
+            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.est.capacity!r}")
+        if self._follows() is None and (self.est.updates != "deterministic" or self.est.capacity == "weights"):
             raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
 
     def _check_capacity(self) -> None:
-        if self.capacity == "fixed":
+        if self.est.capacity == "fixed":
             return
-        members = self._examples()
+        members = self.examples()
         alike = all(map(_capacity.is_budget, members))
-        if self.capacity == "shared" and not (alike and self.updates != "deterministic"):
+        if self.est.capacity == "shared" and not (alike and self.est.updates != "deterministic"):
             raise ValueError(
                 "capacity='shared' is a common budget of support vectors for stochastic updates: it needs "
                 "updates='stochastic' and budgeted learners that remove or replace vectors"
             )
-        if self.capacity == "weights" and not (alike or all(map(_capacity.is_fourier, members))):
+        if self.est.capacity == "weights" and not (alike or all(map(_capacity.is_fourier, members))):
             raise ValueError(
                 "capacity='weights' needs learners that can change their size: all on independent Fourier features, or "
                 "all with a budget that removes or replaces support vectors"
             )
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        expected = len(self._pool() if self.learners is None else self.learners)
-        if len(self._states) != expected:
-            raise ValueError(f"the state holds {len(self._states)} learners, the parameters {expected}")
-        super()._check_state(trained)
-
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
+        first: Schema = super().schema(state, trained)
+        if self._scales_target() and (trained or UNIT in state):
+            first[UNIT] = Number(POSITIVE)
         if not trained:
-            return {}
-        m = len(self._states)
+            return first
+        m = len(self.states)
         stride = state.get("history_stride")
         whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY
         if not whole:
             raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
-        schema: Schema = {
+        schema: Schema = first | {
             "log_theta": Array((m,)),
             "history": Array((HISTORY, m), "float32"),
             "history_stride": Count(1),
         }
-        if self._hedge().regression:
+        if self.regression:
             schema["range"] = Array((2,), rising=True)
-        if self.capacity != "fixed":
-            least = max(map(_capacity.least, self._examples()))
+        if self.est.capacity != "fixed":
+            least = max(map(_capacity.least, self.examples()))
             schema["capacity"] = Array((m,), "int64", low=least)
-        if self.capacity == "shared":
+        if self.est.capacity == "shared":
             schema["capacity_total"] = Count()
         return schema

@@ -1,54 +1,17 @@
-"""Learners inside a learner: their states in one flat dict, their targets and scores in the form of the whole."""
+"""Learners inside a learner: their first states, their targets and scores in the form of the whole."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ...random import Stream, generator
-from .._contract.base import State, StreamEstimator
+from ...state.nested import WARM, State
+from .._contract.base import StreamEstimator
 from .._contract.scaling import AUTO
 from ..feature import FeatureEstimator
-
-# Entries that the whole and its members have in common; a flat state holds them once.
-SHARED = ("n_features", "dtype", "warm_rows", "warm_count", "classes", "class_counts", "classes_fixed")
-
-_OWN = re.compile(r"m(\d+)_(.+)", re.DOTALL)
-
-
-def flatten(state: State, members: list[State]) -> State:
-    """One dict: the entries of the whole, and those of member i under names that begin with ``m{i}_``."""
-    flat = dict(state)
-    for i, member in enumerate(members):
-        flat |= {f"m{i}_{name}": value for name, value in member.items() if name not in SHARED}
-    return flat
-
-
-def split(flat: State) -> tuple[State, list[State]]:
-    """Inverse of :func:`flatten`."""
-    state: State = {}
-    members: dict[int, State] = {}
-    for name, value in flat.items():
-        own = _OWN.fullmatch(name)
-        if own:
-            if own[2] in SHARED:
-                raise ValueError(f"the state has an entry {name!r}, which all learners have in common")
-            members.setdefault(int(own[1]), {})[own[2]] = value
-        else:
-            state[name] = value
-    if sorted(members) != list(range(len(members))):
-        raise ValueError(f"the state has entries of learners {sorted(members)}, with gaps")
-    shared = {name: state[name] for name in SHARED if name in state} | WARM
-    return state, [shared | members[i] for i in range(len(members))]
-
-
-WARM: State = {
-    "warm_rows": 0,
-    "warm_count": 0,
-}  # members have no warm-up of their own: the ensemble has one for all
 
 
 def start(member: StreamEstimator, i: int, state: State) -> State:

@@ -2,18 +2,15 @@ r"""Online multiple kernel learning: many learners, one per kernel, weighted by 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ...features import RandomFourier
 from ...kernels import Gaussian
-from ...passes.ensemble.python import Hedge
-from ...state.change import Change
-from .._contract.base import State
-from .._contract.composite import CompositeClassifier
-from .._contract.deviations import STANDARD, InDeviations
+from .._contract.classifier import StreamClassifier
+from .._contract.composite import learners, weights, weights_history
 from .._contract.regressor import StreamRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
-from .base import MultiKernelEstimator
+from .base import Ensemble
 from .parts import HedgeWeights, StochasticUpdates
 
 VOTES = ("sign", "score")
@@ -25,7 +22,7 @@ def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
     return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
-class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
+class MultiKernelClassifier(StreamClassifier):
     r"""Classifier made of many, one per kernel, that vote with weights earned by predicting well.
 
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
@@ -106,7 +103,11 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
     True
     """
 
-    _usual_discount = 0.99
+    _composed = True
+    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+
+    learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
+
     loss = "hinge"  # how labels are coded: ±1 for two classes, a column each for more
 
     def __init__(
@@ -132,17 +133,9 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _pool(self) -> list[Any]:
-        return [FeatureClassifier(features) for features in gaussian_maps()]
-
-    def _hedge(self) -> Hedge:
-        return Hedge(*self._rate_and_share(), self.vote == "sign", False)
-
-    def _outputs_changed(self) -> None:
-        self._regroup()
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        """The weights stay as they are; :meth:`_add_class` tells the learners."""
+    def _new_learner(self) -> Ensemble:
+        pool = [FeatureClassifier(features) for features in gaussian_maps()]
+        return Ensemble(self, pool, 0.99, self.vote == "sign", False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -150,7 +143,7 @@ class MultiKernelClassifier(CompositeClassifier, MultiKernelEstimator):
             raise ValueError(f"vote must be one of {', '.join(VOTES)}, got {self.vote!r}")
 
 
-class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
+class MultiKernelRegressor(StreamRegressor):
     r"""Regression by many learners, one per kernel, averaged with weights that follow their squared errors.
 
     .. math:: \hat y = \sum_i \theta_i f_i(x), \qquad
@@ -219,7 +212,10 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
     True
     """
 
-    _usual_discount = 0.61
+    _composed = True
+    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+
+    learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
 
     def __init__(
         self,
@@ -240,11 +236,5 @@ class MultiKernelRegressor(StreamRegressor, InDeviations, MultiKernelEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _scales_target(self) -> bool:
-        return any(getattr(learner, "center", None) == STANDARD for learner in self.learners or ())
-
-    def _pool(self) -> list[Any]:
-        return [FeatureRegressor(features) for features in gaussian_maps()]
-
-    def _hedge(self) -> Hedge:
-        return Hedge(*self._rate_and_share(), False, True)
+    def _new_learner(self) -> Ensemble:
+        return Ensemble(self, [FeatureRegressor(features) for features in gaussian_maps()], 0.61, False, True)

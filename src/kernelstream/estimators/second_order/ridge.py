@@ -17,7 +17,7 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
-from .._contract.regressor import ManyTargets
+from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..feature import MAP
@@ -179,7 +179,7 @@ class RidgeEstimator(SecondOrderEstimator):
             raise ValueError(f"the models have {mine['n_outputs']} and {theirs['n_outputs']} outputs")
 
 
-class OnlineRidge(ManyTargets, RidgeEstimator):
+class OnlineRidge(StreamRegressor, RidgeEstimator):
     r"""Ridge regression after every row, exactly, in constant memory.
 
     .. math:: \hat y_t = z_t'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
@@ -249,6 +249,8 @@ class OnlineRidge(ManyTargets, RidgeEstimator):
     True
     >>> mean, std = model.predict(X[:5], return_std=True)
     """
+
+    _several_targets = True
 
     def __init__(
         self,

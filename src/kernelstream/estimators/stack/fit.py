@@ -1,4 +1,4 @@
-"""`fit` of the one learner: what a batch allows and a stream does not.
+"""`fit` of the default learner: what a batch allows and a stream does not.
 
 Rows are taken in random order. A tenth of them is held out. After the first pass, which is the stream's, members that
 take small steps go over the rows again as long as their loss on the held-out rows falls; then the members are weighed
@@ -17,17 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from ...core import threads
 from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
-from .._contract.base import State
+from ...state.nested import State
+from .._contract import mixed
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
 from .._contract.order import Order, check_order
+from .._contract.state import scaled_rows
 from ..cells.models import CellsEstimator
 from ..ensemble import members as _members
 from ..feature import FeatureEstimator
 from ..learned import RRFEstimator
-from . import batch
+from . import batch, weights
+from .shell import StackShell
 
 MOST = 8  # passes, where they are chosen automatically; and
 WORK = 4_000_000  # rows in all of them together
@@ -50,183 +54,184 @@ class HeldOut:
     prepare: Prepare
 
 
-class StackFit:
-    """Mixed into the one learner."""
+@with_callbacks
+def fit(
+    self: StackShell, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int | str = "auto"
+) -> StackShell:
+    """Forget everything, then learn all rows, whose order does not matter.
 
-    _turns: Any
+    Parameters
+    ----------
+    X : (n, d) array or CSR
+    y : (n,) array
+    sample_weight : (n,) array, optional
+    shuffle : bool, default=True
+        Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
+        what ``learn`` does on a fresh model.
+    passes : int or "auto", default="auto"
+        How often to go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
+        more, after eight passes or four million rows at the latest. 1 holds out nothing.
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int | str = "auto"
-    ) -> Any:
-        """Forget everything, then learn all rows, whose order does not matter.
+    Returns
+    -------
+    self
+    """
+    with self._turns:
+        if isinstance(passes, str) and passes != "auto":
+            raise ValueError(f"passes must be an integer >= 1 or 'auto', got {passes!r}")
+        mixed.fit(self, X, y, sample_weight, shuffle, lambda X: _fit_rows(self, X, y, sample_weight, shuffle, passes))
+    return self
 
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : (n,) array
-        sample_weight : (n,) array, optional
-        shuffle : bool, default=True
-            Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
-            what ``learn`` does on a fresh model.
-        passes : int or "auto", default="auto"
-            How often to go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
-            more, after eight passes or four million rows at the latest. 1 holds out nothing.
 
-        Returns
-        -------
-        self
-        """
-        with self._turns:
-            if isinstance(passes, str) and passes != "auto":
-                raise ValueError(f"passes must be an integer >= 1 or 'auto', got {passes!r}")
-            self._fit_rows(X, y, sample_weight, shuffle, passes)
-        return self
+def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
+    with est._all_or_nothing(fresh=True):
+        check_order(est, shuffle, 1 if passes == "auto" else passes)
+        est._fitting = shuffle
+        try:
+            found = passes_over(est, X, y, None, sample_weight, shuffle, passes)
+            if found is not None:
+                conclude(est, found.held_rows, batch.local(est, found.prepare, found.train))
+        finally:
+            del est._fitting
 
-    def _fit_rows(self: Any, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
-        with self._all_or_nothing(fresh=True):
-            check_order(self, shuffle, 1 if passes == "auto" else passes)
-            self._fitting = shuffle
-            try:
-                found = self._passes_over(X, y, None, sample_weight, shuffle, passes)
-                if found is not None:
-                    self._conclude(found.held_rows, batch.local(self, found.prepare, found.train))
-            finally:
-                del self._fitting
 
-    def _passes_over(
-        self: Any, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any
-    ) -> HeldOut | None:
-        """All passes over the rows; what is left for the end of ``fit``, where rows were held out."""
-        rows, target, weight = self._admit(X, y, classes, sample_weight, fresh=True)
-        self._check_whole(target, weight)
-        counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-        most = _passes(passes, len(counted), shuffle)
-        held = _held_out(self._state["seed"], counted, target) if most > 1 else None
-        self._first_pass(X, y, rows, target, weight, held, shuffle)
-        if held is None:
-            return None
-        train = np.setdiff1d(counted, held)
-        prepare = partial(self._prepared, self._state, rows, target, weight)
-        # the combination takes them as a stream
-        held_rows = prepare(generator(self._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
-        self._more_passes(prepare, train, held_rows, most)
-        return HeldOut(held, held_rows, train, prepare)
+def passes_over(
+    est: StackShell, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any
+) -> HeldOut | None:
+    """All passes over the rows; what is left for the end of ``fit``, where rows were held out."""
+    rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
+    est._check_whole(target, weight)
+    counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+    most = _passes(passes, len(counted), shuffle)
+    held = _held_out(est._state["seed"], counted, target) if most > 1 else None
+    _first_pass(est, X, y, rows, target, weight, held, shuffle)
+    if held is None:
+        return None
+    train = np.setdiff1d(counted, held)
+    prepare = partial(prepared, est, est._state, rows, target, weight)
+    # the combination takes them as a stream
+    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
+    _more_passes(est, prepare, train, held_rows, most)
+    return HeldOut(held, held_rows, train, prepare)
 
-    def _first_pass(
-        self: Any, X: Any, y: Any, rows: Rows, target: np.ndarray, weight: Any, held: Any, shuffle: bool
-    ) -> None:
-        """The stream's way over the rows that are not held out."""
-        if held is not None:
-            weight = np.ones(rows.shape[0]) if weight is None else weight.copy()
-            weight[held] = 0.0
-        order = Order(self._state["seed"], rows, weight, shuffle, 1, listens(self))
-        context = None
-        if listens(self):
-            context = self._init_callback_context(max_subtasks=order.n_parts)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        for parts in order:
-            learn_in_parts(self, context, parts, rows, target, weight)
-            self._end_warm_up()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
-    def _more_passes(self: Any, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int) -> None:
-        """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-        state = self._state
-        active = [i for i, member in enumerate(self._learners) if isinstance(member, REPEATED)]
-        best = {i: (self._held_loss(i, *held_rows), None) for i in active}
-        for number in range(1, most):
-            order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
-            for start in range(0, len(order), 8192):
-                X, y, w = prepare(order[start : start + 8192])
-                self._members_learn(active, state, X, y, w)
-            for i in list(active):
-                loss = self._held_loss(i, *held_rows)
-                if loss < best[i][0]:
-                    best[i] = (loss, copy.deepcopy(self._learners[i]._state))
-                else:
-                    active.remove(i)
-            if not active:
-                break
-        for i, (_, kept) in best.items():
-            if kept is not None:
-                self._states[i].clear()
-                self._states[i].update(kept)
-                self._learners[i]._forget()
+def _first_pass(
+    est: StackShell, X: Any, y: Any, rows: Rows, target: np.ndarray, weight: Any, held: Any, shuffle: bool
+) -> None:
+    """The stream's way over the rows that are not held out."""
+    if held is not None:
+        weight = np.ones(rows.shape[0]) if weight is None else weight.copy()
+        weight[held] = 0.0
+    order = Order(est._state["seed"], rows, weight, shuffle, 1, listens(est))
+    context = None
+    if listens(est):
+        context = est._init_callback_context(max_subtasks=order.n_parts)
+        context.call_on_fit_task_begin(estimator=est, X=X, y=y)
+    for parts in order:
+        learn_in_parts(est, context, parts, rows, target, weight)
+        est._end_warm_up()
+    if context is not None:
+        context.call_on_fit_task_end(estimator=est, X=X, y=y)
 
-    def _conclude(self: Any, held_rows: Part, teacher: batch.Teacher | None, rows: int = 0) -> None:
-        """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
 
-        ``teacher`` has their rows (None where there are too few for them), ``rows`` in all if these are
-        not the rows that the members have learned.
-        """
-        state = self._state
-        helped = isinstance(self.members, str) and self.size != "small" and self._outputs(state) == 1
-        S = self._honest_scores(state, *held_rows) if helped and teacher is not None else None
-        self._weigh(state, *held_rows)
-        self._members_learn(list(range(len(self._learners))), state, *held_rows)
-        if S is not None and teacher is not None:
-            batch.learn(self, teacher, held_rows, S, rows)
+def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int) -> None:
+    """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
+    state = est._state
+    active = [i for i, member in enumerate(est._learner.members) if isinstance(member, REPEATED)]
+    best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
+    for number in range(1, most):
+        order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
+        for start in range(0, len(order), 8192):
+            X, y, w = prepare(order[start : start + 8192])
+            _members_learn(est, active, state, X, y, w)
+        for i in list(active):
+            loss = _held_loss(est, i, *held_rows)
+            if loss < best[i][0]:
+                best[i] = (loss, copy.deepcopy(est._learner.members[i]._state))
+            else:
+                active.remove(i)
+        if not active:
+            break
+    for i, (_, kept) in best.items():
+        if kept is not None:
+            est._state["members"][i].clear()
+            est._state["members"][i].update(kept)
+            est._learner.members[i]._forget()
 
-    def _prepared(self: Any, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
-        """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
-        from .._contract.state import scaled_rows
 
-        X = np.ascontiguousarray(self._ops.squashed(scaled_rows(np.asarray(take(rows, which)), state)))
-        y = target[which]
-        w = None if weight is None else weight[which]
-        if self._weighs():
-            w = self._row_weights(state, y, w, again=True)
-        return X, self._encode(state, y), w
+def conclude(est: StackShell, held_rows: Part, teacher: batch.Teacher | None, rows: int = 0) -> None:
+    """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
 
-    def _members_learn(self: Any, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
-        from ...core import threads
+    ``teacher`` has their rows (None where there are too few for them), ``rows`` in all if these are
+    not the rows that the members have learned.
+    """
+    state = est._state
+    helped = isinstance(est.members, str) and est.size != "small" and est._learner.outputs(state) == 1
+    S = _honest_scores(est, state, *held_rows) if helped and teacher is not None else None
+    _weigh(est, state, *held_rows)
+    _members_learn(est, list(range(len(est._learner.members))), state, *held_rows)
+    if S is not None and teacher is not None:
+        batch.learn(est, teacher, held_rows, S, rows)
 
-        N = len(self._examples())
-        members, C = self._learners, 1 if self._regression else state["n_outputs"]
 
-        def work(i: int) -> None:
-            own = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-            self._member_learns(state, i, members[i], X, own, weight, C)
+def prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+    """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
+    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(np.asarray(take(rows, which)), state)))
+    y = target[which]
+    w = None if weight is None else weight[which]
+    if est._weighs() or est._learner.weighs(state):
+        w = weights.over_mean(state, est._row_weights(state, y, w), len(y))
+    return X, est._encode(state, y), w
 
-        if self._ops.THREADED:
-            threads.each(work, which)
-        else:
-            for i in which:
-                work(i)
 
-    def _held_loss(self: Any, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
-        """Mean loss of a member on held-out rows."""
-        member, state = self._learners[i], self._state
-        C, N = (1 if self._regression else state["n_outputs"]), len(self._examples())
-        f = _members.scores(member._score(member._state, X), C)
-        value = batch.mean_loss(self._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
-        return value if np.isfinite(value) else np.inf
+def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+    N = len(est._learner.examples())
+    members, C = est._learner.members, est._learner.columns(state)
 
-    def _honest_scores(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-        """Scores of held-out rows (n, C), each half by a combination that was made on the other."""
-        halves = np.arange(len(X)) % 2 == 0
-        S = np.empty((len(X), 1 if self._regression else state["n_outputs"]))
-        for half in (halves, ~halves):
-            self._weigh(state, X[half], y[half], None if weight is None else weight[half])
-            S[~half] = self._members_score(state, X[~half])
-        return S
+    def work(i: int) -> None:
+        own = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
+        est._learner.member_learns(state, i, members[i], X, own, weight, C)
 
-    def _weigh(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
-        """The combination, made anew on forecasts of held-out rows."""
-        F = self._forecasts(state, X, None, None)
-        N = len(self._examples())
-        outputs = 1 if self._regression else state["n_outputs"]
-        for o, part in enumerate(self._combinations(state)):
-            errors = part["member_errors"].copy()
-            for name, value in start_stack(N, outputs, self._regression).items():
-                part[name][...] = value
-            block = np.ascontiguousarray(F[o * N : (o + 1) * N])
-            own = y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
-            for _ in range(2):  # the second time with a good start
-                self._ops.stack_pass(block, own, weight, part, (self._regression, False))
-            part["member_errors"][...] = errors
+    if est._ops.THREADED:
+        threads.each(work, which)
+    else:
+        for i in which:
+            work(i)
+
+
+def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
+    """Mean loss of a member on held-out rows."""
+    member, state = est._learner.members[i], est._state
+    C, N = est._learner.columns(state), len(est._learner.examples())
+    f = _members.scores(member._score(member._state, X), C)
+    value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
+    return value if np.isfinite(value) else np.inf
+
+
+def _honest_scores(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    """Scores of held-out rows (n, C), each half by a combination that was made on the other."""
+    halves = np.arange(len(X)) % 2 == 0
+    S = np.empty((len(X), est._learner.columns(state)))
+    for half in (halves, ~halves):
+        _weigh(est, state, X[half], y[half], None if weight is None else weight[half])
+        S[~half] = est._learner.members_score(state, X[~half])
+    return S
+
+
+def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+    """The combination, made again on forecasts of held-out rows."""
+    F = est._learner.forecasts(state, X, None, None)
+    N = len(est._learner.examples())
+    outputs = est._learner.columns(state)
+    for o, part in enumerate(est._learner.combinations(state)):
+        errors = part["member_errors"].copy()
+        for name, value in start_stack(N, outputs, est._regression).items():
+            part[name][...] = value
+        block = np.ascontiguousarray(F[o * N : (o + 1) * N])
+        own = y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
+        for _ in range(2):  # the second time with a good start
+            est._ops.stack_pass(block, own, weight, part, (est._regression, False))
+        part["member_errors"][...] = errors
 
 
 def _passes(passes: Any, n: int, shuffle: bool) -> int:

@@ -1,4 +1,4 @@
-r"""The one learner: unlike members, combined by a second-order recursion on their forecasts."""
+r"""The default learner: unlike members, combined by a second-order recursion on their forecasts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ...passes.stack.python import start_recent
-from ...state.change import Change
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
-from .._contract.base import State
-from .._contract.composite import CompositeClassifier
-from .._contract.regressor import ManyTargets
-from .base import StackEstimator
+from .._contract.classifier import StreamClassifier
+from .._contract.composite import learners, weights, weights_history
+from .._contract.mixed import columns
+from .._contract.regressor import StreamRegressor
+from .about import members
+from .base import Stack
+from .fit import fit
+from .intervals import collected, half_width
 from .members import classifiers, regressors
+from .reasons import explain, relevance
+from .watch import changes
 
 
-class KernelClassifier(StackEstimator, CompositeClassifier):
+class KernelClassifier(StreamClassifier):
     r"""Classifier of streams that needs no choice.
 
     Eight unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
@@ -101,6 +105,18 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
     """
 
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
+    _regression = False
+
+    standardize = True
+    _composed = _takes_sparse = True
+
+    fit, explain = fit, explain
+    learners_, members_, columns_ = property(learners), property(members), property(columns)
+    weights_, weights_history_ = property(weights), property(weights_history)
+    relevance_, changes_ = property(relevance), property(changes)
+
+    def _new_learner(self) -> Stack:
+        return Stack(self, classifiers)
 
     def __init__(
         self,
@@ -120,9 +136,6 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
-
-    def _auto(self) -> list[tuple[str, Any]]:
-        return classifiers(self.size, self._width())
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -149,7 +162,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         """
         coverage = check_coverage(coverage)
         p = self._proba(X)
-        return 1.0 - p <= self._half(0, coverage)
+        return 1.0 - p <= half_width(self, 0, coverage)
 
     @in_turn
     def learn_set(
@@ -173,7 +186,7 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; all labels, before there was a row to learn from.
         """
-        scores, ends = self._with_ends(coverage, lambda: self.learn(X, y, classes, sample_weight))
+        scores, ends = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
         loss: Any = self._loss_now(self._state)
@@ -185,19 +198,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
             half[len(half) - len(own) :] = own  # the first rows had nothing to go by
         return scores, 1.0 - p <= half[:, None]
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
-        if len(change) == change.before == 1:
-            for name in ("o0_stack_w", "o0_recent_w"):
-                state[name][:, -1] *= change.factor[0]  # of the constant
-            for name in ("o0_stack_A", "o0_recent_A"):
-                state[name][:, -1, :-1] *= change.factor[0]
-            state["o0_recent_kept"] *= change.factor[0]
-            return
-        state |= {f"o0_{name}": value for name, value in start_recent(len(change)).items()}
 
-
-class KernelRegressor(StackEstimator, ManyTargets):
+class KernelRegressor(StreamRegressor):
     r"""Regression of streams that needs no choice.
 
     The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around an average
@@ -271,7 +273,18 @@ class KernelRegressor(StackEstimator, ManyTargets):
     """
 
     loss = "squared"
-    _regression = True
+    _regression = _several_targets = True
+
+    standardize = True
+    _composed = _takes_sparse = True
+
+    fit, explain = fit, explain
+    learners_, members_, columns_ = property(learners), property(members), property(columns)
+    weights_, weights_history_ = property(weights), property(weights_history)
+    relevance_, changes_ = property(relevance), property(changes)
+
+    def _new_learner(self) -> Stack:
+        return Stack(self, regressors)
 
     def __init__(
         self,
@@ -289,9 +302,6 @@ class KernelRegressor(StackEstimator, ManyTargets):
         self.columns = columns
         self.engine = engine
         self.random_state = random_state
-
-    def _auto(self) -> list[tuple[str, Any]]:
-        return regressors(self.size, self._width())
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -318,7 +328,7 @@ class KernelRegressor(StackEstimator, ManyTargets):
         """The answers of ``predict`` and ``predict_interval``, from the same scores."""
         coverage = check_coverage(coverage)
         scores = self._scores(X)
-        half = np.array([self._half(o, coverage) for o in range(scores.shape[1])])
+        half = np.array([half_width(self, o, coverage) for o in range(scores.shape[1])])
         return self._public(scores), (self._public(scores - half), self._public(scores + half))
 
     @in_turn
@@ -340,24 +350,10 @@ class KernelRegressor(StackEstimator, ManyTargets):
         forecast, low, high : arrays like y
             ``low`` and ``high`` are infinite before there was a row to learn from.
         """
-        forecast, ends = self._with_ends(coverage, lambda: self.learn(X, y, sample_weight))
+        forecast, ends = collected(self, coverage, lambda: self.learn(X, y, sample_weight))
         found = np.full((2, *forecast.shape), np.inf) * np.array([-1.0, 1.0]).reshape(2, *[1] * forecast.ndim)
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = np.concatenate([np.stack(part[1:]) for part in ends if part[0] == o] or [np.empty((2, 0))], axis=1)
             at = found if forecast.ndim == 1 else found[:, :, o]
             at[:, len(forecast) - own.shape[1] :] = own  # the first rows had nothing to go by
         return forecast, found[0], found[1]
-
-    def _outputs(self, state: State) -> int:
-        return int(state["n_outputs"])
-
-    def _declare(self, state: State, declared: Any) -> None:
-        from ..ensemble import members as _members
-
-        super()._declare(state, declared)
-        more = [
-            _members.start(member, i + o * len(self._examples()), state)
-            for o in range(1, state["n_outputs"])
-            for i, member in enumerate(self._examples())
-        ]
-        self._states += more

@@ -1,4 +1,4 @@
-r"""Which columns matter to the one learner, and which moved an answer.
+r"""Which columns matter to the default learner, and which moved an answer.
 
 .. math:: r_j = E\left[\left(\frac{f(x + h e_j) - f(x - h e_j)}{2h}\right)^2\right]
 
@@ -9,16 +9,24 @@ taken when they are asked for.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...named import Named, named
 from ...rows import dense
+from ...state.nested import State
+from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
-from .._contract.base import State
-from .._contract.state import scaled_rows
+from .._contract.composite import fitted
+from .._contract.mixed import encoded
+from .._contract.state import pad_columns, scaled_rows
+from .shell import StackShell
+
+if TYPE_CHECKING:
+    from .base import Stack
 
 KEPT = 64  # rows that are kept, and
 LEAST, ROOM = 16, 8192  # at least, where there are more numbers than this in them
@@ -33,9 +41,24 @@ def places(width: int) -> int:
     return int(np.clip(ROOM // width, LEAST, KEPT))
 
 
-def keep_rows(state: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> None:
+def start(stack: Stack, state: State) -> State:
+    """No rows yet."""
+    return {"X": np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])}
+
+
+def widen(kept: State, d: int) -> None:
+    """Make the rows d columns wide."""
+    kept["X"] = pad_columns(kept["X"], d)
+
+
+def schema(stack: Stack, state: State) -> Schema:
+    """What the entry may be."""
+    return {"X": Array((places(state["first_width"]), state["n_features"]), state["dtype"])}
+
+
+def follow(reasons: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> None:
     """Keep some of the rows X (n, d), as the members see them; t rows were learned before."""
-    kept = state["reason_X"]
+    kept = reasons["X"]
     m = len(kept)
     counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
     numbers = t + np.arange(len(counted))
@@ -47,82 +70,81 @@ def keep_rows(state: State, X: np.ndarray, t: int, weight: np.ndarray | None) ->
     kept[np.where(numbers < m, numbers, numbers // EVERY % m)] = X[counted[some]]
 
 
-class Reasons:
-    """Mixed into the one learner."""
+@in_turn
+def relevance(est: StackShell) -> Named:
+    """How much each column matters now: shares of the mean squared gradient at recent rows; the sum is one.
 
-    @property
-    @in_turn
-    def relevance_(self: Any) -> Named:
-        """How much each column matters now: shares of the mean squared gradient at recent rows; the sum is one.
+    One number for each column of the rows as they come, (d,), in the order of ``feature_names_in_``.
+    """
+    state = fitted(est)
+    kept = state["reasons"]["X"]
+    rows = np.array(kept[: min(state["t"], len(kept))], np.float64)
+    d = kept.shape[1]
+    rows = rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * d)))]
+    found = np.zeros(d)
+    at_once = max(1, (1 << 22) // (2 * rows.size))
+    for start in range(0, d, at_once):
+        columns = np.arange(start, min(d, start + at_once))
+        moved = np.repeat(rows[None], 2 * len(columns), axis=0)
+        for i, c in enumerate(columns):
+            moved[2 * i, :, c] += STEP
+            moved[2 * i + 1, :, c] -= STEP
+        said = _answers_to(est, moved.reshape(-1, d)).reshape(len(columns), 2, len(rows), -1)
+        gradient = (said[:, 0] - said[:, 1]) / (2 * STEP)
+        found[columns] = (gradient**2).sum(axis=2).mean(axis=1)
+    groups, n = _sources(est)
+    found = np.bincount(groups, found, n)
+    return named(found / found.sum() if found.any() else found, est)
 
-        One number for each column of the rows as they come, (d,), in the order of ``feature_names_in_``.
-        """
-        state = self._fitted()
-        kept = state["reason_X"]
-        rows = np.array(kept[: min(state["t"], len(kept))], np.float64)
-        d = kept.shape[1]
-        rows = rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * d)))]
-        found = np.zeros(d)
-        at_once = max(1, (1 << 22) // (2 * rows.size))
-        for start in range(0, d, at_once):
-            columns = np.arange(start, min(d, start + at_once))
-            moved = np.repeat(rows[None], 2 * len(columns), axis=0)
-            for i, c in enumerate(columns):
-                moved[2 * i, :, c] += STEP
-                moved[2 * i + 1, :, c] -= STEP
-            said = self._answers_to(moved.reshape(-1, d)).reshape(len(columns), 2, len(rows), -1)
-            gradient = (said[:, 0] - said[:, 1]) / (2 * STEP)
-            found[columns] = (gradient**2).sum(axis=2).mean(axis=1)
-        groups, n = self._sources()
-        found = np.bincount(groups, found, n)
-        return named(found / found.sum() if found.any() else found, self)
 
-    @in_turn
-    def explain(self: Any, X: Any, baseline: Any = None) -> Explanation:
-        """Which columns moved the answers to some rows, by exchanging them with those of a baseline in random orders.
+@in_turn
+def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
+    """Which columns moved the answers to some rows, by exchanging them with those of a baseline in random orders.
 
-        Parameters
-        ----------
-        X : (n, d) array, or mixed rows
-        baseline : (d,) array, or one mixed row, optional
-            The row that the others are compared with; by default the mean of all rows so far.
+    Parameters
+    ----------
+    X : (n, d) array, or mixed rows
+    baseline : (d,) array, or one mixed row, optional
+        The row that the others are compared with; by default the mean of all rows so far.
 
-        Returns
-        -------
-        :class:`~kernelstream.trust.Explanation`
-            Contributions (n, d), which sum to the difference between ``score`` and ``base``: predictions, or scores of
-            the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
-        """
-        state = self._fitted()
-        rows = np.asarray(self._check_X(self._as_numbers(X), reset=False))
-        base: Any
-        if baseline is None:
-            base = np.asarray(state["x_mean"], rows.dtype)[None]
-        else:
-            base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
-            base = np.asarray(self._check_X(self._as_numbers(base), reset=False))
-        if len(base) != 1:
-            raise ValueError(f"baseline must be one row, got {len(base)}")
-        seen, start = (self._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
-        said, at_base = (
-            self._answers_to(np.concatenate([seen, start])),
-            self._answers_to(np.repeat(start, 2, axis=0))[0],
-        )
-        said = said[:-1]
-        which = said.argmax(axis=1) if said.shape[1] > 1 and not self._regression else np.zeros(len(rows), np.intp)
-        groups, _ = self._sources()
-        parts = in_turns(self._answers_to, np.asarray(seen), np.asarray(start[0]), which, groups)
-        return Explanation(named(parts, self), said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
+    Returns
+    -------
+    :class:`~kernelstream.trust.Explanation`
+        Contributions (n, d), which sum to the difference between ``score`` and ``base``: predictions, or scores of
+        the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
+    """
+    state = fitted(est)
+    rows = np.asarray(est._check_X(encoded(est, X), reset=False))
+    base: Any
+    if baseline is None:
+        base = np.asarray(state["x_mean"], rows.dtype)[None]
+    else:
+        base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
+        base = np.asarray(est._check_X(encoded(est, base), reset=False))
+    if len(base) != 1:
+        raise ValueError(f"baseline must be one row, got {len(base)}")
+    seen, start = (est._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
+    said, at_base = (
+        _answers_to(est, np.concatenate([seen, start])),
+        _answers_to(est, np.repeat(start, 2, axis=0))[0],
+    )
+    said = said[:-1]
+    which = said.argmax(axis=1) if said.shape[1] > 1 and not est._learner.regression else np.zeros(len(rows), np.intp)
+    groups, _ = _sources(est)
+    parts = in_turns(functools.partial(_answers_to, est), np.asarray(seen), np.asarray(start[0]), which, groups)
+    return Explanation(named(parts, est), said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
 
-    def _answers_to(self: Any, X: np.ndarray) -> np.ndarray:
-        """Scores (n, outputs) of rows as the members see them, more than one of them: a table."""
-        rows = np.ascontiguousarray(X, np.dtype(self._state["dtype"]))
-        return self._combined(self._state, rows)
 
-    def _sources(self: Any) -> tuple[np.ndarray, int]:
-        """Of each column that members see the column of the rows it comes from, (d,), and how many there are."""
-        d = self._state["n_features"]
-        if self._encoder is None:
-            return np.arange(d), d
-        groups = self._encoder._sources_of_width()
-        return np.pad(groups, (0, d - len(groups)), mode="edge"), self._encoder.n_features_in_
+def _answers_to(est: StackShell, X: np.ndarray) -> np.ndarray:
+    """Scores (n, outputs) of rows as the members see them, more than one of them: a table."""
+    rows = np.ascontiguousarray(X, np.dtype(est._state["dtype"]))
+    return est._learner.combined(est._state, rows)
+
+
+def _sources(est: StackShell) -> tuple[np.ndarray, int]:
+    """Of each column that members see the column of the rows it comes from, (d,), and how many there are."""
+    d = est._state["n_features"]
+    if est._encoder is None:
+        return np.arange(d), d
+    groups = est._encoder._sources_of_width()
+    return np.pad(groups, (0, d - len(groups)), mode="edge"), est._encoder.n_features_in_

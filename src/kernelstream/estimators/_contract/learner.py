@@ -1,0 +1,133 @@
+"""A family as an object of its own: functions of a state, around which the estimators are a shell.
+
+An estimator whose family is such an object makes it in ``_new_learner``; its hooks (:mod:`.hooks`) call it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...rows import Rows
+from ...state.change import Change
+from ...state.nested import State, parts
+from ...state.schema import Schema
+
+if TYPE_CHECKING:
+    from .base import StreamEstimator
+
+
+class Learner:
+    """What a shell asks of its learner; :class:`.hooks.Hooks` says when.
+
+    A learner keeps nothing: what it learns is in the state, what can be derived from that in the cache of the shell.
+
+    Parameters
+    ----------
+    est : StreamEstimator
+        The shell, which has the parameters, the engine and the cache.
+    """
+
+    def __init__(self, est: StreamEstimator):
+        self.est = est
+
+    # ---------------------------------------------------------------- a state
+    def begin(self, state: State) -> None:
+        """Add entries that depend only on the width of the rows, their type and the seed."""
+        raise NotImplementedError
+
+    def declared(self, state: State) -> None:
+        """What is known of the target before the first row has been entered."""
+
+    def warm_up_rows(self) -> int:
+        """How many rows an estimate from data needs."""
+        return 0
+
+    def one_width(self) -> bool:
+        """Whether one width compares all columns."""
+        return False
+
+    def estimate(self, state: State, X: Rows) -> None:
+        """Set the data-driven entries from the first rows X (n, d)."""
+
+    def end_warm_up(self) -> None:
+        """The data have ended."""
+
+    def reset(self, state: State) -> None:
+        """Set the weights to those of an untrained model."""
+        raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range."""
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        """What its entries may be."""
+        raise NotImplementedError
+
+    def verify(self, state: State) -> None:
+        """Raise ValueError for entries that keep to the schema and yet do not fit each other."""
+
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        """Estimators and the states they learn into."""
+        return [(self.est, part) for part in parts(state)]
+
+    # ---------------------------------------------------------------- rows
+    def check_rows(self, X: Rows) -> None:
+        """Raise ValueError for finite rows that cannot be learned."""
+
+    def dense(self, X: Rows) -> np.ndarray:
+        """Sparse rows that are to be scaled, made dense."""
+        raise NotImplementedError
+
+    def weighs(self, state: State) -> bool:
+        """Whether :meth:`weighed` changes the weights of rows."""
+        return False
+
+    def weighed(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
+        """Final weights of n rows; called once for every row."""
+        return weight
+
+    def forget_rows(self, state: State) -> None:
+        """Undo what :meth:`weighed` counted."""
+
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
+        raise NotImplementedError
+
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, n_outputs); changes nothing."""
+        raise NotImplementedError
+
+    def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
+        """Learn a few rows in the units of the user, in one step of compiled code; None where there is no such way."""
+        return None
+
+    def score_one(self, state: State, X: Rows) -> np.ndarray | None:
+        """Scores of one row in the units of the user, likewise."""
+        return None
+
+    # ---------------------------------------------------------------- changes
+    def fade(self, state: State, keep: float) -> bool:
+        """Give what was learned less weight; False where that cannot be."""
+        return False
+
+    def restart(self, state: State) -> bool:
+        """Set the weights to those of an untrained model."""
+        state["t"] = 0
+        self.reset(state)
+        return True
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """Replace the outputs by new ones."""
+        raise NotImplementedError
+
+    def class_added(self, state: State, label: Any, trained: bool) -> None:
+        """A label has appeared, and the outputs have changed."""
+
+    def widen(self, state: State, d: int) -> None:
+        """Make the entries fit rows of width d."""
+        raise NotImplementedError
+
+    def taken_back(self, members: list[Any]) -> None:
+        """The state is what it was before a call; ``members`` are the estimators that it had attached to it."""

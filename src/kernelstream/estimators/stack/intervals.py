@@ -1,0 +1,83 @@
+"""How sure the default learner is: trackers of the errors of its forecasts, one for each combination.
+
+Of numbers the error is the distance to the truth, of labels what was left to the others, 1 - P(truth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...state.nested import State
+from ...state.schema import Inside, Schema
+from ...trust.intervals import IntervalTracker, check_coverage
+from .shell import StackShell
+
+if TYPE_CHECKING:
+    from .base import Stack
+
+
+class Ends(NamedTuple):
+    """Collects the intervals before each row of a call."""
+
+    coverage: float
+    found: list[tuple[int, Any, Any]]  # output, low, high of each stretch
+
+
+def start(stack: Stack, state: State) -> State:
+    """Trackers that have learned nothing."""
+    return {f"o{o}": IntervalTracker(engine=stack.est.engine).state for o in range(stack.outputs(state))}
+
+
+def schema(stack: Stack, state: State) -> Schema:
+    """What the entries may be."""
+    return {f"o{o}": Inside(IntervalTracker().schema()) for o in range(stack.outputs(state))}
+
+
+def tracker(est: StackShell, state: State, o: int) -> IntervalTracker:
+    """What follows the errors of an output; its arrays are the state's own."""
+    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=est.engine))
+    made.state = state["intervals"][f"o{o}"]
+    return made
+
+
+def follow(stack: Stack, state: State, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    """Errors (n,) of the forecasts (n, outputs) before each row, which the trackers learn; their mean over outputs."""
+    if stack.outputs(state) == 1:
+        return _follow(stack, state, 0, scores, y, weight)
+    targets, columns = np.ascontiguousarray(y.T), np.ascontiguousarray(scores.T)[:, :, None]
+    return np.mean([_follow(stack, state, o, f, targets[o], weight) for o, f in enumerate(columns)], axis=0)
+
+
+def _follow(stack: Stack, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    est = stack.est
+    ends: Ends | None = None if est._renewing else est.__dict__.get("_ends")
+    wanted = None if ends is None else ends.coverage
+    if stack.regression:
+        forecast, wrong = scores[:, 0], np.abs(y - scores[:, 0])
+        found = tracker(est, state, o).learn(forecast, y, weight, coverage=wanted)
+    else:
+        wrong = np.empty(len(y))
+        if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
+            y = np.minimum(y, scores.shape[1] - 1.0)
+        est._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
+        found = tracker(est, state, o).learn(np.zeros(len(y)), wrong, weight, coverage=wanted)
+    if ends is not None:
+        ends.found.append((o, *found))
+    return wrong
+
+
+def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
+    """What learning returns, and the intervals before each row: output, low, high of each stretch."""
+    est._ends = Ends(check_coverage(coverage), [])
+    try:
+        return learn(), est._ends.found
+    finally:
+        est.__dict__.pop("_ends", None)
+
+
+def half_width(est: StackShell, o: int, coverage: float) -> float:
+    """Half-width of the intervals of an output, infinite before there was a forecast to learn from."""
+    return tracker(est, est._state, o)._half(coverage) if "intervals" in est._state else float("inf")

@@ -1,0 +1,21 @@
+"""What a stack reads of the estimator that has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._contract.composite import CompositeShell
+
+if TYPE_CHECKING:
+    from .base import Stack
+
+
+class StackShell(CompositeShell):
+    """For type checkers: KernelClassifier and KernelRegressor are like this."""
+
+    members: Any
+    size: str
+    recent: bool
+    _regression: bool
+    _fitting: bool
+    _learner: Stack  # type: ignore[assignment]
