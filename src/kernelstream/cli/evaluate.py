@@ -13,7 +13,6 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
-from ._scores import LabelScores, NumberScores
 from ._targets import Peeked, as_labels, find_task, targets_for
 
 MOST = 12  # labels that make a table of answers that can still be read
@@ -50,6 +49,7 @@ def _held_out(args: argparse.Namespace) -> None:
 
     from .. import model_io
     from ..evaluate._metrics import of_true_class
+    from ..evaluate._tallies import LabelTally, NumberTally
     from .predict import fitted, open_model_data
 
     if args.curve:
@@ -61,7 +61,7 @@ def _held_out(args: argparse.Namespace) -> None:
     novelty = is_outlier_detector(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
     labels = is_classifier(est)
-    tally: Any = _Novelties(est) if novelty else LabelScores() if labels else NumberScores()
+    tally: Any = _Novelties(est) if novelty else LabelTally() if labels else NumberTally()
     read = targets_for("multiclass" if labels else "regression")
     for X, y in stream:
         if y is None and not novelty:
@@ -106,6 +106,7 @@ class _Novelties:
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
     from ..evaluate._metrics import BASIC
+    from ..evaluate._tallies import LabelTally, NumberTally
 
     if finds_novelties(args, {}):
         raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
@@ -114,7 +115,7 @@ def _prequential(args: argparse.Namespace) -> None:
         raise ValueError(f"{stream.name} has no rows")
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
     est = with_columns(build(args, task), stream, reading(args))
-    tally: Any = NumberScores() if task == "regression" else LabelScores()
+    tally: Any = NumberTally() if task == "regression" else LabelTally()
     sure = task != "regression" and hasattr(est, "predict_proba")
     monitor = None
     if args.monitor:

@@ -167,11 +167,7 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
         return open_data(args, given, needs_target)
     wanted = getattr(args, "id", None)
     if known.get("mixed") or hasattr(est, "columns_") or wanted is not None:
-        if (
-            not known.get("mixed")
-            and wanted is not None
-            and ("features" not in known or "hashed" in known or "one_hot" in known)
-        ):
+        if not known.get("mixed") and wanted is not None and "features" not in known:
             raise UsageError(f"--id: the model does not say by which columns {args.data[0]} is to be read")
         target = given.get("target", known.get("target"))
         left_out = {*known.get("ignore", []), *([] if needs_target or target is None else [target])} - {wanted}

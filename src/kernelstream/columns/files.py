@@ -125,25 +125,15 @@ class CellsCSV(CSV):
         while not self.eager and len(rows) < n and (plain := self._plain_rows(n - len(rows))):
             self.lines += range(self.text.line - len(plain) + 1, self.text.line + 1)
             rows += plain
-        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
-        while len(rows) < n and not (self.eager and rows and not self.text.has_line):
-            line = self.text.line + 1
-            try:
-                fields = next(reader)
-            except StopIteration:
-                break
-            except csv.Error as error:
-                self._bad(line, str(error))
-                continue
-            if len(fields) < 2 and not (fields and fields[0].strip()):
-                continue
-            if len(fields) != width:
-                self._bad(line, self._reason(0, len(fields), fields))
-                continue
-            if target is not None and not self._has_target(fields[target], line):
-                continue
-            rows.append(fields)
-            self.lines.append(line)
+        if len(rows) < n:
+            for line, fields in self._lines(skipinitialspace=True):
+                if len(fields) != width:
+                    self._bad(line, self._reason(0, len(fields), fields))
+                elif target is None or self._has_target(fields[target], line):
+                    rows.append(fields)
+                    self.lines.append(line)
+                    if len(rows) == n or (self.eager and not self.text.has_line):
+                        break
         if not rows:
             return None
         columns = list(zip(*rows, strict=True))
@@ -181,15 +171,15 @@ class CellsCSV(CSV):
 
     def _has_target(self, field: str, line: int) -> bool:
         """Whether a row has a target that can be used; it is a bad row otherwise."""
-        name = self.columns.names[self.columns.target or 0]
+        target = self.columns.target or 0
+        plain = self._plain(target, field)
         if is_missing(field):
-            self._bad(line, f"column {name!r} (the target) is missing")
-            return False
-        plain = self._plain(self.columns.target or 0, field)
-        if not self.labels and not (is_number(plain.strip()) and number(plain) is not None):
-            self._bad(line, f"column {name!r} (the target): {field[:40]!r} is not a number")
-            return False
-        return True
+            self._bad(line, self._reason(5, target, []))
+        elif not self.labels and not (is_number(plain.strip()) and number(plain) is not None):
+            self._bad(line, f"column {self.columns.names[target]!r} (the target): {field[:40]!r} is not a number")
+        else:
+            return True
+        return False
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from .log import LogError
 from .sources import Unavailable
 
-FIRST, MOST = 0.1, 30.0  # seconds to wait, at first and at most
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds to wait, at first and at most
 STEP = 0.1  # seconds after which a request to stop is seen
 
 logger = logging.getLogger("kernelstream.live")
@@ -38,7 +38,7 @@ class Outage:
         if not self.pause:
             self.since = time.monotonic()
             logger.warning("%s; trying again until it works", error)
-        self.pause = min(MOST, 2 * self.pause or FIRST)
+        self.pause = min(LONGEST_PAUSE, 2 * self.pause or FIRST_PAUSE)
         until = time.monotonic() + self.pause
         while (left := until - time.monotonic()) > 0 and not self.stop():
             time.sleep(min(STEP, left))

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluate._metrics import errors, log_losses
+from ._metrics import errors, log_losses
 
 
-class LabelScores:
+class LabelTally:
     """Answers of a classifier; ``add`` takes labels, answers, and the probabilities of the labels that were true."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def _order(label: str) -> tuple[int, float, str]:
         return 1, 0.0, label
 
 
-class NumberScores:
+class NumberTally:
     """Answers of a regressor: squared and absolute errors, and the share of variance explained."""
 
     def __init__(self) -> None:
