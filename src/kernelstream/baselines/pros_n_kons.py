@@ -13,6 +13,7 @@ from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
 from ..estimators._contract.regressor import ManyTargets
+from ..estimators._described import described
 from ..estimators.second_order.base import mix_matrices, one_against_rest
 from ..features.nystroem import projection
 from ..losses import Squared
@@ -206,6 +207,7 @@ class ProsNKonsEstimator(KernelEstimator):
         whole("budget", self.budget, optional=True)
 
 
+@described()
 class ProsNKons(ManyTargets, ProsNKonsEstimator):
     r"""PROS-N-KONS: second-order learning in a space spanned by a sample of the rows.
 
@@ -220,10 +222,6 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     alpha : float, default=1.0
         Regularisation of the Newton steps and of the leverage scores.
     beta : float, default=1.0
@@ -234,15 +232,11 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
         Bound of the predictions and of the targets.
     budget : int or None, default=None
         Largest dictionary; None lets it grow as long as rows join.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the sampling.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
     n_restarts_ : int
         How often the dictionary has changed.
     dictionary_ : (n_points, d) array
@@ -304,6 +298,7 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
         return tags
 
 
+@described(like=ProsNKons)
 class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     r"""PROS-N-KONS on targets -1 and +1, one output per class (two classes share one); C is 1.
 
@@ -313,49 +308,10 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     in the Nyström embedding z of a dictionary that grows by online leverage sampling; at every change of it A and w
     start anew [1]_.
 
-    Parameters
-    ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
-    alpha : float, default=1.0
-        Regularisation of the Newton steps and of the leverage scores.
-    beta : float, default=1.0
-        Rows join the more often, the larger beta.
-    epsilon : float, default=0.5
-        Accuracy of the leverage scores: they are multiplied by 1 + epsilon.
-    budget : int or None, default=None
-        Largest dictionary; None lets it grow as long as rows join.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the sampling.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
-    n_restarts_ : int
-        How often the dictionary has changed.
-    dictionary_ : (n_points, d) array
-        The rows of the dictionary.
-
     See Also
     --------
     ProsNKons : The same for numbers.
     kernelstream.OnlineRidgeClassifier : Second order on fixed features.
-
-    Notes
-    -----
-    The space grows with the effective dimension of the rows, not with their number; every restart forgets the weights.
-
-    References
-    ----------
-    .. [1] Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, NeurIPS
-       2017.
 
     Examples
     --------
