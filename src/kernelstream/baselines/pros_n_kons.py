@@ -217,7 +217,7 @@ class ProsNKons(ManyTargets, ProsNKonsEstimator):
     .. math:: A_t = A_{t-1} + \frac{1}{16 C^2} g_t g_t', \quad w_{t+1} = w_t - A_t^{-1} g_t, \quad
               g_t = 2(f_t - y_t) z_t, \quad A_0 = \alpha I,
 
-    with w projected so that :math:`|f_t| \le C`; at every change A and w start anew [1]_. The loss is
+    with w projected so that :math:`|f_t| \le C`; at every change A and w start again [1]_. The loss is
     :math:`(y - f)^2` with :math:`|y| \le C`.
 
     Parameters
@@ -306,7 +306,7 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
               g_t = 2(f_t - y_t) z_t, \quad A_0 = \alpha I,
 
     in the Nyström embedding z of a dictionary that grows by online leverage sampling; at every change of it A and w
-    start anew [1]_.
+    start again [1]_.
 
     See Also
     --------

@@ -193,7 +193,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         state["pool"][places] = latest
 
     def _move_landmarks(self, state: State) -> None:
-        """Choose landmarks anew among the old ones and the pool, and carry the function over."""
+        """Choose new landmarks among the old ones and the pool, and carry the function over."""
         kernel = self._kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])

@@ -16,7 +16,7 @@ from ..budgets import Budget
 from ..estimators import BudgetClassifier, BudgetOneClass, BudgetRegressor
 from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
 from ..updates import Update
-from ._registry import LABELS, NOVELTY, TASKS, enter, recipe
+from ._registry import LABELS, NOVELTY, TASKS, enter, pair, recipe
 from .feature import gradient_loss
 
 KERNEL = {"kernel": "gaussian", "gamma": None}
@@ -241,18 +241,11 @@ def bsgd_remove(
     return build(task, kernel, gamma, budget, budgets.RemoveSmallest(), gradient_loss(task, epsilon), update)
 
 
-@recipe(KIVINEN, (NOVELTY,))
-def norma_novelty(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int | None = 200,
-    eta: float = 0.05,
-    lam: float = 0.01,
-    nu: float = 0.1,
-) -> Any:
-    """NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join."""
-    return BudgetOneClass(kernel, gamma, budget, nu=nu, eta=eta, lam=lam)
+enter(
+    "norma_novelty", KIVINEN, (NOVELTY,),
+    "NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join.",
+    KERNEL | {"budget": 200, "eta": 0.05, "lam": 0.01, "nu": 0.1}, pair(BudgetOneClass, None),
+)  # fmt: skip
 
 
 @recipe("Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods, JMLR 14 (2013), in the kernel form")

@@ -376,7 +376,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
+        doubles, and then every 16,384 rows, the quarter that helped least is drawn again, from columns that help, each
         the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
         columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
