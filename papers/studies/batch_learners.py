@@ -1,4 +1,4 @@
-"""What each learner of all rows at once adds to `fit` of the one learner.
+"""What each learner of all rows at once adds to `fit` of the default learner.
 
     python papers/studies/batch_learners.py --out papers/studies/results/batch_learners.md [SET ...]
 
@@ -104,7 +104,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     columns = ["members alone", "all", *(f"without {kind}" for kind in batch.KINDS)]
     lines = [
-        "# Learners of all rows at once in `fit` of the one learner",
+        "# Learners of all rows at once in `fit` of the default learner",
         "",
         *(" ".join(part.split()) for part in __doc__.split("\n\n")[2:]),
         "",

@@ -24,6 +24,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from ._checks import whole
 from ._files import sweep
+from .evaluate._metrics import errors
 from .evaluate._runners import StreamRunner
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat
@@ -274,8 +275,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
         width = max(X.shape[1] for X, _ in blocks)
         X, y = concat([_padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
         est.fit(X, y)
-        wrong = est.predict(X) != y if is_classifier(est) else (est.predict(X) - y) ** 2
-        run.value = float(np.mean(wrong))
+        run.value = float(errors("classification" if is_classifier(est) else "regression", y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started
     return run
 
@@ -315,17 +315,13 @@ def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -
     try:
         if width is not None and X.shape[1] > width:
             est.widen(X.shape[1])
-        if task == "novelty":
-            return float(np.count_nonzero(est.learn(X) < 0))
-        answer = runner.answer_then_learn(X, y)[0]
+        answer = est.learn(X) if task == "novelty" else runner.answer_then_learn(X, y)[0]
     except MemoryError as error:
         raise ValueError(
             f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "
             f"(n_components, budget), or hash the columns into fewer"
         ) from None
-    if task == "classification":
-        return float(np.count_nonzero(answer != y))
-    return float(np.sum((answer - y) ** 2))
+    return float(errors(task, y, answer).sum())
 
 
 def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None) -> float:

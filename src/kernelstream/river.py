@@ -26,6 +26,7 @@ from .columns import Columns, make_stream
 from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.hooks import Hooks
+from .estimators._contract.mixed import MixedRows
 
 try:
     from river import base
@@ -89,8 +90,16 @@ class _Adapter:
             if self.seed is not None:
                 est.set_params(random_state=self.seed)
             self._mixed = self.columns is not None or not all(map(_is_number, first))
-            self._est = make_stream(Columns(self.columns), est, self.room) if self._mixed else est
+            if self._mixed:
+                est = self._encoding(est)
+            self._est = est
         return self._est
+
+    def _encoding(self, est: Any) -> Any:
+        """An estimator of mixed rows: itself where it takes them, else with an encoder in front."""
+        if not isinstance(est, MixedRows):
+            return make_stream(Columns(self.columns), est, self.room)
+        return est if self.columns is None else est.set_params(columns=self.columns)
 
     # ---------------------------------------------------------------- columns
     def _add(self, rows: Iterable[Iterable[Any]]) -> None:

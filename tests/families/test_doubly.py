@@ -15,7 +15,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -38,7 +38,7 @@ def naive_features(X, t, kernel, D):
     if isinstance(kernel, kernels.Gaussian):
         W = philox.normals(SEED, t, np.arange(X.shape[1]), D).astype(float) * np.sqrt(2 * kernel.gamma)
         return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
-    return kernel.features(X, kernel.draw(generator(SEED, t), X.shape[1], D))
+    return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
 
 
 def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):

@@ -19,7 +19,7 @@ from ..estimators._contract.state import centres
 from ..estimators._described import described
 from ..estimators.budget.base import BudgetEstimator
 from ..losses._base import dual_of
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
@@ -57,7 +57,7 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
                     loss,
                     tol=self.tol,
                     max_iter=self.max_iter,
-                    rng=generator(state["seed"], c),
+                    rng=generator(state["seed"], Stream.SOLVER, c),
                     report=report,
                 )
                 for c, y in enumerate(np.ascontiguousarray(Y.T))

@@ -17,7 +17,7 @@ from ..estimators._described import described
 from ..estimators.second_order.base import mix_matrices, one_against_rest
 from ..features.nystroem import projection
 from ..losses import Squared
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows, dense
 from ..second_order import Newton, RowRecursion, Rule
 from ..solvers.kernel_blocks import upper_factor
@@ -105,7 +105,7 @@ class ProsNKonsEstimator(KernelEstimator):
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
-                runs[run] = generator(state["seed"], 1 + run).random(COINS)
+                runs[run] = generator(state["seed"], Stream.MAP, 1 + run).random(COINS)
         for run in [run for run in runs if run < wanted.start]:
             del runs[run]
         first = t % COINS

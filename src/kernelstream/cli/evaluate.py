@@ -13,7 +13,7 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
-from ._scores import LabelScores, NumberScores, of_true_label
+from ._scores import LabelScores, NumberScores
 from ._targets import Peeked, as_labels, find_task, targets_for
 
 MOST = 12  # labels that make a table of answers that can still be read
@@ -49,6 +49,7 @@ def _held_out(args: argparse.Namespace) -> None:
     from sklearn.base import is_classifier, is_outlier_detector
 
     from .. import model_io
+    from ..evaluate._metrics import of_true_class
     from .predict import fitted, open_model_data
 
     if args.curve:
@@ -71,7 +72,7 @@ def _held_out(args: argparse.Namespace) -> None:
             continue
         y = read(y)
         sure = labels and hasattr(est, "predict_proba")
-        tally.add(y, est.predict(X), of_true_label(est.predict_proba(X), est.classes_, y) if sure else None)
+        tally.add(y, est.predict(X), of_true_class(est.predict_proba(X), est.classes_, y) if sure else None)
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
     about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from ..random import generator
+from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..state.turns import TakesTurns, in_turn
@@ -236,15 +236,17 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
         return store
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was before."""
+    def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was, but for a ``complete`` call."""
         before = self.__dict__.get("_store")
         journal = None if before is None else Journal(before)
         try:
             self._journal = journal
             yield
         except BaseException:
-            if journal is None:
+            if complete():
+                pass
+            elif journal is None:
                 self._forget()
             else:
                 journal.undo()
@@ -346,7 +348,7 @@ class Columns(Known, TakesTurns, TransformerMixin, WithParameters):
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
-            order = generator(0, start).permutation(stop - start) if shuffled else None
+            order = generator(0, Stream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
             y, w = (None if values is None else values[here] for values in (Y, weight))
             self._run(store, found, X[here], y, w, order=order)
             store.t += stop - start

@@ -23,7 +23,7 @@ from ..estimators.stack.base import StackEstimator
 from ..estimators.stack.batch import FEWEST, View
 from ..estimators.stack.fit import Part
 from ..estimators.stack.weights import mean
-from ..random import generator, seed_from
+from ..random import Stream, generator, seed_from
 from ..rows import concat
 from ._client import compute, need
 from ._data import Data, Piece, Rows, accumulated
@@ -34,7 +34,6 @@ from .landmarks import AllRows
 from .ridge import add_rows, copied, merged
 
 SAMPLE = 100_000  # rows that members learn who follow them one by one
-STREAM = 8  # of the choice of these rows
 ENTRIES = (
     "n_features",
     "n_outputs",
@@ -64,7 +63,8 @@ def fit_one_learner(est: StackEstimator, data: Data, client: Any, classes: Any =
         labels = known_labels(data, client)
     est = clone(est).set_params(random_state=seed_from(est._seed_source()))
     n = rows.n
-    some = np.arange(n) if n <= SAMPLE else np.sort(generator(est.random_state, STREAM).choice(n, SAMPLE, False))
+    rng = generator(est.random_state, Stream.REMOTE_ROWS)
+    some = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
     sample = rows.delayed(some), rows.delayed(some, target=True)
     est.state_, held, part = compute(client, delayed(_learned, pure=False)(est, *sample, labels, classes is None))
     if part is None:

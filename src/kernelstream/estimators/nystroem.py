@@ -16,7 +16,7 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows, dense, host
 from ..state import undo as _undo
 from ..state.change import Change
@@ -197,7 +197,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         kernel = self._kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])
-        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], state["t"]))
+        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], Stream.MAP, state["t"]))
         S = candidates[np.sort(picked)]
         values = self._score(state, S)
         if "center" in state:

@@ -10,20 +10,21 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
-from .. import losses
+from ..evaluate._metrics import errors, log_losses, of_true_class
+from ..evaluate._runners import labels_of, probabilities_of
+from ..monitor import PageHinkley
 
 WINDOW = 1000  # rows that count as recent
 POINTS = 400  # of a curve, at most; every second one goes when there are more
 SHOWN = 200  # forecasts that are kept beside the truth
 BINS = 10  # of probabilities, for the calibration
-FLOOR = 1e-7  # least probability that the log-loss takes
 MARKS = 100  # changes that are remembered
+LARGEST_ERROR = 1e150  # that the detector takes: its square is a number
 TOGETHER = 64  # calls with few rows that are counted together
 
 logger = logging.getLogger("kernelstream.live")
@@ -34,60 +35,6 @@ def task_of(model: Any) -> str:
     if is_outlier_detector(model):
         return "novelty"
     return "classification" if is_classifier(model) else "regression"
-
-
-def probabilities_of(model: Any, scores: np.ndarray) -> np.ndarray | None:
-    """Probabilities (n, C) that belong to scores, where the model's loss has any."""
-    spec = getattr(model, "loss", None)
-    if not isinstance(spec, (str, losses.Loss)):
-        return None
-    loss: Any = losses.get(spec, "classification")
-    if scores.ndim == 2:
-        loss = loss.multiclass()
-    if not hasattr(loss, "probability"):
-        return None
-    p = loss.probability(scores)
-    return np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p
-
-
-class Change:
-    """Marks rows where the loss has risen: a CUSUM of the standardised loss (Page 1954).
-
-    With z = (loss - mean) / deviation, of the rows since the last mark and at most 4, the sum s <- max(0, s + z - k) is
-    compared with h. For independent z of mean 0 the time between false marks is about exp(2 k h) / (2 k²), ten million
-    rows at k = 1/4 and h = 30; a rise by one deviation is marked after about h / (1 - k) = 40 rows.
-    """
-
-    K, H, LEAST, MOST = 0.25, 30.0, 100, 4.0
-
-    def __init__(self) -> None:
-        self.n, self.mean, self.m2, self.sum = 0, 0.0, 0.0, 0.0
-
-    def __call__(self, loss: float) -> bool:
-        """Take the loss of the next row; True where a change is marked."""
-        return bool(self.many([loss]))
-
-    def many(self, losses: Iterable[float]) -> list[int]:
-        """Take the losses of the next rows; the places of those where a change is marked."""
-        n, mean, m2, total, found = self.n, self.mean, self.m2, self.sum, []
-        K, H, LEAST, MOST, sqrt = self.K, self.H, self.LEAST, self.MOST, math.sqrt
-        for i, loss in enumerate(losses):
-            step = loss - mean
-            if n >= LEAST:
-                deviation = sqrt(m2 / n)
-                z = step / deviation if deviation > 0.0 else (MOST if step > 0.0 else 0.0)
-                total += (z if z < MOST else MOST) - K
-                if total > H:
-                    n, mean, m2, total = 0, 0.0, 0.0, 0.0
-                    found.append(i)
-                    continue
-                if total < 0.0:
-                    total = 0.0
-            n += 1
-            mean += step / n
-            m2 += step * (loss - mean)
-        self.n, self.mean, self.m2, self.sum = n, mean, m2, total
-        return found
 
 
 class Scores:
@@ -109,7 +56,7 @@ class Scores:
         self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
         self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
         self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
-        self.change = Change()
+        self.change = PageHinkley()
         self._marks: list[int] = []
         self.lock = threading.Lock()  # one thread counts, others read
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets not counted yet
@@ -171,18 +118,15 @@ class Scores:
     def _add(self, model: Any, classes: Any, answer: np.ndarray, y: Any, chances: np.ndarray | None) -> None:
         losses_ = None
         if self.task == "novelty":
-            predicted = np.where(answer < 0, -1, 1)
-            errors, truth = (answer < 0).astype(float), predicted
+            predicted = truth = np.where(answer < 0, -1, 1)
         elif self.task == "regression":
             predicted, truth = answer, np.asarray(y, float)
-            errors = ((predicted - truth) ** 2).reshape(len(answer), -1).mean(axis=1)
         else:
             truth = np.asarray(y)
             predicted, chances = self._labels(model, classes, answer, chances)
-            errors = (predicted != truth).astype(float)
             if chances is not None and chances.shape[1] == len(classes):
                 losses_ = self._probabilities(chances, classes, truth, predicted)
-        self._errors(errors, losses_, model)
+        self._errors(errors(self.task, truth, predicted), losses_, model)
         if predicted.ndim == 1:
             shown = slice(-SHOWN, None)
             self.pairs.extend(zip(predicted[shown].tolist(), truth[shown].tolist()))
@@ -191,23 +135,17 @@ class Scores:
     def _labels(model: Any, classes: Any, scores: np.ndarray, chances: Any) -> tuple[np.ndarray, np.ndarray | None]:
         if len(classes) == 1:
             return np.full(len(scores), classes[0]), None
-        if chances is None:
-            chances = probabilities_of(model, scores)
-        if scores.ndim == 1:
-            return classes[(scores >= 0).astype(np.intp)], chances
-        return classes[scores.argmax(axis=1)], chances
+        return labels_of(scores, classes), probabilities_of(model, scores) if chances is None else chances
 
     def _probabilities(self, table: np.ndarray, classes: Any, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Count the probabilities for the calibration; returns the log-loss of each row."""
-        at = np.minimum(np.searchsorted(classes, truth), len(classes) - 1)
-        of_truth = np.where(classes[at] == truth, table[np.arange(len(truth)), at], 0.0)
         if table.shape[1] == 2:
             p, came = table[:, 1], truth == classes[1]
         else:
             p, came = table.max(axis=1), truth == predicted
         bins = np.minimum((p * BINS).astype(np.intp), BINS - 1)
         np.add.at(self.bins, bins, np.column_stack([np.ones(len(p)), p, came]))
-        return -np.log(np.maximum(of_truth, FLOOR))
+        return log_losses(of_true_class(table, classes, truth))
 
     def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
         """Add up row by row, so that the sums do not depend on how the rows were grouped."""
@@ -216,8 +154,8 @@ class Scores:
             stop = min(len(errors), start + self.every - self._rows % self.every)
             part = errors[start:stop].tolist()
             self.error = _added(self.error, part)
-            for i in self.change.many(part):
-                self._marks = [*self._marks, self._rows + i + 1][-MARKS:]
+            found = self.change.learn(np.fmin(part, LARGEST_ERROR))
+            self._marks = [*self._marks, *(row for row, _ in found)][-MARKS:]
             self.last.extend(part)
             if losses_ is not None:
                 part = losses_[start:stop].tolist()
@@ -269,12 +207,11 @@ class Scores:
         """Everything, for a snapshot."""
         with self.lock:
             self._count_kept()
-        change = self.change
         return {
             "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
             "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
             "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
-            "marks": self._marks, "change": [change.n, change.mean, change.m2, change.sum],
+            "marks": self._marks, "change": {name: value.tolist() for name, value in self.change.state.items()},
         }  # fmt: skip
 
     @classmethod
@@ -289,7 +226,7 @@ class Scores:
         made.last_log.extend(notes["last_log"].tolist())
         made.pairs.extend(tuple(pair) for pair in notes["pairs"])
         made.bins = np.array(notes["bins"], float)
-        made.change.n, made.change.mean, made.change.m2, made.change.sum = notes["change"]
+        made.change.state = {name: np.array(value) for name, value in notes["change"].items()}
         return made
 
 

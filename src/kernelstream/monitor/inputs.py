@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy import special
 
 from ..passes.monitor.python import BLOCK
-from ..random import generator, seed_from
+from ..random import Stream, generator, seed_from
 from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
@@ -111,7 +111,7 @@ class KernelTwoSample(Detector):
         norms = (scaled**2).sum(axis=1)
         squares = norms[:half, None] + norms[None, half:] - 2 * scaled[:half] @ scaled[half:].T
         width = np.sqrt(max(np.median(squares), 1e-12))
-        W = generator(self.seed).standard_normal((rows.shape[1], self.n_components)) / width
+        W = generator(self.seed, Stream.MAP).standard_normal((rows.shape[1], self.n_components)) / width
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:

@@ -13,13 +13,14 @@ from ..estimators import (
 from ._registry import TASKS, enter, pair
 
 enter(
-    "auto", "docs/one_learner.md", TASKS,
+    "auto", "docs/default_learner.md", TASKS,
     "Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to choose.",
     {"size": "medium", "recent": True}, pair(KernelClassifier, KernelRegressor), ours=True,
 )  # fmt: skip
 enter(
     "column_cells",
-    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns (docs/one_learner.md)",
+    "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns "
+    "(docs/default_learner.md)",
     TASKS, "Cells of grids over few columns with edges at quantiles; grids that are of no use are replaced.",
     {"n_grids": 128, "eta": "auto", "forgetting": 1.0}, pair(CellsClassifier, CellsRegressor), ours=True,
 )  # fmt: skip

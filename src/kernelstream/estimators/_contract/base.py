@@ -478,7 +478,7 @@ class StreamEstimator(TakesTurns, CallbackSupportMixin, WarmUp, WithParameters):
         return hot
 
     def _may_be_plain(self) -> bool:
-        return not (self._state["warm_rows"] or hasattr(self, "feature_names_in_") or self._weighs())
+        return not (self._state["warm_rows"] or "feature_names_in_" in self.__dict__ or self._weighs())
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
-from ...rows import Rows, is_pandas
+from ...rows import is_pandas
 from ...state.turns import in_turn
 
 PREFIX = "columns:"  # of the encoder's entries in the state
@@ -44,10 +44,6 @@ def is_mixed(X: Any) -> bool:
             return False
         return values.dtype.kind != "f" or bool(np.isnan(values).any())
     return True
-
-
-class Encoded(np.ndarray):
-    """Rows that have been encoded."""
 
 
 class MixedRows:
@@ -111,12 +107,13 @@ class MixedRows:
         return isinstance(self.columns, dict) or is_mixed(X)
 
     # ---------------------------------------------------------------- learning
-    def _learn_checked(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
-        learn = super()._learn_checked  # type: ignore[misc]
-        if not self._encodes(X, fresh=False):
-            return learn(X, y, classes, sample_weight)
-        y = np.array([y]) if np.ndim(y) == 0 else y
-        return self._encoded(X, y, sample_weight, False, lambda rows: learn(rows, y, classes, sample_weight))
+    def _learn_any(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        learn = super()._learn_any  # type: ignore[misc]
+        with self._turns:
+            if not self._encodes(X, fresh=False):
+                return learn(X, y, classes, sample_weight)
+            y = y if type(y) is np.ndarray and y.ndim else np.array([y]) if np.ndim(y) == 0 else y
+            return self._encoded(X, y, sample_weight, False, lambda rows: learn(rows, y, classes, sample_weight))
 
     def _fit_rows(self: Any, X: Any, y: Any, sample_weight: Any, *order: Any) -> None:
         fit = super()._fit_rows  # type: ignore[misc]
@@ -145,14 +142,15 @@ class MixedRows:
         encoder = self._encoder if started else self._new_encoder()
         task = "number" if self._regression else "label"
         held, before = self._encoder, None
+        t = self._state["t"] if started else -1
         try:
-            with encoder._kept():
+            with encoder._kept(lambda: started and self._state["t"] > t):
                 rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
                 if started and rows.shape[1] > self._state["n_features"]:
                     before = self.state_
                     super().widen(rows.shape[1])  # type: ignore[misc]
                 self._encoder = encoder
-                return learn((self._filled(rows) if started else rows).view(Encoded))
+                return learn(self._filled(rows) if started else rows)
         except BaseException:
             if before is not None:
                 self.state_ = before
@@ -164,13 +162,12 @@ class MixedRows:
         return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
 
     # ---------------------------------------------------------------- rows to be scored
-    def _check_X(self: Any, X: Any, reset: bool, least: int = 1) -> Rows:
-        if not reset and self._encoder is not None and not isinstance(X, Encoded):
-            X = self._filled(self._encoder._encode(X))
-        return super()._check_X(np.asarray(X) if isinstance(X, Encoded) else X, reset, least)  # type: ignore[misc]
+    def _scores(self: Any, X: Any) -> np.ndarray:
+        return super()._scores(self._as_numbers(X))  # type: ignore[misc]
 
-    def _may_be_plain(self: Any) -> bool:
-        return self._encoder is None and super()._may_be_plain()  # type: ignore[misc]
+    def _as_numbers(self: Any, X: Any) -> Any:
+        """Rows as the members take them, if there is an encoder: each as if it came next."""
+        return X if self._encoder is None else self._filled(self._encoder._encode(X))
 
     # ---------------------------------------------------------------- state
     @property

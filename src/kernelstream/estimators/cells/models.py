@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import is_number, whole
-from ...random import generator, uniforms
+from ...random import Stream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
@@ -45,7 +45,6 @@ REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 CLOSED = -1e300  # score of a column in reserve: softmax gives it the probability 0
 FEW = 32  # outputs up to which there are no columns in reserve
-SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
 
 
 class CellsEstimator(StreamEstimator):
@@ -172,7 +171,7 @@ class CellsEstimator(StreamEstimator):
             return make("hashed_cells", self, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
-        drawn = (state["seed"], SLOT, 8 * SAMPLE)
+        drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
         return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
 
     def _maps(self, state: State) -> np.ndarray:
@@ -191,7 +190,7 @@ class CellsEstimator(StreamEstimator):
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
-        rng, R, d = generator(state["seed"], SHAPE), self.n_grids, int(state["grid_width"])
+        rng, R, d = generator(state["seed"], Stream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
         K = min(d, 16)
         k = np.full(R, d) if d <= 16 else 8 + (rng.random(R) * 9).astype(int)
         columns = np.argsort(rng.random((R, d)), axis=1)[:, :K].astype(np.int32)
@@ -222,17 +221,17 @@ class CellsEstimator(StreamEstimator):
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
         if n > AHEAD // 4:
-            return uniforms(seed, start, n, SLOT)
+            return uniforms(seed, start, n, Stream.CELLS_PLACES)
         first, made = self._cache.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, AHEAD, SLOT)
+            first, made = start, uniforms(seed, start, AHEAD, Stream.CELLS_PLACES)
             self._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
     def _review(self, state: State) -> None:
         """Review the grids: renew the levels, and draw the first grids, or new ones for those of least use."""
         m, d = min(state["t"], SAMPLE), state["n_features"]
-        rng = generator(state["seed"], SHAPE + state["t"])
+        rng = generator(state["seed"], Stream.CELLS_GRIDS, state["t"])
         levels, count = levels_of(state["sample_rows"][:m])
         state["levels"], state["n_levels"] = levels, count
         if not len(state["columns"]):

@@ -13,6 +13,7 @@ from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
+from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
@@ -23,8 +24,6 @@ from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
-
-LEFT = 1  # stream of the features whose regressions make up the operator
 
 
 @described(like=DoublyStochasticRegressor)
@@ -196,7 +195,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             if points is None and self.variance_features:
                 kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
                 draws = max(1, self.variance_features // 2)
-                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, LEFT)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, Stream.GP_OPERATOR)
             return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ...random import generator
+from ...random import Stream, generator
 from .._contract.base import State, StreamEstimator
 from .._contract.scaling import AUTO
 from ..feature import FeatureEstimator
 
 # Entries that the whole and its members have in common; a flat state holds them once.
 SHARED = ("n_features", "dtype", "warm_rows", "warm_count", "classes", "class_counts", "classes_fixed")
-SEEDS = 1 << 61  # first stream of the members' own seeds
 
 _OWN = re.compile(r"m(\d+)_(.+)", re.DOTALL)
 
@@ -67,7 +66,7 @@ def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
     if type(member)._learn is FeatureEstimator._learn:
         return seed
-    return int(generator(seed, SEEDS + i).integers(1 << 63))
+    return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
 def check(member: Any, whole: StreamEstimator) -> None:

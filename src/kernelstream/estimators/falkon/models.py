@@ -13,7 +13,7 @@ from ..._checks import positive, whole
 from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, divided, drop, host, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
@@ -108,7 +108,7 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
             X, Y, weight = merged(X, Y, weight)
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
-            centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))
+            centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
         with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
             options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}

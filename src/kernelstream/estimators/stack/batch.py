@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from ...random import generator
+from ...random import Stream, generator
 from ...state.schema import Array, Count, Schema, anything, length
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
@@ -29,7 +29,6 @@ from .ranks import KNOTS, Ranks, knots_of
 PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
 MOST = 200_000  # rows that they learn from
-ORDER = 7  # stream of the seed that chooses those rows
 AGAIN = 0.05  # part of the rows that must have been held out for a second solution with them
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
@@ -90,7 +89,7 @@ def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
     if len(train) < FEWEST:
         return None
     if len(train) > MOST:
-        train = np.sort(generator(est._state["seed"], ORDER).permutation(train)[:MOST])
+        train = np.sort(generator(est._state["seed"], Stream.STACK_ROWS).permutation(train)[:MOST])
     return Local(prepare, train)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ...passes.stack.python import start_stack
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, take
 from .._contract.base import State
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
-from .._contract.order import ORDER, Order, check_order
+from .._contract.order import Order, check_order
 from ..cells.models import CellsEstimator
 from ..ensemble import members as _members
 from ..feature import FeatureEstimator
@@ -109,7 +109,7 @@ class StackFit:
         train = np.setdiff1d(counted, held)
         prepare = partial(self._prepared, self._state, rows, target, weight)
         # the combination takes them as a stream
-        held_rows = prepare(generator(self._state["seed"], ORDER - 2).permutation(held))
+        held_rows = prepare(generator(self._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
         self._more_passes(prepare, train, held_rows, most)
         return HeldOut(held, held_rows, train, prepare)
 
@@ -137,7 +137,7 @@ class StackFit:
         active = [i for i, member in enumerate(self._learners) if isinstance(member, REPEATED)]
         best = {i: (self._held_loss(i, *held_rows), None) for i in active}
         for number in range(1, most):
-            order = generator(state["seed"], ORDER + number).permutation(train)
+            order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
             for start in range(0, len(order), 8192):
                 X, y, w = prepare(order[start : start + 8192])
                 self._members_learn(active, state, X, y, w)
@@ -241,7 +241,7 @@ def _passes(passes: Any, n: int, shuffle: bool) -> int:
 def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """Rows held out, sorted; no class loses all of its rows."""
     n = min(max(LEAST, int(HELD * len(counted))), LARGEST)
-    order = generator(seed, ORDER - 1).permutation(counted)
+    order = generator(seed, Stream.HELD_OUT_ROWS).permutation(counted)
     chosen = order[:n]
     if target.ndim == 1 and target.dtype.kind in "biuUS":
         labels = target[chosen]

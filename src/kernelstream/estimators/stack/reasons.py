@@ -18,7 +18,6 @@ from ...rows import dense
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from .._contract.base import State
-from .._contract.mixed import Encoded
 from .._contract.state import scaled_rows
 
 KEPT = 64  # rows that are kept, and
@@ -95,14 +94,13 @@ class Reasons:
             the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
         """
         state = self._fitted()
-        rows = np.asarray(self._check_X(X, reset=False))
+        rows = np.asarray(self._check_X(self._as_numbers(X), reset=False))
         base: Any
         if baseline is None:
             base = np.asarray(state["x_mean"], rows.dtype)[None]
-            base = base.view(Encoded)
         else:
             base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
-        base = np.asarray(self._check_X(base, reset=False))
+            base = np.asarray(self._check_X(self._as_numbers(base), reset=False))
         if len(base) != 1:
             raise ValueError(f"baseline must be one row, got {len(base)}")
         seen, start = (self._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
