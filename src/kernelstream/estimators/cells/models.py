@@ -29,6 +29,7 @@ from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.warm_up import rows_until
+from .._described import described
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
 GRIDS = ("columns", "hashed")
@@ -359,6 +360,7 @@ def _review_before(t: int) -> int:
     return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
 
 
+@described()
 class CellsClassifier(StreamClassifier, CellsEstimator):
     r"""Classifier on cells of random grids, with a step of its own for every cell.
 
@@ -373,7 +375,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
+        doubles, and then every 16,384 rows, the quarter that helped least is drawn again, from columns that help, each
         the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
         columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
@@ -383,21 +385,11 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
         for hashed grids.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     relevance_ : (d,) array
         How much each column has helped lately.
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -449,6 +441,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
         self.random_state = random_state
 
 
+@described(like=CellsClassifier)
 class CellsRegressor(StreamRegressor, CellsEstimator):
     r"""Regression on cells of random grids, with a step of its own for every cell.
 
@@ -459,48 +452,13 @@ class CellsRegressor(StreamRegressor, CellsEstimator):
 
     Parameters
     ----------
-    n_grids : int, default=128
-        Number R of grids, and of weights that a row meets.
-    grids : {"columns", "hashed"}, default="columns"
-        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
-        the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
-        columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
         Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
-    forgetting : float, default=1.0
-        Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
-        for hashed grids.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
-
-    Attributes
-    ----------
-    relevance_ : (d,) array
-        How much each column has helped lately.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
     CellsClassifier : The same for labels.
     OnlineBinningRegressor : Grids over all columns, for the Laplacian kernel.
-
-    Notes
-    -----
-    A row meets one cell of every grid: time per row is proportional to the number of grids, whatever the number of
-    columns.
-
-    References
-    ----------
-    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-       2016.
-    .. [2] Duchi, Hazan, Singer: Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12
-       (2011).
 
     Examples
     --------

@@ -19,11 +19,14 @@ from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
+from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
 
+@described(like=DoublyStochasticRegressor)
 class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     r"""Posterior of a Gaussian process, mean and standard deviation, without a kernel matrix.
 
@@ -39,8 +42,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name; columns of different units should be scaled beforehand. "auto" tries 1,
         0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
@@ -57,19 +58,9 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     variance_features : int, default=256
         Random features by which the operator is learned: with few of them the variance is too large or too small as a
         whole. 0 leaves the variance out.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
     noise_ : float
         The variance of the noise in use.
 
@@ -81,10 +72,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     Notes
     -----
     In a stream, :math:`\lambda = s^2 /` (rows so far). A row of weight w has noise variance :math:`s^2/w`.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------

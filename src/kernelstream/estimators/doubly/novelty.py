@@ -20,8 +20,10 @@ from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
+from .._described import described
 from .base import DoublyEstimator
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, scaled, top
+from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
@@ -30,6 +32,7 @@ QUANTILE_ROWS = 2048
 MARGIN = 0.02  # a narrower kernel must separate better by this
 
 
+@described(like=DoublyStochasticRegressor)
 class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
 
@@ -42,8 +45,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance and
         keeps what best separates held-out rows, which should be normal, from rows drawn uniformly from the box around
@@ -52,25 +53,11 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Share of the rows that is called novel, and the strength of the regulariser.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     offset_ : float
         The threshold tau: ``decision_function = score_samples - offset_``.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
 
     See Also
     --------
@@ -80,10 +67,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     -----
     For a given f the best threshold is the nu-quantile of f. After ``fit`` tau is that quantile over (at most 2048 of)
     the rows; in a stream it is learned with f, and the unit is a batch, see :class:`DoublyStochasticClassifier`.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------
