@@ -5,6 +5,7 @@ This file also puts its folder on the path, for the helpers beside it that tests
 
 import gc
 import logging
+import multiprocessing
 import time
 
 import numpy as np
@@ -17,15 +18,25 @@ def rng():
     return np.random.default_rng(1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
-    """Two processes, for all tests of a file (some kill one): starting them takes longer than most of the tests."""
+    """Two processes, for all tests (some kill one): starting them takes longer than most of the tests.
+
+    Where that can be done they are forked from a process that has imported what they need.
+    """
     library = pytest.importorskip("distributed")
-    cluster = library.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, library.Client(cluster) as client:
-        yield client
+    import dask
+
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    with dask.config.set({"distributed.worker.multiprocessing-method": method}):
+        context = library.utils.get_mp_context()
+        if method == "forkserver":
+            context.set_forkserver_preload(["distributed", "pandas", "sklearn.linear_model", "kernelstream.zoo"])
+        cluster = library.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        )
+        with cluster, library.Client(cluster) as client:
+            yield client
 
 
 @pytest.fixture
@@ -41,7 +52,7 @@ def clean(client):
     pytest.fail(f"left behind: {left}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """Five files of each kind, ``part-*.svm`` with labels and ``part-*.csv`` with numbers as targets."""
     from sklearn.datasets import dump_svmlight_file
