@@ -1,9 +1,10 @@
-"""Fixtures: a generator for each test, two worker processes, their rows in files, a quick default of the command line.
+"""Fixtures: a generator for each test, two worker processes and rows in files, short searches, a quick default learner.
 
 This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
 """
 
 import gc
+import importlib
 import logging
 import multiprocessing
 import time
@@ -73,3 +74,30 @@ def plain_default():
     patch.setattr("kernelstream.cli._algorithms.DEFAULT", "fogd")
     yield
     patch.undo()
+
+
+@pytest.fixture
+def short_warm_up(monkeypatch):
+    """A warm-up of 20 rows: some 40 show what happens before and after its end, where 110 would be needed."""
+    names = ["_contract.warm_up", "_contract.deviations", "_contract.kernel", "feature", "learned", "binning.online"]
+    modules = [importlib.import_module(f"kernelstream.estimators.{name}") for name in [*names, "doubly.base"]]
+    for module in modules:  # all of them are imported by now: none keeps this number
+        monkeypatch.setattr(module, "WARM_UP", 20)
+
+
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
+    for name, value in {
+        "doubly.base.WARM_STEPS": 2,
+        "doubly.base.DoublyEstimator._least_steps": 4,
+        "doubly.choice.TRIAL_STEPS": 2,
+        "doubly.choice.FRACTIONS": (1.0, 0.25),
+        "doubly.choice.LEAST_ROWS": 8,
+        "doubly.novelty.TRIAL_STEPS": 2,
+        "binning.search.GAMMAS": (1.0,),
+        "binning.search.FEW_GRIDS": 2,
+        "binning.search.MORE_GRIDS": 2,
+        "binning.search._FOLDED": 0,
+    }.items():
+        monkeypatch.setattr(f"kernelstream.estimators.{name}", value)
