@@ -29,7 +29,10 @@ from kernelstream.testing import check_streaming
 
 ENGINES = ["python", *(["native"] if engine.has_native() else [])]
 
-pytestmark = pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_searches"),
+    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning"),
+]
 
 
 def stream(n=600, d=3, seed=0, noise=0.1):

@@ -41,6 +41,8 @@ from kernelstream.state import undo as _undo
 from kernelstream.trust import Calibrated, WithIntervals
 from kernelstream.updates import OGD
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 ROOT = os.path.dirname(kernelstream.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
 SAFE = {

@@ -10,6 +10,8 @@ from kernelstream.engine import has_native
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.testing import check_streaming
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 X2, y2 = make_moons(90, noise=0.2, random_state=0)
 X4, y4 = make_blobs(90, n_features=3, centers=4, cluster_std=2.0, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0

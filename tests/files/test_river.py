@@ -26,11 +26,11 @@ DICTS = [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]
 BY_NAME = X[:, np.argsort(NAMES)]  # columns are given in the order of the names
 
 
-def each_check(model):
+def each_check(model, *marks):
     skipped = model._unit_test_skips()
     assert not skipped
     return [
-        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}")
+        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}", marks=marks)
         for check in checks.yield_checks(model)
     ]
 
@@ -40,7 +40,7 @@ def each_check(model):
     [
         *each_check(RiverClassifier(FeatureClassifier(RandomFourier(n_components=20), "logistic"))),
         *each_check(RiverRegressor(FeatureRegressor(RandomFourier(n_components=20)))),
-        *each_check(RiverClassifier(NystroemClassifier(budget=20, loss="logistic"), seed=3)),
+        *each_check(RiverClassifier(NystroemClassifier(budget=20, loss="logistic"), seed=3), pytest.mark.slow),
     ],
 )
 def test_river_checks(model, check):

@@ -79,6 +79,7 @@ def test_every_file_can_be_read_and_names_what_exists(name):
 
 
 @pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")
+@pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("name", reproduce.names())
 def test_every_experiment_runs(name, tmp_path):
     rows = 5 if "awv-figure-2" in name else 20 if name.startswith("doubly") else 50

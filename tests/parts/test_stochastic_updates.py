@@ -97,7 +97,7 @@ def test_equals_the_naive_program(backend, counted, rule, budget, step):
 @pytest.mark.parametrize("task", ["binary", "regression"])
 @pytest.mark.parametrize("backend", ENGINES)
 def test_any_split_gives_the_same(name, task, backend):
-    rows, labels = X[:80], y[:80]
+    rows, labels = X[:50], y[:50]
     target = labels if task == "binary" else np.sin(rows[:, 0]) + rows[:, 1]
     classes = {"classes": [0, 1]} if task == "binary" else {}
     bounded = {"budget": 9} if name.count("_") == 2 else {}
@@ -128,7 +128,7 @@ def test_engines_agree_with_and_without_a_pool(name):
         for backend, rows in [("python", X), ("native", X), ("native", sp.csr_matrix(X))]:
             if backend in ENGINES:
                 est = zoo.make(name, kernels=kernels, engine=backend, random_state=1, **bounded)
-                found.append((est.learn(rows[:100], y[:100]), est.weights_))
+                found.append((est.learn(rows[:60], y[:60]), est.weights_))
         for scores, weights in found[1:]:
             np.testing.assert_allclose(scores, found[0][0], rtol=1e-8, atol=1e-9)
             np.testing.assert_allclose(weights, found[0][1], rtol=1e-8)

@@ -153,12 +153,13 @@ def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """
     _require_isotropic(kernel, "orthogonal")
     rng = generator(seed, Stream.MAP)
-    W = np.empty((d, D))
-    for start in range(0, D, d):
-        width = min(d, D - start)
-        Q, R = np.linalg.qr(rng.standard_normal((d, width)))
+    blocks = []
+    for many, width in ((D // d, d), (1, D % d)):
+        Q, R = np.linalg.qr(rng.standard_normal((many, d, width)))
         # QR fixes the signs of Q by convention; those of R's diagonal make it uniform on the orthogonal group.
-        W[:, start : start + width] = Q * np.sign(np.diag(R))
+        Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None]
+        blocks.append(Q.swapaxes(0, 1).reshape(d, many * width))
+    W = np.concatenate(blocks, axis=1)
     W *= _norms(kernel, rng, d, D)
     return W
 
