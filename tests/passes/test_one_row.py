@@ -109,7 +109,7 @@ def test_a_dictionary_with_a_word_takes_the_short_way():
     assert "stack_pass" not in calls and len(calls) <= 40, (len(calls), calls)
     assert len(python_calls(model.predict, pairs[301][0])) <= 40
     river = pytest.importorskip("kernelstream.river")
-    adapter = river.StreamClassifier(KernelClassifier(size="small", random_state=0))
+    adapter = river.RiverClassifier(KernelClassifier(size="small", random_state=0))
     for row, label in pairs[:300]:
         adapter.learn_one(row, label)
     calls = python_calls(adapter.learn_one, *pairs[300])

@@ -87,7 +87,8 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
         """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
             if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
-                y = y if type(y) is np.ndarray and y.ndim else np.array([y]) if np.ndim(y) == 0 else y
+                if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
+                    y = np.array([y])
                 learn = functools.partial(
                     self._learn_any, y=y, classes=classes, sample_weight=sample_weight, encoded=True
                 )

@@ -94,7 +94,9 @@ def learn(
             if started and rows.shape[1] > est._state["n_features"]:
                 est._widened(rows.shape[1])
             est._encoder = encoder
-            answer = learn(_filled(est, rows) if started else rows)
+            if started and rows.shape[1] < est._state["n_features"]:
+                rows = _filled(est, rows)
+            answer = learn(rows)
     except BaseException:
         if est.__dict__.get("_state") is not before:
             est._state = before
