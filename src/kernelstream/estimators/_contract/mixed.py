@@ -90,22 +90,13 @@ def learn(
     started = not fresh and est._encoder is not None
     encoder = est._encoder if started else _new_encoder(est)
     task = "label" if is_classifier(est) else "number"
-    held, before = est._encoder, est.__dict__.get("_state")
-    try:
-        with encoder._kept():
-            rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
-            if started and rows.shape[1] > est._state["n_features"]:
-                est._widened(rows.shape[1])
-            est._encoder = encoder
-            answer = learn((_filled(est, rows) if started else rows).view(Encoded))
-    except BaseException:
-        if est.__dict__.get("_state") is not before:
-            est._state = before
-            est._forget()
-        est._encoder = held
+    with est._kept(fresh), encoder._kept():
+        rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
+        if started and rows.shape[1] > est._state["n_features"]:
+            est._widened(rows.shape[1])
+        est._encoder = encoder
+        answer = learn((_filled(est, rows) if started else rows).view(Encoded))
         name_columns(est)
-        raise
-    name_columns(est)
     return answer
 
 
@@ -116,12 +107,9 @@ def fit(
     if encodes(est, X, fresh=True):
         learn(est, X, y, sample_weight, fit, fresh=True, table=shuffle)
         return
-    held, est._encoder = est._encoder, None
-    try:
+    with est._kept(fresh=True):
+        est._encoder = None
         fit(X)
-    except BaseException:
-        est._encoder = held
-        raise
 
 
 def encoded(est: StreamEstimator, X: Any, reset: bool) -> Any:
