@@ -290,8 +290,8 @@ def test_a_state_that_does_not_fit_is_refused():
     model = Calibrated(FeatureClassifier(random_state=0))
     model.learn(X, y)
     for name, value in [
-        ("calibration_theta", np.zeros((3, 2, 2))),
-        ("sets_weights", np.full((5, 3), 2.0)),
+        ("calibration/theta", np.zeros((3, 2, 2))),
+        ("sets/weights", np.full((5, 3), 2.0)),
         ("extra", 1),
     ]:
         other = Calibrated(FeatureClassifier(random_state=0))

@@ -14,7 +14,7 @@ from ..registry.parameters import WithParameters
 from ..state.nested import flatten, nest
 from ..state.schema import Inside, check
 from ..state.turns import OwnTurns, in_turn
-from ..state.undo import kept
+from ..state.undo import all_or_nothing
 from .encoder import Columns
 
 State = dict[str, Any]
@@ -110,26 +110,29 @@ class StreamPipeline(WithParameters):
         columns, model = (self.columns_, self.model_) if started else self._fresh()
         options = {"classes": classes, "sample_weight": sample_weight}
         options = {name: value for name, value in options.items() if value is not None}
-        before = dict(self.__dict__)
-        try:
-            with kept(model), columns._kept():
-                X = columns._learn(rows, y, sample_weight, self._task(model))
-                width = getattr(model, "n_features_in_", None)
-                if width is None:
-                    X = self._padded(X, self._first_width(X))
-                elif X.shape[1] > width:
-                    self._widen(model, X.shape[1])
-                else:
-                    X = self._padded(X, width)
-                if y is not None and np.ndim(y) == 0:
-                    y = np.array([y])
-                answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
-                self.columns_, self.model_ = columns, model
-                return answer
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with all_or_nothing(self, model, columns):
+            X = columns._learn(rows, y, sample_weight, self._task(model))
+            width = getattr(model, "n_features_in_", None)
+            if width is None:
+                X = self._padded(X, self._first_width(X))
+            elif X.shape[1] > width:
+                self._widen(model, X.shape[1])
+            else:
+                X = self._padded(X, width)
+            if y is not None and np.ndim(y) == 0:
+                y = np.array([y])
+            answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
+            self.columns_, self.model_ = columns, model
+            return answer
+
+    _lasting: tuple[str, ...] = ()
+
+    def _begin_call(self) -> None:
+        """Everything learned is inside."""
+
+    def _kept(self) -> Any:
+        inside = (self.model_, self.columns_) if "model_" in self.__dict__ else ()
+        return all_or_nothing(self, *inside)
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns

@@ -8,7 +8,7 @@ array calls :func:`rows` first.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,7 @@ class Undo:
         self.journaled: list[np.ndarray] = []
         self.journal: Entries = []
         self.marks: Any = None
+        self.put_back: Callable[[], Any] | None = None  # what a device holds of the state
 
     def begin(self) -> None:
         """A call begins."""
@@ -155,7 +156,45 @@ class Undo:
         self.marks = Marks([state for _, state in owners], entries)
 
 
-def kept(model: Any) -> contextlib.AbstractContextManager[None]:
-    """Context in which an error leaves a model as it was, however many calls it has learned from inside."""
-    own = getattr(model, "_kept", None)
-    return contextlib.nullcontext() if own is None else own()
+@contextlib.contextmanager
+def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None]:
+    """Context in which an error leaves an object as it was, and with it others inside, however many calls they got.
+
+    The outermost context takes back everything; for an object that has one open already nothing is done.
+
+    Parameters
+    ----------
+    obj : object
+        Its attributes become what they were, but for those named in ``_lasting``. ``_begin_call()`` gives an
+        :class:`Undo` of its state that has begun, or None where there is nothing to undo; ``_take_back(undo, at_door)``
+        ends it. The attribute ``_at_door`` is True as long as nothing has been learned.
+    *inside : objects
+        Those with a method ``_kept`` are kept in the context that it gives.
+    fresh : bool
+        Says that no state is changed inside: a new one takes the place of the old, if there is one.
+    """
+    own: dict[str, Any] = vars(obj)
+    if "_open" in own:
+        yield
+        return
+    with obj._turns:
+        before = dict(own)
+        undo = None if fresh else obj._begin_call()
+        try:
+            own |= {"_open": True, "_at_door": True}
+            with contextlib.ExitStack() as opened:
+                for part in inside:
+                    if hasattr(part, "_kept"):
+                        opened.enter_context(part._kept())
+                yield
+            if undo is not None:
+                undo.end()
+            del own["_open"], own["_at_door"]
+        except BaseException:
+            at_door = own.get("_at_door", False)
+            for name in [name for name in own if name not in before and name not in obj._lasting]:
+                del own[name]
+            own |= {name: value for name, value in before.items() if name not in obj._lasting}
+            if undo is not None:
+                obj._take_back(undo, at_door)
+            raise

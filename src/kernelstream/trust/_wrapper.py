@@ -1,10 +1,8 @@
-"""What every wrapper shares: an estimator inside another, both in one flat state."""
+"""What every wrapper shares: an estimator inside another, whose state lies in that of the whole."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,15 +14,12 @@ from sklearn.utils.metaestimators import available_if
 
 from ..random import Stream, generator
 from ..registry.parameters import WithParameters
+from ..state.nested import State, flatten, nest
 from ..state.schema import Schema, check
 from ..state.turns import OwnTurns, in_turn
-from ..state.undo import kept
+from ..state.undo import Undo, all_or_nothing
 from .calibration import Calibrator
 from .intervals import IntervalTracker
-
-INSIDE = "model_"  # entries of the model inside begin with it
-
-State = dict[str, Any]
 
 
 def _has(name: str) -> Any:
@@ -52,13 +47,6 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
     return rows, target, weight
 
 
-def _copied(part: Any) -> Any:
-    """A calibrator or tracker with arrays of its own."""
-    made = copy.copy(part)
-    made.state = {name: value.copy() for name, value in part.state.items()}
-    return made
-
-
 class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
@@ -73,7 +61,7 @@ class Wrapper(WithParameters):
         """Start what is learned beside the model."""
 
     def _own(self) -> State:
-        """What was learned beside the model: arrays, numbers and strings."""
+        """What was learned beside the model: states with names."""
         raise NotImplementedError
 
     def _set_own(self, entries: State) -> None:
@@ -104,21 +92,28 @@ class Wrapper(WithParameters):
         """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
         return hasattr(type(model), "state_") and not hasattr(model, "state_")
 
-    @contextlib.contextmanager
-    def _kept(self, model: Any = None) -> Iterator[None]:
+    _lasting: tuple[str, ...] = ()
+    _replaced = _by_row = frozenset[str]()
+
+    def _kept(self, model: Any = None) -> contextlib.AbstractContextManager[None]:
         """Context of a call: an error leaves the wrapper and the model inside as they were."""
-        model = self.__dict__.get("model_") if model is None else model
-        before = dict(self.__dict__)
-        before |= {
-            name: _copied(part) for name, part in before.items() if isinstance(part, (Calibrator, IntervalTracker))
-        }
-        try:
-            with kept(model):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        return all_or_nothing(self, self.__dict__.get("model_") if model is None else model)
+
+    def _owners(self) -> list[tuple[Any, State]]:
+        """What is learned beside the model: entries of this object, of calibrators and trackers."""
+        own = [value for value in vars(self).values() if isinstance(value, (Calibrator, IntervalTracker))]
+        states = [value for value in vars(self).values() if isinstance(value, dict)]
+        return [(self, part) for learned in own for part in (vars(learned), learned.state)] + [
+            (self, part) for part in states
+        ]
+
+    def _begin_call(self) -> Undo:
+        undo = Undo(self._owners)
+        undo.begin()
+        return undo
+
+    def _take_back(self, undo: Undo, at_door: bool) -> None:
+        undo.take_back()
 
     def _adopt(self, model: Any, fresh: bool) -> None:
         """Make the model that has learned the one inside."""
@@ -149,9 +144,8 @@ class Wrapper(WithParameters):
         sample_weight : (n,) array, optional
         shuffle : bool, default=True
         """
-        before = dict(self.__dict__)
-        self.__dict__.pop("model_", None)
-        try:
+        with all_or_nothing(self, fresh=True):
+            self.__dict__.pop("model_", None)
             rows, target, weight = _checked(X, y, sample_weight)
             if len(target) == 0:
                 self._inside()[0].fit(rows, target)  # raises the error that says what is wrong
@@ -159,10 +153,6 @@ class Wrapper(WithParameters):
             extra = {} if weight is None else {"sample_weight": weight[order]}
             part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
             self.learn(part, target[order], **extra)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     @_has("decision_function")
@@ -217,22 +207,19 @@ class Wrapper(WithParameters):
     @property
     @in_turn
     def state_(self) -> State:
-        """Everything learned: the entries of the model inside under names that begin with ``model_``, and our own."""
+        """Everything learned, flat: the entries of the model inside have names that begin with ``model/``."""
         if "model_" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        learned = getattr(self.model_, "state_", {})
-        return {INSIDE + name: value for name, value in learned.items()} | self._own()
+        return flatten({"model": getattr(self.model_, "state_", {})} | self._own())
 
     @state_.setter
     @in_turn
     def state_(self, state: State) -> None:
-        model = clone(self.model)
-        learned = {name.removeprefix(INSIDE): value for name, value in state.items() if name.startswith(INSIDE)}
-        if learned:  # otherwise there are only rows that wait to be learned
-            model.state_ = learned
+        model, own = clone(self.model), dict(nest(state))
+        if "model" in own:  # otherwise there are only rows that wait to be learned
+            model.state_ = own.pop("model")
         self.model_ = model
         self._begin(model)
-        own = {name: value for name, value in state.items() if not name.startswith(INSIDE)}
         self._set_own(own)
         strange = own.keys() - self._own().keys()
         if strange:

@@ -8,13 +8,12 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .. import losses
-from ..state.schema import Schema, prefixed
+from ..state.nested import State, part
+from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
-from ._wrapper import State, Wrapper
+from ._wrapper import Wrapper
 from .calibration import Calibrator, probabilities
 from .intervals import IntervalTracker, check_coverage
-
-CALIBRATION, SETS = "calibration_", "sets_"
 
 
 class Calibrated(Wrapper):
@@ -234,20 +233,19 @@ class Calibrated(Wrapper):
         self._known = np.empty(0)
 
     def _own(self) -> State:
-        mine = {} if self.calibrator_ is None else self.calibrator_.state
-        sets = {SETS + name: value for name, value in self.tracker_.state.items()}
-        return {CALIBRATION + name: value for name, value in mine.items()} | sets
+        own = {"sets": self.tracker_.state}
+        return own if self.calibrator_ is None else own | {"calibration": self.calibrator_.state}
 
     def _set_own(self, entries: State) -> None:
         self._grow(self.model_.classes_)
         if self.calibrator_ is not None:
-            self.calibrator_.state = _part(entries, CALIBRATION)
-        self.tracker_.state = _part(entries, SETS)
+            self.calibrator_.state = part(entries, "calibration")
+        self.tracker_.state = part(entries, "sets")
 
     def _schema(self) -> Schema:
-        schema = prefixed(SETS, IntervalTracker(self.coverage).schema())
+        own: Schema = {"sets": Inside(IntervalTracker(self.coverage).schema())}
         n = len(self.model_.classes_)
-        return schema | (prefixed(CALIBRATION, Calibrator.schema(n)) if n > 1 else {})
+        return own | {"calibration": Inside(Calibrator.schema(n))} if n > 1 else own
 
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
@@ -255,7 +253,3 @@ class Calibrated(Wrapper):
             raise ValueError(
                 f"probabilities are for classifiers: for a regressor there is WithIntervals({self.model!r})"
             )
-
-
-def _part(entries: State, prefix: str) -> State:
-    return {name.removeprefix(prefix): value for name, value in entries.items() if name.startswith(prefix)}

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 
 from .._checks import whole
 from ..rows import canonical, concat, pack, unpack
-from ..state.schema import Anything, Array, Count, Schema
+from ..state.nested import State, part
+from ..state.schema import Anything, Array, Count, Inside, Schema
 from ..state.turns import in_turn
-from ._wrapper import State, Wrapper
+from ._wrapper import Wrapper
 
-ROWS = "wait_X"
+ROWS = "X"
 
 
 class Delayed(Wrapper):
@@ -205,12 +206,10 @@ class Delayed(Wrapper):
         }
 
     def _own(self) -> State:
-        return {name if name.startswith(ROWS) else f"wait_{name}": value for name, value in self._wait.items()}
+        return {"wait": self._wait}
 
     def _set_own(self, entries: State) -> None:
-        self._wait = {
-            name if name.startswith(ROWS) else name.removeprefix("wait_"): value for name, value in entries.items()
-        }
+        self._wait = part(entries, "wait")
 
     def _schema(self) -> Schema:
         ids: Any = self._wait.get("ids")
@@ -218,26 +217,26 @@ class Delayed(Wrapper):
         for name in ("ids", "forecast"):
             value: Any = self._wait.get(name)
             if not isinstance(value, np.ndarray) or value.shape != (n,) or value.dtype.kind not in "biufUS":
-                raise ValueError(f"state_['wait_{name}'] must have one entry for each of {n} rows")
+                raise ValueError(f"state_['wait/{name}'] must have one entry for each of {n} rows")
         schema: Schema = {
-            "wait_ids": Anything(),
-            "wait_forecast": Anything(),
-            "wait_made": Array((n,), "int64", low=0, high=1),
-            "wait_since": Array((n,), "int64", low=0, rising=True),
-            "wait_counts": Array((2,), "int64", low=0),
+            "ids": Anything(),
+            "forecast": Anything(),
+            "made": Array((n,), "int64", low=0, high=1),
+            "since": Array((n,), "int64", low=0, rising=True),
+            "counts": Array((2,), "int64", low=0),
         }
         if ROWS in self._wait:
             value = self._wait[ROWS]
             width = value.shape[1] if isinstance(value, np.ndarray) and value.ndim == 2 else 0
-            return schema | {ROWS: Array((n, width), ("float32", "float64"))}
+            schema |= {ROWS: Array((n, width), ("float32", "float64"))}
         if f"{ROWS}_data" in self._wait:
             rows: Any = unpack(ROWS, self._wait)
             rows.check_format(full_check=True)
             if rows.shape[0] != n or not np.isfinite(rows.data).all():
-                raise ValueError(f"state_['{ROWS}_data'] must hold {n} finite rows")
-            schema |= {f"{ROWS}_{part}": Anything() for part in ("data", "indices", "indptr")}
-            return schema | {f"{ROWS}_width": Count(1)}
-        return schema
+                raise ValueError(f"state_['wait/{ROWS}_data'] must hold {n} finite rows")
+            schema |= {f"{ROWS}_{name}": Anything() for name in ("data", "indices", "indptr")}
+            schema |= {f"{ROWS}_width": Count(1)}
+        return {"wait": Inside(schema)}
 
     def _check_parameters(self) -> None:
         for name in ("most", "oldest"):

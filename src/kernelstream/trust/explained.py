@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ import scipy.sparse as sp
 
 from ..named import Named, named
 from ..random import Stream, uniforms
-from ..state.schema import Array, Count, Schema
+from ..state.nested import State, part
+from ..state.schema import Array, Count, Inside, Schema
 from ..state.turns import in_turn
 from . import gradients as g
-from ._wrapper import State, Wrapper
+from ._wrapper import Wrapper
 from .contributions import Explanation, along, in_turns
 
 CHUNK = 256  # rows between looks
@@ -82,9 +82,8 @@ class Explained(Wrapper):
             first = CHUNK - (0 if fresh else self._rows % CHUNK)
             ends = [*range(first, len(y), CHUNK), len(y)]
             pieces = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
-        before = None if fresh or len(pieces) == 1 else (copy.deepcopy(model), self._rows, copy.deepcopy(self._reasons))
-        try:
-            parts: list[tuple[np.ndarray, np.ndarray]] = []
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        with self._kept(model):  # all pieces or none
             for piece in pieces:
                 part = {} if weight is None else {"sample_weight": weight[piece]}
                 rows = X.iloc[piece] if hasattr(X, "iloc") else np.asarray(X)[piece]
@@ -94,12 +93,6 @@ class Explained(Wrapper):
                 if not self._is_untrained(model):
                     self._adopt(model, "model_" not in self.__dict__)
                     self._follow(np.asarray(rows, np.float64))
-        except BaseException:  # all pieces or none
-            if before is not None:
-                self.model_, self._rows, self._reasons = before
-            elif fresh:
-                self.__dict__.pop("model_", None)
-            raise
         return _joined(parts)
 
     def __sklearn_tags__(self) -> Any:
@@ -110,7 +103,7 @@ class Explained(Wrapper):
     @property
     def relevance_(self) -> Named:
         """How much each column matters now, (d,), non-negative; the sum is one (or all are zero)."""
-        r = self._of_model("n_features_in_") and self._own()["reason_relevance"]
+        r = self._of_model("n_features_in_") and self._reasons["relevance"]
         total = r.sum()
         return named(r / total if total > 0 else r, self.model_)
 
@@ -131,10 +124,10 @@ class Explained(Wrapper):
         """
         model = self._fitted()
         X = np.asarray(X, np.float64)
-        own = self._own()
-        base = own["reason_mean"] if baseline is None else np.asarray(baseline, np.float64)
-        if X.ndim != 2 or X.shape[1] != len(own["reason_mean"]) or base.shape != X.shape[1:]:
-            raise ValueError(f"rows and baseline must have {len(own['reason_mean'])} columns")
+        own = self._reasons
+        base = own["mean"] if baseline is None else np.asarray(baseline, np.float64)
+        if X.ndim != 2 or X.shape[1] != len(own["mean"]) or base.shape != X.shape[1:]:
+            raise ValueError(f"rows and baseline must have {len(own['mean'])} columns")
         at_rows, at_base = g.scores(model, X), g.scores(model, base[None].astype(X.dtype))[0]
         which = at_rows.argmax(axis=1) if at_rows.shape[1] > 1 else np.zeros(len(X), np.intp)
         if g.is_exact(model):
@@ -186,25 +179,19 @@ class Explained(Wrapper):
         self._reasons |= {"kept": np.zeros((0, d)), "looks": 0}
 
     def _own(self) -> State:
-        return {f"reason_{name}": value for name, value in self._reasons.items()} | {"reason_rows": self._rows}
+        return {"reasons": self._reasons | {"rows": self._rows}}
 
     def _set_own(self, entries: State) -> None:
-        self._rows = entries.get("reason_rows", 0)
-        self._reasons = {
-            name.removeprefix("reason_"): value for name, value in entries.items() if name != "reason_rows"
-        }
+        self._reasons = dict(part(entries, "reasons"))
+        self._rows = self._reasons.pop("rows", 0)
 
     def _schema(self) -> Schema:
         d = self.model_.n_features_in_
         kept: Any = self._reasons.get("kept")
         n = min(len(kept), LOOKED) if isinstance(kept, np.ndarray) and kept.ndim else 0
-        schema: Schema = {f"reason_{name}": Array((d,), low=0.0) for name in ("relevance", "variance", "seen")}
-        return schema | {
-            "reason_mean": Array((d,)),
-            "reason_kept": Array((n, d)),
-            "reason_looks": Count(),
-            "reason_rows": Count(),
-        }
+        own: Schema = {name: Array((d,), low=0.0) for name in ("relevance", "variance", "seen")}
+        own |= {"mean": Array((d,)), "kept": Array((n, d)), "looks": Count(), "rows": Count()}
+        return {"reasons": Inside(own)}
 
 
 def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

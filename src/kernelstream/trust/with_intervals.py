@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..state.schema import Schema, prefixed
+from ..state.nested import State, part
+from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
-from ._wrapper import State, Wrapper
+from ._wrapper import Wrapper
 from .intervals import IntervalTracker, check_coverage
-
-PREFIX = "interval_"
 
 
 class WithIntervals(Wrapper):
@@ -125,13 +124,13 @@ class WithIntervals(Wrapper):
         self.tracker_ = IntervalTracker(self.coverage, self.engine)
 
     def _own(self) -> State:
-        return {PREFIX + name: value for name, value in self.tracker_.state.items()}
+        return {"intervals": self.tracker_.state}
 
     def _set_own(self, entries: State) -> None:
-        self.tracker_.state = {name.removeprefix(PREFIX): value for name, value in entries.items()}
+        self.tracker_.state = part(entries, "intervals")
 
     def _schema(self) -> Schema:
-        return prefixed(PREFIX, IntervalTracker(self.coverage).schema())
+        return {"intervals": Inside(IntervalTracker(self.coverage).schema())}
 
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)

@@ -1,6 +1,7 @@
 """The contract every streaming estimator keeps: validation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state (:mod:`.hooks`); :mod:`.warm_up`
+A family of learners supplies a few pure functions of its parameters and a state, as methods of its estimators (the
+hooks at the end of this file) or as a :class:`.learner.Learner`, which ``_new_learner`` makes. :mod:`.warm_up`
 estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
@@ -25,26 +26,29 @@ from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import WithParameters
-from ...rows import MODERATE, Rows, canonical, check_names, host, is_canonical, is_tensor, native, unmasked
+from ...rows import MODERATE, Rows, canonical, check_names, drop, host, is_canonical, is_tensor, native, unmasked
+from ...state.change import Change
+from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
+from ...state.schema import Schema
 from ...state.turns import OwnTurns, in_turn
-from ...state.undo import Undo
-from . import mixed
+from ...state.undo import Undo, all_or_nothing
+from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
-from .hooks import Hooks
-from .hooks import State as State
+from .first_rows import odd_cells
+from .learner import Learner
 from .order import Order, check_order
 from .parts import unfolded
 from .scaling import check_standardize, demanded, no_moments, scales_columns
 from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
 from .units import check_moderate
-from .warm_up import DENSE_ROWS, WarmUp
+from .warm_up import DENSE_ROWS
 
 # type and number of columns; all_below and its exponent; whether rows are checked further; plain_rows, and for float32
 Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 
 
-class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
+class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
     Everything mutable is in ``state_``, a flat dict; the attribute ``_cache`` only holds what can be derived from it.
@@ -52,9 +56,27 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
     was (``_undo``).
     """
 
+    engine: Any
+    random_state: Any
+    standardize: Any = False  # True, False or "auto"
+
+    on_device: bool = False  # whether the family has a torch engine
+    _composed: bool = False  # whether the family is an object of its own, see `_new_learner`
+    _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
+    _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
+    _short_way: bool = True  # whether plain calls go straight to `_learn`
+    _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
+    _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
+    _several_targets: bool = False  # whether a regressor may have more than one output
+
+    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
+    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
+    _held: str = ""  # entry of the cache that holds a part of the state; on a device it has a method `mark`
     columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
     _encoder: Any = None  # of a model of mixed rows
 
+    _state: State
     _turns: Any = OwnTurns()
     _cache: Any = MappingProxyType({})  # until there is a state
     _undo: Any
@@ -194,26 +216,22 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
-        if self._composed and "_open" not in self.__dict__:
+        if "_open" in self.__dict__:  # whoever has opened it takes back what fails
+            self._at_door = False
+            return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
+        if self._composed:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
         marks = self._marks
-        if marks is not None and marks.save():  # as below, but quicker, for models that need no more
-            try:
-                scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
-                marks.forget()
-            except BaseException as error:
-                self._take_back(self._undo, None)
-                reword(error)
-                raise
-            return scores
-        undo, put_back = self._begin_call()
+        if marks is None or not marks.save():  # the quick way, for models that need no more
+            self._begin_call()
+        undo = self._undo
         try:
             scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
             undo.end()
         except BaseException as error:
-            self._take_back(undo, put_back)
+            self._take_back(undo)
             reword(error)
             raise
         return scores
@@ -221,7 +239,7 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
     def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Scale and learn rows whose targets are encoded and whose weights are final."""
         if "x_count" in self._state:  # scales_columns, without a call
-            X = self._standardized(self._state, X, weight)
+            X = warm_up.standardized(self, self._state, X, weight)
         scores = self._learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
@@ -235,7 +253,7 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
         return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
-        with self._all_or_nothing(fresh=self.__dict__.get("_state") is None):
+        with self._kept():
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
                 return self._no_scores()
@@ -243,12 +261,12 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
         """The body of ``fit``."""
-        with self._all_or_nothing(fresh=True):
+        with self._kept(fresh=True):
             check_order(self, shuffle, passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
             if self._at_once:
-                self._tell_units(rows[median_rows(rows.shape[0])])
+                warm_up.warn_about_units(self, rows[median_rows(rows.shape[0])])
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
             context = None
@@ -269,88 +287,50 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     # ---------------------------------------------------------------- all or nothing
-    def _owners(self) -> list[tuple[Hooks, State]]:
+    def _owners(self) -> list[tuple[Any, State]]:
         """Estimators and the states they learn into: this one, and its members if it has any."""
         return self._learner.owners(self._state) if self._composed else [(self, self._state)]
 
-    def _begin_call(self) -> tuple[Undo, Callable[[], Any] | None]:
-        """Remember the state before a call; returns what undoes the call, and the part of the state on a device."""
-        undo = self.__dict__.get("_undo")
+    def _begin_call(self) -> Undo | None:
+        """Remember the state before a call, if there is one."""
+        if self.__dict__.get("_state") is None:
+            return None
+        undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(self._owners)
         undo.begin()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
         held: Any = self._cache.get(self._held)
-        return undo, held.mark() if hasattr(held, "mark") else None
+        undo.put_back = held.mark() if hasattr(held, "mark") else None
+        return undo
 
-    def _take_back(self, undo: Undo, put_back: Callable[[], Any] | None, at_door: bool = False) -> None:
+    def _take_back(self, undo: Undo, at_door: bool = False) -> None:
         """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it.
 
-        Unless the rows were refused ``at_door``: then nothing has changed, and a factor made anew may differ from the
-        old one in its last bits.
+        Unless the rows were refused ``at_door``: then nothing has changed, and a factor that is computed again may
+        differ from the old one in its last bits.
         """
         if undo.take_back():
             self._undo = undo
             if at_door:
                 return
             members = self._cache.get("learners")
-            self._cache = {} if put_back is None else {self._held: put_back()}
+            self._cache = {} if undo.put_back is None else {self._held: undo.put_back()}
             self._remake(self._state)
             if members is not None:
                 self._learner.taken_back(members)
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self, fresh: bool) -> Iterator[None]:
-        """Context in which an error leaves the estimator as it was.
+    _lasting = LISTENERS
 
-        ``fresh`` says that no state is changed inside: a new one takes the place of the old, if there is one.
-        """
-        before = dict(self.__dict__)
-        undo, put_back = (None, None) if fresh else self._begin_call()
-        self._at_door = True
+    @contextlib.contextmanager
+    def _kept(self, fresh: bool = False) -> Iterator[None]:
+        """Context of a call, or of several: an error leaves the estimator as it was before. See ``all_or_nothing``."""
         try:
-            yield
-            if undo is not None:
-                undo.end()
+            with all_or_nothing(self, fresh=fresh):
+                yield
         except BaseException as error:
-            at_door = self._at_door
-            for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
-                del self.__dict__[name]
-            self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
-            if undo is not None:
-                self._take_back(undo, put_back, at_door)
             reword(error)
             raise
-        finally:
-            self.__dict__.pop("_at_door", None)
-
-    @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Context of several steps, calls of ``learn`` among them: an error leaves the estimator as it was before all.
-
-        What a wrapper or a pipeline learns beside the estimator and the estimator itself go back together.
-        """
-        if "_open" in self.__dict__:  # inside another one, which takes back everything
-            yield
-            return
-        with self._turns:
-            before, undo = dict(self.__dict__), None
-            if before.get("_state") is not None:
-                undo = self._cached("around", lambda: Undo(self._owners))
-                undo.begin()
-            try:
-                self._open = True
-                yield
-                if undo is not None:
-                    undo.end()
-                del self._open
-            except BaseException:
-                for name in [name for name in self.__dict__ if name not in before and name not in LISTENERS]:
-                    del self.__dict__[name]
-                self.__dict__.update({name: value for name, value in before.items() if name not in LISTENERS})
-                if undo is not None:
-                    self._take_back(undo, None)
-                raise
 
     # ---------------------------------------------------------------- checks of what comes in
     def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
@@ -438,7 +418,7 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
             "seed": seed_from(self._seed_source()),
             "t": 0,
             "n_outputs": 1,
-            "warm_rows": 0 if self._at_once else self._first_rows(),
+            "warm_rows": 0 if self._at_once else warm_up.first_rows(self),
             "warm_count": 0,
         }
         if self._scaling():
@@ -598,10 +578,210 @@ class StreamEstimator(CallbackSupportMixin, WarmUp, WithParameters):
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
+    # ---------------------------------------------------------------- the first rows, see `.warm_up`
+    _renewing: bool = False  # whether the first rows are learned again
+
+    def _scaling(self) -> bool | None:
+        """Whether columns are scaled; None where the first rows decide."""
+        return self._auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
+
+    def _renew(self) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        warm_up.renew(self)
+
+    def _end_warm_up(self) -> None:
+        """The data have ended (``fit``): estimate from what there is."""
+        warm_up.end(self)
+
+    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        weight = self._final_weights(self._state, y, weight)
+        return self._learn_encoded(X, self._encode(self._state, y), weight)
+
+    def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Weights of rows as the family takes them."""
+        weight = self._row_weights(state, y, weight)
+        return self._learner.weighed(state, weight, len(y)) if self._composed else weight
+
+    def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the kept rows, 0 for those with a glitch."""
+        return np.where(odd_cells(X), 0.0, weight)
+
+    def _forget_rows(self, state: State) -> None:
+        """Undo what :meth:`_final_weights` counted."""
+        if self._composed:
+            self._learner.forget_rows(state)
+
+    def _drop_kept(self) -> None:
+        drop("warm_X", self._state)
+        for name in ("warm_y", "warm_weight"):
+            self._state.pop(name, None)
+        self._state |= {"warm_rows": 0, "warm_count": 0}
+
+    def _remake(self, state: State) -> None:
+        """After an undo: recompute entries that were not copied because they follow from the others."""
+
+    # ---------------------------------------------------------------- a family that is an object of its own
+    def _new_learner(self) -> Learner:
+        raise NotImplementedError(f"{type(self).__name__} supplies its hooks itself")
+
+    @property
+    def _learner(self) -> Learner:
+        found = self._cache.get("learner")
+        return self._cached("learner", self._new_learner) if found is None else found
+
+    # ---------------------------------------------------------------- hooks of a family
+    def _sync(self) -> None:
+        """Bring ``_state`` up to date with whatever a device holds of it."""
+
+    def _begin(self, state: State) -> None:
+        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
+        if self._composed:
+            self._learner.begin(state)
+
+    def _warm_up_rows(self) -> int:
+        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
+        return self._learner.warm_up_rows() if self._composed else 0
+
+    def _one_width(self) -> bool:
+        """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
+        return self._composed and self._learner.one_width()
+
+    def _auto_scaling(self) -> bool | None:
+        """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
+        return None if self._one_width() else False
+
+    def _estimate(self, state: State, X: Rows) -> None:
+        """Set the data-driven entries from the first rows X (n, d)."""
+        if self._composed:
+            self._learner.estimate(state, X)
+
+    def _reset(self, state: State) -> None:
+        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
+        self._learner.reset(state)
+
+    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
+        return self._learner.learn(state, X, y, weight)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        """Scores of rows, (n, n_outputs); changes nothing."""
+        return self._learner.score(state, X)
+
+    def _fade(self, state: State, keep: float) -> bool:
+        """Give what was learned less weight, so that new rows change more; False where the family cannot."""
+        return self._composed and self._learner.fade(state, keep)
+
+    def _anew(self, state: State) -> bool:
+        """Set the weights to those of an untrained model."""
+        if self._composed:
+            return self._learner.restart(state)
+        state["t"] = 0
+        self._reset(state)
+        return True
+
+    def _row_learner(self, state: State) -> Any:
+        """A compiled learner of single rows that works on the state's own arrays.
+
+        None where there is none; NotImplemented where there will be one after more rows.
+        """
+        return None
+
+    def _mix_outputs(self, state: State, change: Change) -> None:
+        """Replace the outputs by new ones, as ``change`` says."""
+        self._learner.mix_outputs(state, change)
+
+    def _widen(self, state: State, d: int) -> None:
+        """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
+        if self._composed:
+            return self._learner.widen(state, d)
+        raise ValueError(
+            f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
+        )
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        """The family's own entries, of a state whose common entries have been checked.
+
+        Those of :meth:`_begin` and :meth:`_estimate`, and if it is ``trained`` those of :meth:`_reset`. Nothing may be
+        drawn or made here: the state can come from a file that lies about its sizes.
+        """
+        return self._learner.schema(state, trained)
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range or contradicting each other."""
+        if self._composed:
+            self._learner.check_parameters()
+
+    def _check_rows(self, X: Rows) -> None:
+        """Raise ValueError for finite rows that the kernel cannot take."""
+        if self._composed:
+            self._learner.check_rows(X)
+
+    def _choosy(self) -> bool:
+        """Whether there are finite rows that :meth:`_check_rows` may refuse."""
+        return self._composed or type(self)._check_rows is not StreamEstimator._check_rows
+
+    # ---------------------------------------------------------------- targets, by task
+    def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
+        """Validated target (n,) and whatever :meth:`_declare` needs; changes nothing."""
+        raise NotImplementedError
+
+    def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise ValueError for parameters that contradict the target of all rows (``fit``)."""
+
+    def _declare(self, state: State, declared: Any) -> None:
+        """Enter what is known about the target before the first row is learned."""
+
+    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn validated rows; returns the scores in public form."""
+        raise NotImplementedError
+
+    def _loss_now(self, state: State) -> Any:
+        """The loss in use."""
+        raise NotImplementedError
+
+    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Target as the passes take it, (n,) float64."""
+        raise NotImplementedError
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """Target of all rows as batch solvers take it, (n, outputs), and the weights of the rows or None.
+
+        Enters what the state must know of the target.
+        """
+        raise NotImplementedError
+
+    def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Scores (n, n_outputs) that rows had before they were learned, with their encoded targets and weights."""
+
+    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Learn the link of a model that learned all rows at once, without predicting any of them before."""
+
+    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Parameters that this fit chose, for a similar model of a share of the rows; divisors of the columns, (d,)."""
+        return {}, None
+
+    def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Sample weights times all other weights of a row."""
+        return weight
+
+    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Weights of rows with encoded target y that are about to be learned, 0 for those that should not be."""
+        return weight
+
+    def _hot_row(self, y: Any) -> np.ndarray | None:
+        """Encoded target (1,) of a single row of a plain call, or None when it needs the full checks."""
+        return None
+
+    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+        """Encoded target of a plain call, or None when it needs the full checks."""
+        raise NotImplementedError
+
 
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
-    return getattr(type(est), "_widen", None) is Hooks._widen and not est._composed
+    return getattr(type(est), "_widen", None) is StreamEstimator._widen and not est._composed
 
 
-_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower")  # attributes that copies make anew
+# attributes that copies make again
+_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open", "_at_door")

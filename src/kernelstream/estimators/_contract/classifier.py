@@ -19,7 +19,7 @@ from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn
-from . import link
+from . import link, warm_up
 from .base import State, StreamEstimator
 
 #: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
@@ -311,7 +311,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         def run(start: int, stop: int, newcomer: Any = None) -> None:
             if start < stop:
                 ws = None if weight is None else weight[start:stop]
-                parts.append((self._learn_with_warm_up(X[start:stop], y[start:stop], ws), state["classes"], newcomer))
+                parts.append((warm_up.learn(self, X[start:stop], y[start:stop], ws), state["classes"], newcomer))
 
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):

@@ -1,6 +1,6 @@
 """A family as an object of its own: functions of a state, around which the estimators are a shell.
 
-An estimator whose family is such an object makes it in ``_new_learner``; its hooks (:mod:`.hooks`) call it.
+An estimator whose family is such an object makes it in ``_new_learner``; its hooks (:mod:`.base`) call it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """What a shell asks of its learner; :class:`.hooks.Hooks` says when.
+    """What a shell asks of its learner; the hooks of :class:`.base.StreamEstimator` say when.
 
     A learner keeps nothing: what it learns is in the state, what can be derived from that in the cache of the shell.
 

@@ -115,12 +115,9 @@ def fit(
     if encodes(est, X, fresh=True):
         learn(est, X, y, sample_weight, fit, fresh=True, table=shuffle)
         return
-    held, est._encoder = est._encoder, None
-    try:
+    with est._kept(fresh=True):
+        est._encoder = None
         fit(X)
-    except BaseException:
-        est._encoder = held
-        raise
 
 
 def encoded(est: StreamEstimator, X: Any) -> Any:

@@ -9,6 +9,7 @@ from sklearn.base import OutlierMixin
 
 from ...rows import Rows
 from ...state.turns import in_turn
+from . import warm_up
 from .base import State, StreamEstimator
 
 
@@ -39,7 +40,7 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         return np.zeros(n), None
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return self._learn_with_warm_up(X, y, weight)[:, 0]
+        return warm_up.learn(self, X, y, weight)[:, 0]
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y

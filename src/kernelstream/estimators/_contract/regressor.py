@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from ... import losses
 from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ...state.turns import in_turn
+from . import warm_up
 from .base import State, StreamEstimator
 from .first_rows import odd_ones
 from .units import check_moderate
@@ -86,7 +87,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             self._learner.declared(state)
 
     def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(self._learn_with_warm_up(X, y, weight))
+        return self._public(warm_up.learn(self, X, y, weight))
 
     _sets_aside = True
 

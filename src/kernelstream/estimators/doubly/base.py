@@ -25,6 +25,7 @@ from ...rows import Rows, concat, dense, drop, host, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
+from .._contract import warm_up
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import counted
 from .._contract.order import check_order
@@ -235,7 +236,7 @@ class DoublyEstimator(StreamEstimator):
 
     def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         state, n = self._state, X.shape[0]
-        X = self._standardized(state, X, weight)
+        X = warm_up.standardized(self, state, X, weight)
         wanted = not self.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         start = 0
@@ -294,8 +295,8 @@ class DoublyEstimator(StreamEstimator):
         self._forget_rows(state)
         weight: Any = self._row_weights(state, y, self._trusted(X, y, state["warm_weight"]))
         target = self._encode(state, y)
-        self._begin_scaling(state, X[weight > 0])
-        X = self._standardized(state, X, weight)
+        warm_up.begin_scaling(self, state, X[weight > 0])
+        X = warm_up.standardized(self, state, X, weight)
         plan = Plan(len(y), WARM_STEPS, self._batch_size, self._step_part().damping())
         self._choose(state, X, target, np.asarray(weight), self._stream_rows(len(y)), plan)
         self._forget()
@@ -326,7 +327,7 @@ class DoublyEstimator(StreamEstimator):
             if not shuffle:
                 self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
                 return self
-            with self._all_or_nothing(fresh=True):
+            with self._kept(fresh=True):
                 check_order(self, shuffle, 1)
                 passes = self._schedule.passes if passes is None else checked_passes(passes)
                 rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
@@ -360,13 +361,13 @@ class DoublyEstimator(StreamEstimator):
 
     def _scaled_by_all(self, state: State, X: Rows, some: np.ndarray) -> Rows:
         """Rows of ``fit``, all scaled by the same moments, if at all: decided by ``some`` of them."""
-        self._begin_scaling(state, X[some])
-        self._tell_units(X[some])
+        warm_up.begin_scaling(self, state, X[some])
+        warm_up.warn_about_units(self, X[some])
         if not scales_columns(state):
             return X
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
         for rows in cuts:
-            self._standardized(state, X[rows], None)  # for the moments
+            warm_up.standardized(self, state, X[rows], None)  # for the moments
         return np.concatenate([scaled_rows(X[rows], state) for rows in cuts])
 
     def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -84,7 +84,7 @@ def fit(
 
 
 def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
-    with est._all_or_nothing(fresh=True):
+    with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
         est._fitting = shuffle
         try:
