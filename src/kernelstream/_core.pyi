@@ -298,6 +298,15 @@ def city_block(X: NDArray[numpy.float32], Z: NDArray[numpy.float32], out: NDArra
 def city_block(X: NDArray[numpy.float64], Z: NDArray[numpy.float64], out: NDArray[numpy.float64]) -> None:
     """out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d)."""
 
+@overload
+def exponential(X: NDArray[numpy.float32], tiles: NDArray[numpy.float32], out: NDArray[numpy.float32], norm: int, c: float) -> None: ...
+
+@overload
+def exponential(X: NDArray[numpy.float64], tiles: NDArray[numpy.float64], out: NDArray[numpy.float64], norm: int, c: float) -> None:
+    """
+    out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.
+    """
+
 def columns_pass(arg0: dict[str, Any], arg1: dict[str, Any], arg2: float, arg3: bool, arg4: bool, arg5: NDArray[numpy.float64], /) -> None: ...
 
 def numbers_of_texts(arg0: list[Any], arg1: NDArray[numpy.float64], /) -> bool: ...

@@ -40,6 +40,8 @@ def naive(model, train, Y, test, weight=None):
     M, L, n = model.metric_, model.length_, len(A)
 
     def k(x, z):
+        if model.norm == 1:
+            return math.exp(-sum(math.sqrt(M[j, j]) * abs(x[j] - z[j]) for j in range(len(x))) / L)
         return math.exp(-math.sqrt(max((x - z) @ M @ (x - z), 0.0)) / L)
 
     K = np.array([[k(x, z) for z in A] for x in A])
@@ -55,11 +57,12 @@ def codes(y):
 
 @pytest.mark.parametrize("name", ["python", "native"])
 @pytest.mark.parametrize("weight", [None, WEIGHT[:200]])
-def test_numbers_are_those_of_the_formula(name, weight):
-    model = ks.MetricRegressor(engine=name, random_state=0).fit(X[:200], NUMBERS[:200], sample_weight=weight)
+@pytest.mark.parametrize("norm", [1, 2])
+def test_numbers_are_those_of_the_formula(name, norm, weight):
+    model = ks.MetricRegressor(norm, engine=name, random_state=0).fit(X[:200], NUMBERS[:200], sample_weight=weight)
     expected = naive(model, X[:200], NUMBERS[:200, None], X[200:], weight)[:, 0]
     np.testing.assert_allclose(model.predict(X[200:]), expected, atol=2e-4)
-    assert model.score(X[200:], NUMBERS[200:]) > 0.8
+    assert model.score(X[200:], NUMBERS[200:]) > (0.8 if norm == 2 else 0.5)
 
 
 @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
@@ -95,11 +98,7 @@ def test_gradients_are_those_of_differences():
     R = np.array([[0.5, 0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.2]])
     alpha = np.random.default_rng(1).normal(size=(40, 2))
 
-    def f(x):
-        r = np.linalg.norm((x - rows) @ R, axis=1)
-        return np.exp(-r) @ alpha
-
-    G, h = np.zeros((3, 3)), 1e-4
+    G, H, h = np.zeros((3, 3)), np.zeros(3), 1e-4
     for i, x in enumerate(rows):
         others = np.arange(40) != i  # the function at the row itself has a kink
 
@@ -108,8 +107,15 @@ def test_gradients_are_those_of_differences():
 
         slopes = np.array([(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(3)])
         G += WEIGHT[i] * slopes @ slopes.T
+
+        def g1(x, others=others):
+            return np.exp(-np.abs((x - rows[others]) * np.diag(R)).sum(axis=1)) @ alpha[others]
+
+        H += WEIGHT[i] * sum((g1(x + h * e) - g1(x - h * e)) ** 2 @ [1.0, 1.0] * e / (2 * h) ** 2 for e in np.eye(3))
     trials = search.Trials(engine.get("native"), (rows, alpha, WEIGHT[:40]), (rows, alpha, WEIGHT[:40]))
-    found = trials.gradients(search.Metric(R, 1.0), alpha.astype(np.float32))
+    found = trials.gradients(search.Metric(R, 1.0, 2), alpha.astype(np.float32))
+    columns = trials.gradients(search.Metric(np.diag(R), 1.0, 1), alpha.astype(np.float32))
+    np.testing.assert_allclose(columns, np.diag(H) / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found, G / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
 
 
@@ -128,9 +134,9 @@ def test_rows_left_out_are_forecast_by_the_others():
     Z = (X[:120] / X[:120].std(axis=0)).astype(np.float32)
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:120]
     ops = engine.get("native")
-    matrix = row_matrix(search.KERNEL, Z, 0.01, ops, WEIGHT[:120])
+    matrix = row_matrix(search.KERNELS[2], Z, 0.01, ops, WEIGHT[:120])
     found = matrix.left_out(descend(matrix, Y, 1e-8).W, 30)
-    alpha = descend(row_matrix(search.KERNEL, Z[:90], 0.01, ops, WEIGHT[:90]), Y[:90], 1e-8).W
+    alpha = descend(row_matrix(search.KERNELS[2], Z[:90], 0.01, ops, WEIGHT[:90]), Y[:90], 1e-8).W
     K = np.exp(-np.linalg.norm(Z[90:, None].astype(float) - Z[:90], axis=2))
     np.testing.assert_allclose(found, Y[90:] - K @ alpha, atol=1e-4)
 
@@ -139,7 +145,7 @@ def test_a_matrix_without_a_factor_in_float32_is_solved():
     """Equal rows and a penalty below the rounding of float32; the closed form in float64 is the truth."""
     Z = np.repeat(np.linspace(0, 1, 30), 2)[:, None].astype(np.float32)
     y = np.sin(6 * Z.astype(float))
-    matrix = row_matrix(search.KERNEL, Z, 1e-9, engine.get("native"), None)
+    matrix = row_matrix(search.KERNELS[2], Z, 1e-9, engine.get("native"), None)
     K = np.exp(-np.abs(Z.astype(float) - Z.T))
     found = descend(matrix, y, 1e-6).W
     np.testing.assert_allclose(K @ found, y, atol=1e-4)
@@ -151,7 +157,7 @@ def test_many_rows_have_leaves(monkeypatch):
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
-    Z = models._metric(state).rows(models._standard(state, X[:200]))
+    Z = model._metric(state).rows(models._standard(state, X[:200]))
     leaf = models._leaf_of(Z, state)
     for number, x in zip(leaf[:20], Z[:20], strict=True):  # every row is a centre of its own leaf
         part = slice(state["leaves"][number], state["leaves"][number + 1])
@@ -192,6 +198,8 @@ def test_bad_input_leaves_the_model_as_it_was():
         with pytest.raises(ValueError, match=message):
             model.fit(rows, y)
         np.testing.assert_array_equal(model.predict(X), before)
+    with pytest.raises(ValueError, match="norm must be 1 or 2"):
+        ks.MetricRegressor(norm=3).fit(X, NUMBERS)
     with pytest.raises(ValueError, match="lam must be"):
         ks.MetricRegressor(lam=0).fit(X, NUMBERS)
 

@@ -13,9 +13,9 @@ from ..core.arrays import squashed
 from ..losses import Loss
 from ..random import generator
 from ..rows import Rows, dense, host, merged
-from ..solvers.falkon import kernel_blocks
+from ..solvers.kernel_blocks import Centers, KernelBlocks
 from ..solvers.kernel_ridge import descend, row_matrix
-from ..solvers.metric import KERNEL, Metric, learn_metric
+from ..solvers.metric import KERNELS, Metric, learn_metric
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
 from ._contract.base import State
@@ -35,6 +35,7 @@ STREAM = 13  # of the random order of the rows
 class MetricEstimator(BatchEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
+    norm: int
     lam: float | None
     _leave: np.ndarray | None = None  # which rows (n,) to forecast by the others alone
     _left: tuple[np.ndarray, np.ndarray, Any]  # these forecasts and the targets, (rows, outputs), and the weights
@@ -49,6 +50,8 @@ class MetricEstimator(BatchEstimator):
         return np.ascontiguousarray(dense(X))
 
     def _check_parameters(self) -> None:
+        if self.norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2, got {self.norm!r}")
         if self.lam is not None:
             positive("lam", self.lam)
 
@@ -70,24 +73,28 @@ class MetricEstimator(BatchEstimator):
                 _standard(state, X)[known],
                 Y[known],
                 None if weight is None else weight[known],
+                self.norm,
                 state["seed"],
                 self._ops,
             )
             state |= {"root": metric.root, "lam": float(metric.lam if self.lam is None else self.lam)}
-        Z = _metric(state).rows(_standard(state, X))
+        Z = self._metric(state).rows(_standard(state, X))
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         starts = tree["leaves"]
         for start, stop in zip(starts[:-1], starts[1:], strict=True):
             rows = order[start:stop]
-            matrix = row_matrix(KERNEL, Z[rows], state["lam"], self._ops, None if weight is None else weight[rows])
+            matrix = row_matrix(
+                KERNELS[self.norm], Z[rows], state["lam"], self._ops, None if weight is None else weight[rows]
+            )
             alpha[rows] = descend(matrix, Y[rows], TOLERANCE).W
             last = int(np.count_nonzero(leave[rows]))
-            if last and hasattr(matrix, "left_out"):
+            if last:
                 residual[rows[len(rows) - last :]] = matrix.left_out(alpha[rows], last)
         own = None if weight is None else weight[leave]
         self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
         state |= tree | {"centers": Z[order], "alpha": alpha[order] * unit, "offset": offset}
+        self._cache.pop("leaves", None)
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         scores, Y, own = self.__dict__.pop("_left") if self._leave is None else self._left
@@ -97,15 +104,21 @@ class MetricEstimator(BatchEstimator):
         link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        Z = _metric(state).rows(_standard(state, X))
-        starts, alpha, S = state["leaves"], state["alpha"], state["centers"]
-        if len(starts) == 2:
-            return kernel_blocks(KERNEL, Z, S, self._ops).dot(alpha) + state["offset"]
-        out, leaf = np.empty((len(Z), alpha.shape[1])), _leaf_of(Z, state)
+        Z = self._metric(state).rows(_standard(state, X))
+        leaves, alpha = self._cached("leaves", lambda: self._kernels(state)), state["alpha"]
+        if len(leaves) == 1:
+            return KernelBlocks(leaves[0], Z).dot(alpha) + state["offset"]
+        starts, leaf = state["leaves"], _leaf_of(Z, state)
+        out = np.empty((len(Z), alpha.shape[1]))
         for number in np.unique(leaf):
-            rows, part = leaf == number, slice(starts[number], starts[number + 1])
-            out[rows] = kernel_blocks(KERNEL, Z[rows], S[part], self._ops).dot(alpha[part])
+            rows, own = leaf == number, alpha[starts[number] : starts[number + 1]]
+            out[rows] = KernelBlocks(leaves[number], Z[rows]).dot(own)
         return out + state["offset"]
+
+    def _kernels(self, state: State) -> list[Centers]:
+        """The kernel functions of every leaf."""
+        parts = np.split(state["centers"], state["leaves"][1:-1])
+        return [Centers(KERNELS[self.norm], S, self._ops) for S in parts]
 
     def _schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
@@ -162,13 +175,12 @@ class MetricEstimator(BatchEstimator):
         """The constant score, (outputs,)."""
         return self.state_["offset"]
 
+    def _metric(self, state: State) -> Metric:
+        return Metric(state["root"], state["lam"], self.norm)
+
     def _squares(self) -> np.ndarray:
         root = self.state_["root"]
         return np.diag(root**2) if root.ndim == 1 else root @ root
-
-
-def _metric(state: State) -> Metric:
-    return Metric(state["root"], state["lam"])
 
 
 def _columns(X: np.ndarray, weight: np.ndarray | None) -> State:
@@ -237,7 +249,7 @@ def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
 class MetricClassifier(MetricEstimator, StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
-    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\| / L), \qquad
+    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
               (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
 
     Kernel ridge regression on -1 and +1 with all rows as centres, several classes one against the rest. The metric M is
@@ -250,6 +262,9 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 
     Parameters
     ----------
+    norm : {2, 1}, default=2
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns, with a
+        diagonal metric, which suits functions of single columns with jumps, as trees do.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
         rows.
@@ -311,12 +326,14 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 
     def __init__(
         self,
+        norm: int = 2,
         lam: float | None = None,
         *,
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
+        self.norm = norm
         self.lam = lam
         self.class_weight = class_weight
         self.engine = engine
@@ -330,7 +347,7 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 class MetricRegressor(MetricEstimator, ManyTargets):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
-    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\| / L), \qquad
+    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
               (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
 
     All rows are centres. The metric M is the average gradient outer product of the function itself [1]_, summed over the
@@ -343,6 +360,9 @@ class MetricRegressor(MetricEstimator, ManyTargets):
 
     Parameters
     ----------
+    norm : {2, 1}, default=2
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns, with a
+        diagonal metric, which suits functions of single columns with jumps, as trees do.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
         rows.
@@ -400,7 +420,8 @@ class MetricRegressor(MetricEstimator, ManyTargets):
 
     loss = "squared"
 
-    def __init__(self, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
+    def __init__(self, norm: int = 2, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
+        self.norm = norm
         self.lam = lam
         self.engine = engine
         self.random_state = random_state

@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.utils.extmath import row_norms
 
 from ..core import threads
-from ..kernels import Gaussian, Kernel, Matern
+from ..kernels import Gaussian, Kernel, Laplacian, Matern
 from ..rows import Rows, dense
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
@@ -20,9 +20,6 @@ TALL = 2048  # rows of a block whose product with itself is wanted
 SLOTS = 8  # partial sums, added up in their order, so that the number of threads changes nothing
 #: Error of a Gaussian that the rounding of ``|x|^2 - 2 x's + |s|^2`` may cause; with more the kernel takes care itself.
 ERROR = {"float32": 1e-5, "float64": 1e-11}
-#: Squared distances below so many times the squared norms are made from differences for a kernel with a kink at 0.
-NEAR = {"float32": 1e-4, "float64": 1e-9}
-PAIRS = 1 << 17  # such distances at a time
 
 
 class Centers:
@@ -40,20 +37,25 @@ class Centers:
     def __init__(self, kernel: Kernel, S: Rows, ops: Any):
         self.kernel, self.S, self.ops = kernel, S, ops
         self.dtype = np.dtype(S.dtype)
-        self.gaussian, self.matern = type(kernel) is Gaussian, type(kernel) is Matern and not sp.issparse(S)
-        if not (self.gaussian or self.matern):
+        self.gaussian = type(kernel) is Gaussian
+        self.norm, self.factor = (0, 0.0) if sp.issparse(S) or self.gaussian else _exponential(kernel)
+        if self.norm:
+            self.tiles = ops.tiles(S)
+        if not self.gaussian:
             return
         # |x - s|^2 = |x|^2 - 2 x's + |s|^2, of dense rows about the mean of the centres, where it cancels less
         self.middle = None if sp.issparse(S) else S.mean(axis=0, dtype=np.float64).astype(S.dtype)
         S = dense(S) if self.middle is None else S - self.middle
         norms = row_norms(S, squared=True)
-        self.norm = float(norms.max(initial=0.0))
+        self.far = ERROR[self.dtype.name] / (kernel.gamma * np.finfo(self.dtype).eps) - float(norms.max())
         # the squared norms are two more columns: one product gives the distances
         self.right = np.ascontiguousarray(np.concatenate([-2 * S, np.ones((len(S), 1), S.dtype), norms[:, None]], 1).T)
 
     def __call__(self, X: Rows) -> np.ndarray:
         """``k(X, S)`` of rows X (n, d), (n, m)."""
-        if not self.gaussian and (not self.matern or sp.issparse(X)):
+        if self.norm and not sp.issparse(X):
+            return self.ops.exponential(X, self.tiles, len(self.S), self.norm, self.factor)
+        if not self.gaussian:
             return self.kernel.pairwise(X, self.S)
         if self.middle is None or sp.issparse(X):
             if self.middle is not None:
@@ -68,23 +70,9 @@ class Centers:
             norms = left[:, -2] = np.einsum("ij,ij->i", left[:, :-2], left[:, :-2])
             left[:, -1] = 1
             D = left @ self.right
-        if self.matern:
-            return self._matern(D, X, norms)
-        error = self.kernel.gamma * np.finfo(self.dtype).eps * (norms.max(initial=0.0) + self.norm)
-        if not error <= ERROR[self.dtype.name]:
+        if not norms.max(initial=0.0) <= self.far:
             return self.kernel.pairwise(X, self.S)
         return self.ops.exp_scaled(D, float(self.kernel.gamma))
-
-    def _matern(self, D: np.ndarray, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """A kernel with a kink at 0, of squared distances D (n, m): those that have cancelled are made again."""
-        if not np.isfinite(norms).all():
-            return self.kernel.pairwise(X, self.S)
-        near = np.flatnonzero(NEAR[self.dtype.name] * (norms + self.dtype.type(self.norm))[:, None] > D)
-        for some in threads.cuts(len(near), PAIRS):
-            i, j = np.divmod(near[some], D.shape[1])
-            difference = X[i].astype(np.float64) - self.S[j]
-            D[i, j] = np.einsum("ij,ij->i", difference, difference)
-        return self.kernel.of_squares(D)
 
     def table(self, X: Rows) -> np.ndarray:
         """``k(X, S)`` as one array, made block by block on all threads."""
@@ -100,6 +88,13 @@ class Centers:
         """``k(S, S)``, (m, m) float64."""
         S = self.S.astype(np.float64)
         return self.kernel.pairwise(S, S)
+
+
+def _exponential(kernel: Kernel) -> tuple[int, float]:
+    """Norm and factor c of a kernel ``exp(-c |x - s|)``; the norm 0 for another kernel."""
+    if type(kernel) is Laplacian:
+        return 1, float(kernel.gamma)
+    return (2, 1 / float(kernel.length)) if type(kernel) is Matern and kernel.nu == 0.5 else (0, 0.0)
 
 
 class KernelBlocks:

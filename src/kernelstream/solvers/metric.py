@@ -1,12 +1,13 @@
-r"""A metric from the gradients of the learned function itself, for the exponential kernel.
+r"""A metric from the gradients of the learned function itself, for exponential kernels.
 
-.. math:: k(x, z) = \exp(-\|M^{1/2}(x - z)\| / L), \qquad (K + \lambda A^{-1})\, \alpha = y, \qquad
+.. math:: k(x, z) = \exp(-\|M^{1/2}(x - z)\|_p / L), \qquad (K + \lambda A^{-1})\, \alpha = y, \qquad
           G = E\, \nabla f\, \nabla f', \qquad M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}
 
 f is kernel ridge regression on some rows, G its average gradient outer product, summed over the outputs. The kernel is
 solved again in the metric that follows from G, a few times, as long as the error on held-out rows falls; then
 :math:`\rho` (how much of the part off the diagonal counts), L and :math:`\lambda` are chosen by the same error. What
-was found on few rows is improved once on more of them.
+was found on few rows is improved once on more of them. p is 2, or 1 with a diagonal M: a kernel of single columns, as
+the cuts of trees are.
 
 References
 ----------
@@ -22,22 +23,22 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Matern
+from ..kernels import Laplacian, Matern
 from ..kernels._rows import squared_distances
 from ..random import generator
 from .kernel_blocks import Centers
 from .kernel_ridge import FAR, divided_by, factorise
 
-KERNEL = Matern(nu=0.5, length=1.0)  # exp(-|z - z'|) of rows z = M^{1/2} x / L
+KERNELS = {1: Laplacian(gamma=1.0), 2: Matern(nu=0.5, length=1.0)}  # exp(-|z - z'|) of rows z = M^{1/2} x / L
 FIRST, SECOND = 1500, 3000  # rows to learn from, at first and for the improvement
 HELD = 2000  # rows to judge by, at most; a quarter of few
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
-SHARES = (0.0, 1.0)  # values of rho that are tried beside
-SHARE = 0.5
+SHARES = (0.5, 0.0, 1.0)  # values of rho, the one of the rounds first
 LENGTH, LENGTHS = 10.0, (3.0, 30.0)  # L, and the values that are tried beside it
 LAM, LEAST_LAM, MOST_LAM = 0.01, 1e-4, 10.0  # the penalty goes up and down by factors of ten from the first
-SLOPES = 800  # rows that gradients are taken at
+SLOPES = 800  # rows that gradients are taken at, at most;
+SIGNS = 10**8  # for the norm 1 no more than so many comparisons of columns
 NEAR = 1e-10  # distance below which a kernel function has no gradient
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 STREAM = 12  # of the random order of the rows
@@ -45,10 +46,11 @@ STREAM = 12  # of the random order of the rows
 
 @dataclass(frozen=True)
 class Metric:
-    """``M^{1/2} / L``, (d, d), or (d,) for a diagonal M, and the penalty that goes with it."""
+    """``M^{1/2} / L``, (d, d), or (d,) for a diagonal M, the penalty that goes with it, and the norm p."""
 
     root: np.ndarray
     lam: float
+    norm: int
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows X (n, d) in the metric, in float32: ``exp(-|z - z'|)`` of them is the kernel."""
@@ -77,7 +79,7 @@ class Trials:
     def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
         """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C)."""
         Z = metric.rows(self.X)
-        values = Centers(KERNEL, Z, self.ops)
+        values = Centers(KERNELS[metric.norm], Z, self.ops)
         K, KH = values.table(Z), values.table(metric.rows(self.XH))
         more = np.minimum(1 / self.a, FAR)
 
@@ -102,19 +104,26 @@ class Trials:
         r"""``G`` (d, d), the weighted mean over some rows, and the sum over the outputs, of ``g g'``.
 
         .. math:: g(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \qquad z = R x,\; R = M^{1/2} / L
+
+        For the norm 1 the signs of z - z_i stand for its direction, and the diagonal of G is all that is made.
         """
-        some = slice(0, SLOPES)
-        Z = metric.rows(self.X)
-        r = np.sqrt(squared_distances(Z[some], Z, precision=0))
-        P = np.where(r > NEAR, Centers(KERNEL, Z, self.ops).table(Z[some]) / np.maximum(r, NEAR), 0.0).astype(np.float32)
-        d = Z.shape[1]
+        Z, R = metric.rows(self.X), metric.root
+        n, d = Z.shape
+        some = min(SLOPES, n) if metric.norm == 2 else int(np.clip(SIGNS // (n * d), 50, SLOPES))
+        at, a = Z[:some], self.a[:some]
+        K = Centers(KERNELS[metric.norm], Z, self.ops).table(at)
+        if metric.norm == 1:
+            slopes = [((K * np.sign(at[:, j, None] - Z[:, j])) @ alpha).astype(np.float64) for j in range(d)]
+            return np.diag([R[j] ** 2 * float(a @ np.square(g).sum(axis=1)) for j, g in enumerate(slopes)]) / a.sum()
+        r = np.sqrt(squared_distances(at, Z, precision=0))
+        P = np.where(r > NEAR, K / np.maximum(r, NEAR), 0.0).astype(np.float32)
         G = np.zeros((d, d))
-        for a in alpha.T:
-            Q = P * a
-            g = (Z[some] * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
-            g = g * metric.root if metric.root.ndim == 1 else g @ metric.root
-            G += (g * self.a[some, None]).T @ g
-        return G / self.a[some].sum()
+        for column in alpha.T:
+            Q = P * column
+            g = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
+            g = g * R if R.ndim == 1 else g @ R
+            G += (g * a[:, None]).T @ g
+        return G / a.sum()
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
@@ -127,8 +136,8 @@ def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
     return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T / length
 
 
-def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any) -> Metric:
-    """The metric of rows X (n, d), whose columns have the deviation 1, for targets Y (n, C) with the mean 0."""
+def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, norm: int, seed: int, ops: Any) -> Metric:
+    """The metric of a norm, of rows X (n, d), whose columns have the deviation 1, for targets Y (n, C) with the mean 0."""
     n, d = X.shape
     order = generator(seed, STREAM).permutation(n)
     a = np.ones(n) if weight is None else weight
@@ -138,7 +147,7 @@ def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, seed: 
         judged, learned = order[:held], order[held : held + rows]
         return Trials(ops, *((X[rows], Y[rows].astype(np.float32), a[rows]) for rows in (learned, judged)))
 
-    plain = Metric(np.full(d, 1 / LENGTH), LAM)
+    plain = Metric(np.full(d, 1 / LENGTH), LAM, norm)
     if n < FEWEST:
         return plain
     best = _from_few(trials(FIRST), plain)
@@ -149,16 +158,15 @@ def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, seed: 
 
 def _from_few(trials: Trials, plain: Metric) -> Tried:
     """Rounds of gradients from the plain metric on; then rho, and then L with its penalty."""
-    d = len(plain.root)
-    share, shares = (SHARE, SHARES) if 1 < d <= BROAD else (0.0, ())
-    last = best = Tried(*trials.at(plain), None, share, LENGTH)
+    shares = _shares(plain)
+    last = best = Tried(*trials.at(plain), None, shares[0], LENGTH)
     for number in range(ROUNDS):
-        last = _renewed(trials, last, share)
+        last = _renewed(trials, last, shares[0])
         if last.error < best.error:
             best = last
         elif number:
             break
-    for rho in shares if best.G is not None else ():
+    for rho in shares[1:] if best.G is not None else ():
         best = _better(best, _with(trials, best, rho, best.length, walk=False))
     for length in (LENGTH, *LENGTHS):
         best = _better(best, _with(trials, best, best.rho, length))
@@ -174,9 +182,14 @@ def _from_more(trials: Trials, best: Tried) -> Tried:
     G = trials.gradients(metric, alpha)
     if not np.diag(G).max() > 0:
         return best
-    for rho in (SHARE, *SHARES) if 1 < len(G) <= BROAD else (0.0,):
+    for rho in _shares(metric):
         best = _better(best, _with(trials, replace(best, G=G), rho, best.length))
     return best
+
+
+def _shares(metric: Metric) -> tuple[float, ...]:
+    """Values of rho that make sense."""
+    return SHARES if metric.norm == 2 and 1 < len(metric.root) <= BROAD else (0.0,)
 
 
 def _renewed(trials: Trials, last: Tried, rho: float) -> Tried:
@@ -190,7 +203,7 @@ def _renewed(trials: Trials, last: Tried, rho: float) -> Tried:
 def _with(trials: Trials, from_: Tried, rho: float, length: float, walk: bool = True) -> Tried:
     """Another rho or L, with the gradients that a metric was made of."""
     root = np.full(trials.X.shape[1], 1 / length) if from_.G is None else root_of(from_.G, rho, length)
-    return Tried(*trials.at(Metric(root, from_.metric.lam), walk), from_.G, rho, length)
+    return Tried(*trials.at(replace(from_.metric, root=root), walk), from_.G, rho, length)
 
 
 def _better(one: Tried, other: Tried) -> Tried:

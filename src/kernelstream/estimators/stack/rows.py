@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.arrays import SQUASH
 from ...trust.intervals import STEPS
+from .._contract.state import scaled_rows
 from . import batch, watch
 
 AT_ONCE = 8  # rows of a call up to which they go this way
@@ -23,7 +24,9 @@ class RowByRow:
 
     def _learn_plain(self: Any, X: Any, y: np.ndarray) -> np.ndarray:
         before_look = watch.ROWS - self._state["t"] % watch.ROWS
-        few = len(X) <= AT_ONCE and len(X) < before_look  # only the long path can undo a look, or what others undo
+        few = (
+            len(X) <= AT_ONCE and len(X) < before_look and not batch.present(self._state)
+        )  # only the long path can undo a look, or what others undo
         if few and "_ends" not in self.__dict__ and "_open" not in self.__dict__:
             scores = self._by_rows(lambda rows: rows.learn(X, y, bool(self.recent)))
             if scores is not None:
@@ -35,6 +38,8 @@ class RowByRow:
             # a row asked alone is the next of the stream
             recent = bool(self.recent) and bool(state["recent_on"])
             scores = self._by_rows(lambda rows: rows.score(X, recent))
+            if scores is not None and batch.present(state):
+                return batch.blended(self, state, self._ops.squashed(scaled_rows(X, state)), scores, state["t"])
             if scores is not None:
                 return scores
         return super()._score_in_cuts(state, X)  # type: ignore[misc]
@@ -70,7 +75,7 @@ class RowByRow:
 
     def _may_change(self: Any, state: dict[str, Any]) -> bool:
         """Whether single rows are learned into these states, which those of a mapped file cannot be."""
-        if self.__dict__.get("_fitting") or self._outputs(state) != 1 or batch.present(state):
+        if self.__dict__.get("_fitting") or self._outputs(state) != 1:
             return False
         arrays = (value for part in (state, *self._states) for value in part.values() if isinstance(value, np.ndarray))
         return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
