@@ -27,6 +27,8 @@ _NAMES = {
     "FeatureRegressor": "estimators",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
+    "MetricClassifier": "estimators",
+    "MetricRegressor": "estimators",
     "MultiKernelClassifier": "estimators",
     "MultiKernelRegressor": "estimators",
     "NewtonClassifier": "estimators",

@@ -65,6 +65,8 @@ class Stream(enum.IntEnum):
     WRAPPER_ORDER = FALKON_TRIALS + 7  # the order in which a wrapper's fit takes the rows
     POWER_START = FALKON_TRIALS + 8  # the first vector of a power iteration
     OPPONENT = FALKON_TRIALS + 9  # rows that an adversary looks at
+    METRIC_ROWS = FALKON_TRIALS + 10  # rows from which a metric is learned, and those held out meanwhile
+    METRIC_LINK = FALKON_TRIALS + 11  # rows left out of a learned metric, whose scores give the link
     ENCODER_ORDER = 9 << 32  # family: the order in which fit encodes rows, by part
     COLUMN_ORDERS = 10 << 32  # family: orders in which columns are taken for their contributions
     CELLS_PLACES = 1 << 58  # places of the rows that grids are drawn from

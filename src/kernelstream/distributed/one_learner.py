@@ -18,6 +18,7 @@ from sklearn.base import clone, is_classifier
 
 from .. import second_order
 from ..estimators.binning.batch import BatchBinning
+from ..estimators.metric import MetricEstimator
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack import fit as _fit
 from ..estimators.stack.batch import FEWEST, View
@@ -195,14 +196,17 @@ class Everywhere:
     def __init__(self, est: Any, data: Data, client: Any):
         self.factors, self.data, self.client = _factors(est), data, client
 
-    def teach(self, learner: Any, view: View) -> None:
-        """Search and solve."""
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray | None:
+        """Search and solve; a system of all rows would need them in one place."""
+        if isinstance(learner, MetricEstimator):
+            return None
         if self.factors is not None:
             learner.set_params(class_weight=self.factors)
         look = need("dask").delayed(_viewed, pure=False)
         solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
         pieces = [look(piece, view) for piece in self.data.pieces]
         learner.state_ = solve(learner, Data(self.data.names, pieces), self.client)
+        return learner._score(learner._state, view(held[0]))
 
     def teach_again(self, learner: Any, view: View, held: Any) -> None:
         """Nothing: of many rows few are held out, and a second solution would send all of them once more."""

@@ -14,6 +14,7 @@ from ..core.arrays_native import (
     all_below,
     all_finite,
     exp_scaled,
+    exponential,
     fourier,
     matmul,
     plain_rows,
@@ -21,6 +22,7 @@ from ..core.arrays_native import (
     squashed,
     standardize,
     taylor,
+    tiles,
     workspace,
 )
 from ..core.philox_native import normals

@@ -17,10 +17,12 @@ from ..core.arrays import (
     all_below,
     all_finite,
     exp_scaled,
+    exponential,
     fourier,
     matmul,
     plain_rows,
     squashed,
+    tiles,
     workspace,
 )
 from ..core.philox import normals

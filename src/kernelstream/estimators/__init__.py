@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .falkon.models import FalkonClassifier, FalkonRegressor
     from .feature import FeatureClassifier, FeatureRegressor
     from .learned import RRFClassifier, RRFRegressor, RRFStep
+    from .metric import MetricClassifier, MetricRegressor
     from .nystroem import NystroemClassifier, NystroemRegressor
     from .second_order.arow import AROWClassifier, NewtonClassifier
     from .second_order.ridge import OnlineRidge, OnlineRidgeClassifier
@@ -48,6 +49,8 @@ __all__ = [
     "HedgeWeights",
     "KernelClassifier",
     "KernelRegressor",
+    "MetricClassifier",
+    "MetricRegressor",
     "MultiKernelClassifier",
     "MultiKernelRegressor",
     "NewtonClassifier",
@@ -88,6 +91,8 @@ _HOMES = {
     "HedgeWeights": ".ensemble.parts",
     "KernelClassifier": ".stack.models",
     "KernelRegressor": ".stack.models",
+    "MetricClassifier": ".metric",
+    "MetricRegressor": ".metric",
     "MultiKernelClassifier": ".ensemble.models",
     "MultiKernelRegressor": ".ensemble.models",
     "NewtonClassifier": ".second_order.arow",

@@ -24,6 +24,7 @@ from ...state.schema import Array, Count, Schema, anything, length
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
 from ..falkon.models import FalkonClassifier, FalkonRegressor
+from ..metric import MetricClassifier, MetricEstimator, MetricRegressor
 from .ranks import KNOTS, Ranks, knots_of
 
 PREFIX = "batch_"
@@ -45,6 +46,8 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "metric": Kind(MetricClassifier, MetricRegressor, {}),
+    "columns": Kind(MetricClassifier, MetricRegressor, {"norm": 1}),
     "binning": Kind(BinningClassifier, BinningRegressor, {"n_components": 128}),
     "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern"}),
     "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian"}, ranked=True),
@@ -57,8 +60,11 @@ View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a le
 class Teacher(Protocol):
     """Knows the rows that a batch learner learns."""
 
-    def teach(self, learner: Any, view: View) -> None:
-        """Teach a learner the rows that are not held out, in its view of them."""
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray | None:
+        """Teach a learner the rows that are not held out, in its view of them; its scores of those that are.
+
+        None where the learner cannot have the rows.
+        """
 
     def teach_again(self, learner: Any, view: View, held: Any) -> None:
         """The same rows and those that were held out, now that it has been weighed on them."""
@@ -70,18 +76,28 @@ class Local:
     def __init__(self, prepare: Any, train: np.ndarray):
         self.rows = functools.cache(lambda: prepare(train))
 
-    def teach(self, learner: Any, view: View) -> None:
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
         """Search and solve."""
+        if isinstance(learner, MetricEstimator):  # one solution has the scores of left-out rows, and knows all rows
+            learner._leave = np.arange(len(self.rows()[1]) + len(held[1])) >= len(self.rows()[1])
+            X, y, weight = self._with(held)
+            learner.fit(view(X), y, sample_weight=weight)
+            return learner._left[0]
         X, y, weight = self.rows()
         learner.fit(view(X), y, sample_weight=weight)
+        return learner._score(learner._state, view(held[0]))
 
     def teach_again(self, learner: Any, view: View, held: Any) -> None:
         """Solve, unless so few rows were held out that they would change little."""
+        if not isinstance(learner, MetricEstimator) and len(held[1]) >= AGAIN * len(self.rows()[1]):
+            X, y, weight = self._with(held)
+            learner._solve_again(view(X), y, weight)
+
+    def _with(self, held: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """All rows, those that were held out last."""
         (X, y, weight), (XH, yH, wH) = self.rows(), held
-        if len(yH) < AGAIN * len(y):
-            return
         weight = None if weight is None else np.concatenate([weight, wH])
-        learner._solve_again(view(np.concatenate([X, XH])), np.concatenate([y, yH]), weight)
+        return np.concatenate([X, XH]), np.concatenate([y, yH]), weight
 
 
 def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
@@ -120,9 +136,10 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            teacher.teach(learner, view)
-        found[kind] = learner, view
-        G.append(_scores(learner, view(XH), S.shape[1]))
+            scores = teacher.teach(learner, view, held)
+        if scores is not None:
+            found[kind] = learner, view
+            G.append(_spread(learner, scores, S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
         return
@@ -164,7 +181,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
     for b, (learner, view) in zip(blend[1:], learners, strict=True):
-        F += b * _scores(learner, view(X[:, : learner.n_features_in_]), S.shape[1])
+        F += b * _spread(learner, learner._score(learner._state, view(X[:, : learner.n_features_in_])), S.shape[1])
     share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
@@ -247,16 +264,13 @@ def _attached(est: Any, state: State) -> list[tuple[Any, View]]:
     return learners
 
 
-def _scores(learner: Any, X: np.ndarray, C: int) -> np.ndarray:
-    """Scores of a batch learner, (n, C): forecasts, margins, or one margin for each class."""
-    if not hasattr(learner, "classes_"):
-        return learner.predict(X).reshape(-1, 1)
-    F = learner.decision_function(X)
-    if C == 1:
-        return F.reshape(-1, 1)
+def _spread(learner: Any, F: np.ndarray, C: int) -> np.ndarray:
+    """Scores (n, C) of the whole's outputs, from those of a batch learner: forecasts, margins, one for each class."""
+    if C == 1 or not hasattr(learner, "classes_"):
+        return F
     codes = np.asarray(learner.classes_, int)
-    full = np.full((len(X), C), -1.0)  # a class that it has not seen
-    full[:, codes] = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+    full = np.full((len(F), C), -1.0)  # a class that it has not seen
+    full[:, codes] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
     return full
 
 
