@@ -333,7 +333,8 @@ class Whole {
         LabelLevel second(RECENT, C, number("o0_recent_A", G * RECENT * RECENT), number("o0_recent_w", G * RECENT),
                           number("o0_recent_logs", G));
         stack_.labels = std::make_unique<Labels>(
-            Labels{N, C, std::move(first), std::move(second), number("o0_recent_kept", KEPT * C), Earned<2>(finals), errors, true});
+            Labels{N, C, std::move(first), std::move(second), number("o0_recent_kept", KEPT * C), Earned<2>(finals), errors,
+                   number("o0_label_counts", 2), true});
     }
 
     void take_tracker(Vector<const double> levels, Vector<const double> steps) {

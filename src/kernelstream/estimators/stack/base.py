@@ -23,7 +23,7 @@ from .._contract.composite import CompositeEstimator
 from .._contract.mixed import MixedRows
 from .._contract.state import pad_columns
 from ..ensemble import members as _members
-from . import batch, watch, weights
+from . import batch, level, watch, weights
 from .fit import StackFit
 from .members import SIZES
 from .reasons import Reasons, keep_rows, places
@@ -401,15 +401,17 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
 
     def _combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
-        scores = self._members_score(state, X)
+        # a row asked alone is the next of the stream; of a table that is not known
+        streams = bool(self.recent) and bool(state["recent_on"])
+        scores = self._members_score(state, X, streams and X.shape[0] == 1)
+        if streams and X.shape[0] > 1 and not self._regression:
+            scores += level.shift(self, state)
         return batch.blended(self, state, X, scores, state["t"]) if batch.present(state) else scores
 
-    def _members_score(self, state: State, X: np.ndarray) -> np.ndarray:
-        """Scores of the members' combination for rows as they see them."""
+    def _members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
+        """Scores of the members' combination for rows as they see them; ``recent`` says what the first one follows."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self._examples())
-        # a row asked alone is the next of the stream; of a table that is not known
-        recent = bool(self.recent) and bool(state["recent_on"]) and X.shape[0] == 1
         for rows in threads.cuts(X.shape[0], ROWS):
             F = self._forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self._regression, recent)

@@ -210,7 +210,7 @@ class StackFit:
         S = np.empty((len(X), 1 if self._regression else state["n_outputs"]))
         for half in (halves, ~halves):
             self._weigh(state, X[half], y[half], None if weight is None else weight[half])
-            S[~half] = self._members_score(state, X[~half])
+            S[~half] = self._members_score(state, X[~half], False)
         return S
 
     def _weigh(self: Any, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:

@@ -193,6 +193,8 @@ class KernelClassifier(StackEstimator, CompositeClassifier):
             for name in ("o0_stack_A", "o0_recent_A"):
                 state[name][:, -1, :-1] *= change.factor[0]
             state["o0_recent_kept"] *= change.factor[0]
+            if change.factor[0] < 0:
+                state["o0_label_counts"][1] = state["o0_label_counts"][0] - state["o0_label_counts"][1]
             return
         state |= {f"o0_{name}": value for name, value in start_recent(len(change)).items()}
 
