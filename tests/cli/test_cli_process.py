@@ -69,6 +69,36 @@ def test_interrupted_and_resumed(home, tmp_path):
     assert run(*command[3:-1]) == 1
 
 
+@pytest.mark.parametrize("kind", ["npz", "parquet", "arrow"])
+def test_tables_edited_behind_their_beginning_are_not_gone_on_with(kind, tmp_path, capsys):
+    """A single number of the last row."""
+    X = np.random.default_rng(0).standard_normal((3000, 3))
+    y = (X[:, 0] > 0).astype(float)
+
+    def write(X):
+        at = tmp_path / f"rows.{kind}"
+        if kind == "npz":
+            np.savez(at, X=X, y=y)
+        else:
+            pa = pytest.importorskip("pyarrow")
+            table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+            if kind == "parquet":
+                pytest.importorskip("pyarrow.parquet").write_table(table, at)
+            else:
+                pytest.importorskip("pyarrow.feather").write_feather(table, str(at), compression="uncompressed")
+        return at
+
+    at = write(X)
+    target = [] if kind == "npz" else ["--target", "y"]
+    command = ["train", at, "-m", tmp_path / "m.ks", "--checkpoint", tmp_path / "run", "-a", "fogd", *target]
+    assert run(*command) == 0
+    assert run(*command, "--resume") == 0
+    X[-1, 1] += 0.5
+    write(X)
+    assert run(*command, "--resume") == 1
+    assert "data" in capsys.readouterr().err
+
+
 def test_without_checkpoints_an_interrupt_keeps_the_model(home, tmp_path, monkeypatch, capsys):
     read, calls = streams.LibSVM.read, []
 

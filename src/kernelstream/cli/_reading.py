@@ -188,9 +188,12 @@ class _Limited:
 def fingerprint(paths: list[str]) -> list[Any]:
     """Enough about files to tell whether they are the same ones, wherever they are now; None for pipes.
 
-    Opening a pipe again would take bytes away from its reader.
+    Of text that is how the file begins: lines may be added to it, and readers compare what they have read before.
+    Tables in other formats are written at once, so all of the file counts. Opening a pipe again would take bytes away
+    from its reader.
     """
     from ..streams._bytes import is_pipe
+    from ..streams._open import BINARY
 
     found = []
     for path in paths:
@@ -202,5 +205,8 @@ def fingerprint(paths: list[str]) -> list[Any]:
             continue
         with open(path, "rb") as file:
             start = file.read(4096)
-        found.append(hashlib.sha256(start).hexdigest()[:16])
+            known = hashlib.sha256(start)
+            while start.startswith(tuple(BINARY)) and (piece := file.read(1 << 20)):
+                known.update(piece)
+        found.append(known.hexdigest()[:16])
     return found

@@ -214,7 +214,7 @@ def _honest_scores(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, 
     S = np.empty((len(X), est._learner.columns(state)))
     for half in (halves, ~halves):
         _weigh(est, state, X[half], y[half], None if weight is None else weight[half])
-        S[~half] = est._learner.members_score(state, X[~half])
+        S[~half] = est._learner.members_score(state, X[~half], False)
     return S
 
 
