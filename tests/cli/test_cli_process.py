@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from command_line import out, run
 from flats import COMMAND, N, process
