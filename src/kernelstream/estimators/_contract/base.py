@@ -50,9 +50,9 @@ Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
-    Everything mutable is in ``state_``, a flat dict; the attribute ``_cache`` only holds what can be derived from it.
-    Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it
-    was (``_undo``).
+    Everything mutable is in ``_state``, a dict; the attribute ``_cache`` only holds what can be derived from it. Public
+    methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it was
+    (``_undo``).
     """
 
     engine: Any
@@ -216,7 +216,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if found is not None:
                 return found
         marks = self._marks
-        if marks is None or not marks.save():  # the quick way, for models that need no more
+        if marks is None or not marks.save():  # saving the marks is all that most models need
             self._begin_call()
         undo = self._undo
         try:
