@@ -3,49 +3,14 @@
 from importlib import import_module
 from typing import Any
 
+from ._names import ESTIMATORS as _ESTIMATORS
+
 __version__ = "0.1.0"
 
 # Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
 # costs next to nothing and a program pays only for what it uses.
-_NAMES = {
-    "AROWClassifier": "estimators",
-    "BinningClassifier": "estimators",
-    "BinningRegressor": "estimators",
-    "BudgetClassifier": "estimators",
-    "BudgetOneClass": "estimators",
-    "BudgetRegressor": "estimators",
-    "CellsClassifier": "estimators",
-    "CellsRegressor": "estimators",
-    "DensityRatioEstimator": "estimators",
-    "DoublyStochasticClassifier": "estimators",
-    "DoublyStochasticGP": "estimators",
-    "DoublyStochasticOneClass": "estimators",
-    "DoublyStochasticRegressor": "estimators",
-    "FalkonClassifier": "estimators",
-    "FalkonRegressor": "estimators",
-    "FeatureClassifier": "estimators",
-    "FeatureRegressor": "estimators",
-    "KernelClassifier": "estimators",
-    "KernelRegressor": "estimators",
-    "MetricClassifier": "estimators",
-    "MetricRegressor": "estimators",
-    "MultiKernelClassifier": "estimators",
-    "MultiKernelRegressor": "estimators",
-    "NewtonClassifier": "estimators",
-    "NystroemClassifier": "estimators",
-    "NystroemRegressor": "estimators",
-    "OnlineBinningClassifier": "estimators",
-    "OnlineBinningRegressor": "estimators",
-    "OnlineRidge": "estimators",
-    "OnlineRidgeClassifier": "estimators",
-    "RRFClassifier": "estimators",
-    "RRFRegressor": "estimators",
-    "WindowClassifier": "estimators",
-    "WindowRegressor": "estimators",
-    "load": "model_io",
-    "make_stream": "columns",
-    "save": "model_io",
-}
+_NAMES = dict.fromkeys(sorted(sum(_ESTIMATORS.values(), ())), "estimators")
+_NAMES |= {"load": "model_io", "make_stream": "columns", "save": "model_io"}
 _MODULES = (
     "baselines",
     "budgets",

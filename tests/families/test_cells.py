@@ -59,7 +59,7 @@ def test_hashed_cells_are_the_recursion(engine, regression):
     )
     y = TARGET[:60] if regression else LABELS[:60]
     got = model.learn(rows, y) if regression else model.learn(rows, y, classes=[0, 1])
-    columns, offset, density, salt = model._hashed(model._state)
+    columns, offset, density, salt = model._learner._hashed(model._state)
     numbers = {}  # cells that share a place in the table would be one to the naive program, too, if there were any
 
     def cells(x):

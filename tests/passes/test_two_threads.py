@@ -78,7 +78,7 @@ def test_a_cell_outside_the_table_is_refused(count):
     X, y = rows(1000)
     model = CellsClassifier(random_state=0).fit(X, y)
     state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
-    learn, grids = engine.get("native").cells_pass_rows, model._grids_of(model.state_)
+    learn, grids = engine.get("native").cells_pass_rows, model._learner._grids_of(model._state)
     with settings.using(threads=count), pytest.raises(ValueError, match="outside the table"):
         learn(X, False, grids, 2 * y - 1, None, state, (False, 0.7, 1.0))
 

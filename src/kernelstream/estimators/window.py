@@ -13,62 +13,80 @@ from ..state.change import Change
 from ..state.schema import Array, Schema, length
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
+from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
 ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
 
 
-class WindowEstimator(StreamEstimator):
-    """What the classifier and the regressor share."""
+class Window(Learner):
+    """The last rows, and what is near among them.
 
-    rows: Any
-    neighbours: int
+    Parameters
+    ----------
+    est : WindowClassifier or WindowRegressor
+    rows, neighbours : see there
+    labels : bool
+        Whether targets are labels.
+    """
 
-    def _check_parameters(self) -> None:
+    def __init__(self, est: StreamEstimator, rows: Any, neighbours: int, labels: bool):
+        super().__init__(est)
+        self.rows, self.neighbours, self.labels = rows, neighbours, labels
+
+    def check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
             whole("rows", self.rows)
         whole("neighbours", self.neighbours)
 
-    def _room(self, d: int) -> int:
-        return min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
-
-    def _one_width(self) -> bool:
+    def one_width(self) -> bool:
         return True
 
-    def _reset(self, state: State) -> None:
-        room = self._room(state["n_features"])
-        state |= {"window_rows": np.zeros((state["n_features"], room)), "window_numbers": np.zeros(3)}
+    def reset(self, state: State) -> None:
+        d = state["n_features"]
+        room = min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
+        state |= {"window_rows": np.zeros((d, room)), "window_numbers": np.zeros(3)}
         state |= {"window_value": np.zeros(room), "window_weight": np.zeros(room)}
 
     def _kind(self, state: State) -> int:
-        raise NotImplementedError
+        return NUMBERS if not self.labels else TWO if state["n_outputs"] == 1 else MANY
 
     def _values(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y
+        # a lone class is put on the side of its sign, as one of two classes is
+        return (y > 0).astype(np.float64) if self._kind(state) == TWO else y
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         spec = (self._kind(state), self.neighbours)
-        scores = self._ops.window_pass(X, self._values(state, y), weight, state, spec, state["n_outputs"])
+        scores = self.est._ops.window_pass(X, self._values(state, y), weight, state, spec, state["n_outputs"])
         state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
         return scores
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        spec = (self._kind(state), self.neighbours)
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        spec, ops = (self._kind(state), self.neighbours), self.est._ops
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for start in range(0, X.shape[0], 4096):
             part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
-            scores[start : start + len(part)] = self._ops.window_pass(part, None, None, state, spec, scores.shape[1])
+            scores[start : start + len(part)] = ops.window_pass(part, None, None, state, spec, scores.shape[1])
         return scores
 
-    def _row_learner(self, state: State) -> Any:
-        return self._ops.row_learner("window", self, state, self._kind(state), self.neighbours)
+    def row_learner(self, state: State) -> Any:
+        return self.est._ops.row_learner("window", self.est, state, self._kind(state), self.neighbours)
 
-    def _widen(self, state: State, d: int) -> None:
+    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
+        if trained:
+            value = state["window_value"]
+            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
+            state["window_value"] = value + (value >= place)
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """There are no weights of outputs."""
+
+    def widen(self, state: State, d: int) -> None:
         state["window_rows"] = np.pad(state["window_rows"], ((0, d - state["n_features"]), (0, 0)))
 
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
             return {}
         room = length(state, "window_value")
@@ -84,7 +102,7 @@ class WindowEstimator(StreamEstimator):
 
 
 @described()
-class WindowClassifier(StreamClassifier, WindowEstimator):
+class WindowClassifier(StreamClassifier):
     r"""Classifier by smoothing over the last rows: log-odds of the classes' weights near a row.
 
     .. math:: p_c(x) \propto \sum_{i: y_i = c} k\bigl(|x - x_i| / h(x)\bigr)
@@ -145,29 +163,12 @@ class WindowClassifier(StreamClassifier, WindowEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _kind(self, state: State) -> int:
-        return TWO if state["n_outputs"] == 1 else MANY
-
-    def _values(self, state: State, y: np.ndarray) -> np.ndarray:
-        # a lone class is put on the side of its sign, as one of two classes is
-        return (y > 0).astype(np.float64) if state["n_outputs"] == 1 else y
-
-    def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        old = state["classes"]
-        place = int(np.searchsorted(old, label))
-        known = place < len(old) and old[place] == label
-        super()._add_class(state, label, trained)
-        if known or not trained:
-            return
-        value = np.zeros_like(state["window_value"]) if len(old) == 1 else state["window_value"].copy()
-        state["window_value"] = value + (value >= place)
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        """There are no weights of outputs."""
+    def _new_learner(self) -> Window:
+        return Window(self, self.rows, self.neighbours, labels=True)
 
 
 @described(like=WindowClassifier)
-class WindowRegressor(StreamRegressor, WindowEstimator):
+class WindowRegressor(StreamRegressor):
     r"""Regression by smoothing over the last rows.
 
     .. math:: f(x) = \frac{\sum_i k(|x - x_i| / h(x))\, y_i}{\sum_i k(|x - x_i| / h(x))}
@@ -206,5 +207,5 @@ class WindowRegressor(StreamRegressor, WindowEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _kind(self, state: State) -> int:
-        return NUMBERS
+    def _new_learner(self) -> Window:
+        return Window(self, self.rows, self.neighbours, labels=False)

@@ -9,8 +9,10 @@ members. Public ``state_`` and model files are flat, with paths as names::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 State = dict[str, Any]
 
@@ -88,26 +90,18 @@ def parts(state: State) -> Iterator[State]:
 
 def thawed(state: State) -> State:
     """A state with dicts of its own, whose entries can be replaced; the arrays are the same."""
-    return {name: _thawed(value) for name, value in state.items()}
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return thawed(value)
-    return [thawed(member) for member in value] if isinstance(value, list) else value
+    return _mapped(state, lambda value: value)
 
 
 def copied(state: State) -> State:
     """A state with dicts and arrays of its own."""
-    return {name: _copied(value) for name, value in state.items()}
+    return _mapped(state, lambda value: value.copy() if isinstance(value, np.ndarray) else value)
 
 
-def _copied(value: Any) -> Any:
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
-        return copied(value)
-    if isinstance(value, list):
-        return [copied(member) for member in value]
-    return value.copy() if hasattr(value, "nbytes") and hasattr(value, "copy") else value
+        return {name: _mapped(entry, change) for name, entry in value.items()}
+    return [_mapped(member, change) for member in value] if isinstance(value, list) else change(value)
 
 
 def part(state: State, name: str) -> State:

@@ -51,9 +51,9 @@ Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
 class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
-    Everything mutable is in ``state_``, a flat dict; the attribute ``_cache`` only holds what can be derived from it.
-    Public methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it
-    was (``_undo``).
+    Everything mutable is in ``_state``, a dict; the attribute ``_cache`` only holds what can be derived from it. Public
+    methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it was
+    (``_undo``).
     """
 
     engine: Any
@@ -61,7 +61,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     standardize: Any = False  # True, False or "auto"
 
     on_device: bool = False  # whether the family has a torch engine
-    _composed: bool = False  # whether the family is an object of its own, see `_new_learner`
+    _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
     _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
     _short_way: bool = True  # whether plain calls go straight to `_learn`
@@ -219,12 +219,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if "_open" in self.__dict__:  # whoever has opened it takes back what fails
             self._at_door = False
             return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
-        if self._composed:
+        if self._few_at_once:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
         marks = self._marks
-        if marks is None or not marks.save():  # the quick way, for models that need no more
+        if marks is None or not marks.save():  # saving the marks is all that most models need
             self._begin_call()
         undo = self._undo
         try:
@@ -289,7 +289,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Any, State]]:
         """Estimators and the states they learn into: this one, and its members if it has any."""
-        return self._learner.owners(self._state) if self._composed else [(self, self._state)]
+        return self._learner.owners(self._state)
 
     def _begin_call(self) -> Undo | None:
         """Remember the state before a call, if there is one."""
@@ -340,6 +340,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
+            self.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
             self._check_engine()
             check_standardize(self.standardize)
             self._check_parameters()
@@ -456,7 +457,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _score_in_cuts(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows in the units of the user; sparse ones that are made dense, some at a time."""
-        if self._composed and X.shape[0] == 1 and not state["warm_rows"]:
+        if self._few_at_once and X.shape[0] == 1 and not state["warm_rows"]:
             found = self._learner.score_one(state, X)
             if found is not None:
                 return found
@@ -475,8 +476,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._check_parameters()
         check_state(self, trained)
-        if self._composed:
-            self._learner.verify(self._state)
+        self._learner.verify(self._state)
         engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -512,7 +512,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _may_be_plain(self) -> bool:
         if self._state["warm_rows"] or (self._encoder is None and hasattr(self, "feature_names_in_")):
             return False
-        return not (self._weighs() or (self._composed and self._learner.weighs(self._state)))
+        return not (self._weighs() or self._learner.weighs(self._state))
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -601,7 +601,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them."""
         weight = self._row_weights(state, y, weight)
-        return self._learner.weighed(state, weight, len(y)) if self._composed else weight
+        return self._learner.weighed(state, weight, len(y))
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
@@ -609,8 +609,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_final_weights` counted."""
-        if self._composed:
-            self._learner.forget_rows(state)
+        self._learner.forget_rows(state)
 
     def _drop_kept(self) -> None:
         drop("warm_X", self._state)
@@ -621,105 +620,71 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _remake(self, state: State) -> None:
         """After an undo: recompute entries that were not copied because they follow from the others."""
 
-    # ---------------------------------------------------------------- a family that is an object of its own
+    # ---------------------------------------------------------------- the family: a learner, or methods in its place
     def _new_learner(self) -> Learner:
-        raise NotImplementedError(f"{type(self).__name__} supplies its hooks itself")
+        """What learns; families that override the methods below need none."""
+        return Learner(self)
 
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         return self._cached("learner", self._new_learner) if found is None else found
 
-    # ---------------------------------------------------------------- hooks of a family
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever a device holds of it."""
 
     def _begin(self, state: State) -> None:
-        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
-        if self._composed:
-            self._learner.begin(state)
+        self._learner.begin(state)
 
     def _warm_up_rows(self) -> int:
-        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
-        return self._learner.warm_up_rows() if self._composed else 0
+        return self._learner.warm_up_rows()
 
     def _one_width(self) -> bool:
-        """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
-        return self._composed and self._learner.one_width()
+        return self._learner.one_width()
 
     def _auto_scaling(self) -> bool | None:
-        """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
-        return None if self._one_width() else False
+        return self._learner.auto_scaling()
 
     def _estimate(self, state: State, X: Rows) -> None:
-        """Set the data-driven entries from the first rows X (n, d)."""
-        if self._composed:
-            self._learner.estimate(state, X)
+        self._learner.estimate(state, X)
 
     def _reset(self, state: State) -> None:
-        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
         self._learner.reset(state)
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
         return self._learner.learn(state, X, y, weight)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        """Scores of rows, (n, n_outputs); changes nothing."""
         return self._learner.score(state, X)
 
     def _fade(self, state: State, keep: float) -> bool:
-        """Give what was learned less weight, so that new rows change more; False where the family cannot."""
-        return self._composed and self._learner.fade(state, keep)
+        return self._learner.fade(state, keep)
 
     def _anew(self, state: State) -> bool:
-        """Set the weights to those of an untrained model."""
-        if self._composed:
-            return self._learner.restart(state)
-        state["t"] = 0
-        self._reset(state)
-        return True
+        return self._learner.restart(state)
 
     def _row_learner(self, state: State) -> Any:
-        """A compiled learner of single rows that works on the state's own arrays.
-
-        None where there is none; NotImplemented where there will be one after more rows.
-        """
-        return None
+        return self._learner.row_learner(state)
 
     def _mix_outputs(self, state: State, change: Change) -> None:
-        """Replace the outputs by new ones, as ``change`` says."""
         self._learner.mix_outputs(state, change)
 
     def _widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
-        if self._composed:
-            return self._learner.widen(state, d)
-        raise ValueError(
-            f"{type(self).__name__} cannot take more columns once it has learned: say how many there will be beforehand"
-        )
+        self._learner.widen(state, d)
 
     def _schema(self, state: State, trained: bool) -> Schema:
-        """The family's own entries, of a state whose common entries have been checked.
-
-        Those of :meth:`_begin` and :meth:`_estimate`, and if it is ``trained`` those of :meth:`_reset`. Nothing may be
-        drawn or made here: the state can come from a file that lies about its sizes.
-        """
         return self._learner.schema(state, trained)
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for parameters out of range or contradicting each other."""
-        if self._composed:
-            self._learner.check_parameters()
+        self._learner.check_parameters()
 
     def _check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that the kernel cannot take."""
-        if self._composed:
-            self._learner.check_rows(X)
+        self._learner.check_rows(X)
 
     def _choosy(self) -> bool:
         """Whether there are finite rows that :meth:`_check_rows` may refuse."""
-        return self._composed or type(self)._check_rows is not StreamEstimator._check_rows
+        own = type(self)._check_rows is not StreamEstimator._check_rows
+        return own or type(self._learner).check_rows is not Learner.check_rows
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
@@ -780,7 +745,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
-    return getattr(type(est), "_widen", None) is StreamEstimator._widen and not est._composed
+    fixed = getattr(type(est), "_widen", None) is StreamEstimator._widen
+    return fixed and type(est._learner).widen is Learner.widen
 
 
 # attributes that copies make again

@@ -247,8 +247,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             for label in np.setdiff1d(classes, state["classes"]):
                 self._add_class(state, label, trained=self._trained(state))
         state["classes_fixed"] = int(fixed)
-        if self._composed:
-            self._learner.declared(state)
+        self._learner.declared(state)
 
     # ---------------------------------------------------------------- growing
     @staticmethod
@@ -277,8 +276,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
             self._mix_outputs(state, change)
-        if self._composed:
-            self._learner.class_added(state, label, trained)
+        self._learner.class_added(state, label, place, trained)
 
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
         """From the outputs of the old classes to those of the new ones."""

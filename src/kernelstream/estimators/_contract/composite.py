@@ -76,7 +76,7 @@ class Composite(Learner):
                 _without_labels(member, state)
                 member["classes_fixed"] = state["classes_fixed"]
 
-    def class_added(self, state: State, label: Any, trained: bool) -> None:
+    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
         self.outputs_changed(state)
         for member in self.members:
             _without_labels(member._state, state)
@@ -144,7 +144,7 @@ def _without_labels(member: State, state: State) -> None:
 class CompositeShell(StreamEstimator):
     """For type checkers: an estimator with a composite learner."""
 
-    _learner: Composite  # type: ignore[assignment]
+    _learner: Composite
 
 
 def fitted(est: StreamEstimator) -> State:

@@ -1,7 +1,4 @@
-"""A family as an object of its own: functions of a state, around which the estimators are a shell.
-
-An estimator whose family is such an object makes it in ``_new_learner``; its hooks (:mod:`.base`) call it.
-"""
+"""What learns: a family as an object, functions of a state around which the estimators are a shell."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """What a shell asks of its learner; the hooks of :class:`.base.StreamEstimator` say when.
+    """What a shell asks of its learner, which ``_new_learner`` of the shell makes.
 
     A learner keeps nothing: what it learns is in the state, what can be derived from that in the cache of the shell.
 
@@ -34,19 +31,22 @@ class Learner:
 
     # ---------------------------------------------------------------- a state
     def begin(self, state: State) -> None:
-        """Add entries that depend only on the width of the rows, their type and the seed."""
-        raise NotImplementedError
+        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
 
     def declared(self, state: State) -> None:
         """What is known of the target before the first row has been entered."""
 
     def warm_up_rows(self) -> int:
-        """How many rows an estimate from data needs."""
+        """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
         return 0
 
     def one_width(self) -> bool:
-        """Whether one width compares all columns."""
+        """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
         return False
+
+    def auto_scaling(self) -> bool | None:
+        """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
+        return None if self.est._one_width() else False
 
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
@@ -55,14 +55,18 @@ class Learner:
         """The data have ended."""
 
     def reset(self, state: State) -> None:
-        """Set the weights to those of an untrained model."""
+        """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
         raise NotImplementedError
 
     def check_parameters(self) -> None:
-        """Raise ValueError for parameters out of range."""
+        """Raise ValueError for parameters out of range or contradicting each other."""
 
     def schema(self, state: State, trained: bool) -> Schema:
-        """What its entries may be."""
+        """What its entries may be, in a state whose common entries have been checked.
+
+        Those of :meth:`begin` and :meth:`estimate`, and if it is ``trained`` those of :meth:`reset`. Nothing may be
+        drawn or made here: the state can come from a file that lies about its sizes.
+        """
         raise NotImplementedError
 
     def verify(self, state: State) -> None:
@@ -74,7 +78,7 @@ class Learner:
 
     # ---------------------------------------------------------------- rows
     def check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that cannot be learned."""
+        """Raise ValueError for finite rows that the kernel cannot take."""
 
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense."""
@@ -107,27 +111,37 @@ class Learner:
         """Scores of one row in the units of the user, likewise."""
         return None
 
+    def row_learner(self, state: State) -> Any:
+        """A compiled learner of single rows that works on the state's own arrays.
+
+        None where there is none; NotImplemented where there will be one after more rows.
+        """
+        return None
+
     # ---------------------------------------------------------------- changes
     def fade(self, state: State, keep: float) -> bool:
-        """Give what was learned less weight; False where that cannot be."""
+        """Give what was learned less weight, so that new rows change more; False where that cannot be."""
         return False
 
     def restart(self, state: State) -> bool:
         """Set the weights to those of an untrained model."""
         state["t"] = 0
-        self.reset(state)
+        self.est._reset(state)
         return True
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        """Replace the outputs by new ones."""
+        """Replace the outputs by new ones, as ``change`` says."""
         raise NotImplementedError
 
-    def class_added(self, state: State, label: Any, trained: bool) -> None:
-        """A label has appeared, and the outputs have changed."""
+    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
+        """A label has appeared, at some place among the sorted ones, and the outputs have changed."""
 
     def widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d."""
-        raise NotImplementedError
+        """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
+        raise ValueError(
+            f"{type(self.est).__name__} cannot take more columns once it has learned: say how many there will be "
+            f"beforehand"
+        )
 
     def taken_back(self, members: list[Any]) -> None:
         """The state is what it was before a call; ``members`` are the estimators that it had attached to it."""

@@ -83,8 +83,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         state["n_outputs"] = 1 if declared is None else declared
         if not self._at_once:
             state["target_range"] = no_targets(state["n_outputs"])
-        if self._composed:
-            self._learner.declared(state)
+        self._learner.declared(state)
 
     def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
         return self._public(warm_up.learn(self, X, y, weight))

@@ -164,8 +164,7 @@ def end(est: StreamEstimator) -> None:
         est._renew()
         warn_about_units(est, unpack("warm_X", state))
         est._drop_kept()
-    if est._composed:
-        est._learner.end_warm_up()
+    est._learner.end_warm_up()
 
 
 def _next_point(state: State) -> int:

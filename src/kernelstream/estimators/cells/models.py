@@ -25,8 +25,10 @@ from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema
+from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
+from .._contract.learner import Learner
 from .._contract.regressor import StreamRegressor
 from .._contract.warm_up import rows_until
 from .._described import described
@@ -47,40 +49,38 @@ CLOSED = -1e300  # score of a column in reserve: softmax gives it the probabilit
 FEW = 32  # outputs up to which there are no columns in reserve
 
 
-class CellsEstimator(StreamEstimator):
-    """What the classifier and the regressor share."""
+class Cells(Learner):
+    """Tables of cells.
 
-    n_grids: int
-    grids: str
-    eta: Any
-    forgetting: float
+    Parameters
+    ----------
+    est : CellsClassifier or CellsRegressor
+    n_grids, grids, eta, forgetting : see there
+    regression : bool
+    """
 
-    _regression = False
     _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
     _by_row = frozenset({"tables", "sample_rows", "sample_down"})
 
-    @property
-    def relevance_(self) -> np.ndarray:
-        """How much the forecasts vary with each column, (d,), 1 on average: the variance of grids' parts of them."""
-        state = self.state_
-        if not len(state.get("columns", ())):
-            raise AttributeError(f"{type(self).__name__} has relevance_ with grids='columns' only, and after some rows")
-        rows = np.ascontiguousarray(state["sample_rows"][: min(state["t"], SAMPLE)])
-        parts = state["tables"][self._index(state, rows), 0].astype(float)  # (n, R, C)
-        found = by_column(state["columns"], state["n_edges"], parts.var(axis=0).sum(axis=1), state["n_features"])
-        return found / found.mean() if found.any() else np.ones(len(found))
+    def __init__(self, est: StreamEstimator, n_grids: int, grids: str, eta: Any, forgetting: float, regression: bool):
+        super().__init__(est)
+        self.n_grids, self.grids, self.eta, self.forgetting = n_grids, grids, eta, forgetting
+        self.regression = regression
+
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        return [(self, state)]
 
     # ---------------------------------------------------------------- parameters
     def _rate(self) -> float:
         if self.eta != "auto":
             return float(self.eta)
         if self.forgetting < 1:
-            return 0.5 if self._regression else 1.5
-        if self._regression:
+            return 0.5 if self.regression else 1.5
+        if self.regression:
             return 0.2 if self.grids == "columns" else 0.25
         return 0.7
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         whole("n_grids", self.n_grids)
         if self.grids not in GRIDS:
             raise ValueError(f"grids must be one of {', '.join(GRIDS)}, got {self.grids!r}")
@@ -91,14 +91,14 @@ class CellsEstimator(StreamEstimator):
             if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
                 raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
 
-    def _auto_scaling(self) -> bool:
+    def auto_scaling(self) -> bool:
         return self.grids == "hashed"  # their widths are in deviations; the others do not know units
 
     # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
+    def begin(self, state: State) -> None:
         state["grid_width"] = state["n_features"]
 
-    def _reset(self, state: State) -> None:
+    def reset(self, state: State) -> None:
         C, d = room(state["n_outputs"]), state["n_features"]
         state |= {"bias": opened(np.zeros((2, 0)), state["n_outputs"]), "target": np.zeros(3), "unit": 0}
         state["places"] = np.arange(state["n_outputs"], dtype=np.int32)
@@ -110,14 +110,14 @@ class CellsEstimator(StreamEstimator):
         state |= {"levels": np.zeros((d, LEVELS)), "n_levels": np.zeros(d, np.int32), "column_weights": np.ones(d)}
         state |= {"columns": np.zeros((0, COLUMNS), np.int32), "n_edges": np.zeros((0, COLUMNS), np.int32)}
         state["edges"] = np.zeros((0, COLUMNS, LEVELS))
-        self._cache.pop("maps", None)
+        self.est._cache.pop("maps", None)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         y = self._in_units(state, y, weight)
         if state["n_outputs"] > FEW:
             y = state["places"][y.astype(np.intp)].astype(np.float64)
-        spec = (self._regression, self._rate(), float(self.forgetting))
+        spec = (self.regression, self._rate(), float(self.forgetting))
         if self.grids == "hashed":
             scores, _ = self._block(state, X, y, weight, spec)
             state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
@@ -144,48 +144,55 @@ class CellsEstimator(StreamEstimator):
 
     def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The target in units of 2^unit, about the size of the first one that is not 0: the tables are in float32."""
-        return y
+        if not self.regression:
+            return y
+        if not state["unit"] and not state["target"][1:].any():
+            told = y != 0 if weight is None else (y != 0) & (weight > 0)
+            if told.any():
+                state["unit"] = math.frexp(float(y[told.argmax()]))[1]
+        return np.ldexp(y, -state["unit"]) if state["unit"] else y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
         tables = state["tables"]
         if 2 * len(X) * len(state["use"]) < len(tables):  # few cells change
             index = self._index(state, X)
             _undo.rows(tables, index.ravel())
-            return self._ops.cells_pass(index, y, weight, state, spec)
+            return self.est._ops.cells_pass(index, y, weight, state, spec)
         _undo.rows(tables, slice(None))
-        return self._ops.cells_pass_rows(X, self.grids == "hashed", self._grids_of(state), y, weight, state, spec)
+        return self.est._ops.cells_pass_rows(X, self.grids == "hashed", self._grids_of(state), y, weight, state, spec)
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for start in range(0, X.shape[0], 4096):
             part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
-            found = self._ops.cells_score(self._index(state, part), state, self._regression)
+            found = self.est._ops.cells_score(self._index(state, part), state, self.regression)
             scores[start : start + len(part)] = self._of_outputs(state, found)
         return scores
 
-    def _row_learner(self, state: State) -> Any:
-        spec = (self._regression, self._rate(), float(self.forgetting))
-        make = self._ops.row_learner
+    def row_learner(self, state: State) -> Any:
+        spec = (self.regression, self._rate(), float(self.forgetting))
+        make = self.est._ops.row_learner
         if self.grids == "hashed":
-            grids = self._cached("hashed", lambda: self._hashed(state))
-            return make("hashed_cells", self, state, spec, (*grids, BITS))
+            grids = self.est._cached("hashed", lambda: self._hashed(state))
+            return make("hashed_cells", self.est, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
         drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
-        return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
+        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")
-        return self._cached("maps", lambda: self._ops.grid_maps(*(state[name] for name in names)))
+        return self.est._cached("maps", lambda: self.est._ops.grid_maps(*(state[name] for name in names)))
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
-        return (self._ops.by_hashing if self.grids == "hashed" else self._ops.by_levels)(X, *self._grids_of(state))
+        ops = self.est._ops
+        return (ops.by_hashing if self.grids == "hashed" else ops.by_levels)(X, *self._grids_of(state))
 
     def _grids_of(self, state: State) -> tuple[Any, ...]:
         """The grids as the passes take them."""
         if self.grids == "hashed":
-            return (*self._cached("hashed", lambda: self._hashed(state)), BITS)
+            return (*self.est._cached("hashed", lambda: self._hashed(state)), BITS)
         return state["levels"], state["n_levels"], state["columns"], self._maps(state), CELLS
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
@@ -222,10 +229,10 @@ class CellsEstimator(StreamEstimator):
         """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
         if n > AHEAD // 4:
             return uniforms(seed, start, n, Stream.CELLS_PLACES)
-        first, made = self._cache.get("uniforms", (0, np.zeros(0)))
+        first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
             first, made = start, uniforms(seed, start, AHEAD, Stream.CELLS_PLACES)
-            self._cache["uniforms"] = (first, made)
+            self.est._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
     def _review(self, state: State) -> None:
@@ -242,7 +249,7 @@ class CellsEstimator(StreamEstimator):
             state["column_weights"] = column_weights(state["columns"], state["n_edges"], use, d)
             self._redraw(state, np.argsort(use, kind="stable")[: int(REDRAWN * self.n_grids)], rng, m)
             use[:] = 0.0
-        self._cache.pop("maps", None)
+        self.est._cache.pop("maps", None)
 
     def _redraw(self, state: State, worst: np.ndarray, rng: np.random.Generator, m: int) -> None:
         """Replace grids by the best of several candidates each: those whose cells explain most of the sample."""
@@ -250,10 +257,10 @@ class CellsEstimator(StreamEstimator):
             return
         levels, count = state["levels"], state["n_levels"]
         new = draw(rng, len(worst) * CANDIDATES, levels, count, state["column_weights"], CELLS)
-        maps = self._ops.grid_maps(new["columns"], new["edges"], new["n_edges"], levels, count)
+        maps = self.est._ops.grid_maps(new["columns"], new["edges"], new["n_edges"], levels, count)
         rows = np.ascontiguousarray(state["sample_rows"][:m])
-        index = self._ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
-        gains = self._ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)
+        index = self.est._ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
+        gains = self.est._ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)
         best = gains.reshape(len(worst), CANDIDATES).argmax(axis=1) + np.arange(len(worst)) * CANDIDATES
         for name, value in new.items():
             state[name] = state[name].copy()
@@ -264,7 +271,7 @@ class CellsEstimator(StreamEstimator):
             state["tables"][cells] = 0.0
 
     # ---------------------------------------------------------------- other outputs, other columns
-    def _mix_outputs(self, state: State, change: Change) -> None:
+    def mix_outputs(self, state: State, change: Change) -> None:
         """Of few outputs the columns of the tables are those of the outputs.
 
         Of many, a new one takes a column in reserve, whatever its place among the others: the tables need not be built
@@ -290,7 +297,7 @@ class CellsEstimator(StreamEstimator):
                 state[name] = wide
         state["places"] = places
 
-    def _widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> None:
         if self.grids == "hashed":
             return  # its grids stay on the columns they were drawn for
         more = d - state["n_features"]
@@ -299,7 +306,7 @@ class CellsEstimator(StreamEstimator):
             state[name] = np.pad(state[name], pad)
         state["column_weights"] = np.append(state["column_weights"], np.ones(more))
 
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         schema: Schema = {"grid_width": Count(1, state["n_features"])}
         if not trained:
             return schema
@@ -321,6 +328,19 @@ class CellsEstimator(StreamEstimator):
         if len(edges) and (np.prod(edges.astype(float) + 1, axis=1) > CELLS).any():
             raise ValueError(f"a grid of the state has more than {CELLS} cells")
         return schema | {"n_edges": Array((drawn, COLUMNS), "int32")}
+
+
+@in_turn
+def relevance(est: StreamEstimator) -> np.ndarray:
+    """How much the forecasts vary with each column, (d,), 1 on average: the variance of grids' parts of them."""
+    state, learner = est._of_state(), est._learner
+    assert isinstance(learner, Cells)
+    if not len(state.get("columns", ())):
+        raise AttributeError(f"{type(est).__name__} has relevance_ with grids='columns' only, and after some rows")
+    rows = np.ascontiguousarray(state["sample_rows"][: min(state["t"], SAMPLE)])
+    parts = state["tables"][learner._index(state, rows), 0].astype(float)  # (n, R, C)
+    found = by_column(state["columns"], state["n_edges"], parts.var(axis=0).sum(axis=1), state["n_features"])
+    return found / found.mean() if found.any() else np.ones(len(found))
 
 
 def room(outputs: int) -> int:
@@ -361,7 +381,7 @@ def _review_before(t: int) -> int:
 
 
 @described()
-class CellsClassifier(StreamClassifier, CellsEstimator):
+class CellsClassifier(StreamClassifier):
     r"""Classifier on cells of random grids, with a step of its own for every cell.
 
     .. math:: f(x) = b + \sum_{r \le R} w_{c_r(x)}
@@ -419,6 +439,11 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
 
     loss = "logistic"
 
+    relevance_ = property(relevance)
+
+    def _new_learner(self) -> Cells:
+        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=False)
+
     def __init__(
         self,
         n_grids: int = 128,
@@ -442,7 +467,7 @@ class CellsClassifier(StreamClassifier, CellsEstimator):
 
 
 @described(like=CellsClassifier)
-class CellsRegressor(StreamRegressor, CellsEstimator):
+class CellsRegressor(StreamRegressor):
     r"""Regression on cells of random grids, with a step of its own for every cell.
 
     .. math:: f(x) = \bar y + b + \sum_{r \le R} w_{c_r(x)}
@@ -471,14 +496,10 @@ class CellsRegressor(StreamRegressor, CellsEstimator):
     """
 
     loss = "squared"
-    _regression = True
+    relevance_ = property(relevance)
 
-    def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        if not state["unit"] and not state["target"][1:].any():
-            told = y != 0 if weight is None else (y != 0) & (weight > 0)
-            if told.any():
-                state["unit"] = math.frexp(float(y[told.argmax()]))[1]
-        return np.ldexp(y, -state["unit"]) if state["unit"] else y
+    def _new_learner(self) -> Cells:
+        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=True)
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class EnsembleShell(CompositeShell):
     combination: Any
     updates: Any
     capacity: str
-    _learner: Ensemble  # type: ignore[assignment]
+    _learner: Ensemble
 
 
 class Ensemble(Composite):

@@ -103,7 +103,6 @@ class MultiKernelClassifier(StreamClassifier):
     True
     """
 
-    _composed = True
     _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
 
     learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
@@ -212,7 +211,6 @@ class MultiKernelRegressor(StreamRegressor):
     True
     """
 
-    _composed = True
     _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
 
     learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)

@@ -130,7 +130,7 @@ class Stack(Composite):
             raise ValueError(f"members must be 'auto' or a list of estimators, got {est.members!r}")
         for member in est.members:
             _members.check(member, est)
-            if member._composed:
+            if isinstance(member._learner, Composite):
                 raise ValueError(f"a {type(member).__name__} is made of learners itself and cannot be a member")
 
     # ---------------------------------------------------------------- rows and their weights

@@ -108,7 +108,7 @@ class KernelClassifier(StreamClassifier):
     _regression = False
 
     standardize = True
-    _composed = _takes_sparse = True
+    _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
     learners_, members_, columns_ = property(learners), property(members), property(columns)
@@ -276,7 +276,7 @@ class KernelRegressor(StreamRegressor):
     _regression = _several_targets = True
 
     standardize = True
-    _composed = _takes_sparse = True
+    _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
     learners_, members_, columns_ = property(learners), property(members), property(columns)

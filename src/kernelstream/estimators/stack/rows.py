@@ -85,9 +85,14 @@ def _may_change(stack: Stack, state: State) -> bool:
 
 def _row_learner(member: Any) -> Any:
     """The member's learner of single rows; None of a class that learns or scores in a way of its own."""
-    order = type(member).__mro__
-    place = {name: next(i for i, cls in enumerate(order) if name in vars(cls)) for name in _OURS}
-    return member._row_learner(member._state) if place["_row_learner"] == min(place.values()) else None
+    ours = _goes_with(type(member), "_row_learner", "_learn", "_score")
+    ours = ours and _goes_with(type(member._learner), "row_learner", "learn", "score")
+    return member._row_learner(member._state) if ours else None
 
 
-_OURS = ("_row_learner", "_learn", "_score")
+def _goes_with(cls: type, name: str, *others: str) -> bool:
+    """Whether no other method is defined by a class after the one that defines this method."""
+    place = {
+        method: next(i for i, base in enumerate(cls.__mro__) if method in vars(base)) for method in (name, *others)
+    }
+    return place[name] == min(place.values())

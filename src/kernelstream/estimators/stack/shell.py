@@ -18,4 +18,4 @@ class StackShell(CompositeShell):
     recent: bool
     _regression: bool
     _fitting: bool
-    _learner: Stack  # type: ignore[assignment]
+    _learner: Stack
