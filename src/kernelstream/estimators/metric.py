@@ -48,7 +48,7 @@ class MetricEstimator(BatchEstimator):
                 f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
                 f"them first (scikit-learn's FeatureHasher)"
             )
-        return np.ascontiguousarray(dense(X))
+        return X
 
     def _check_parameters(self) -> None:
         if self.norm not in (1, 2):
@@ -58,7 +58,7 @@ class MetricEstimator(BatchEstimator):
 
     # ---------------------------------------------------------------- hooks
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        leave = self._leave
+        X, leave = _dense(X), self._leave
         if leave is None:  # equal rows are one, with the sum of their weights
             X, Y, weight = merged(X, Y, weight)
             leave = _some(len(Y), state["seed"])
@@ -197,9 +197,13 @@ def _deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) ->
     return np.where(found > 0, found, 1.0)
 
 
+def _dense(X: Rows) -> np.ndarray:
+    return np.asarray(dense(X))
+
+
 def _standard(state: State, X: np.ndarray) -> np.ndarray:
     """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return squashed(((X - state["middle"]) / state["unit"]).astype(np.float32))
+    return squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
 
 
 def _some(n: int, seed: int) -> np.ndarray:
