@@ -21,7 +21,7 @@ KS_INLINE void distance_tile(std::size_t d, const T* KS_RESTRICT X, const T* KS_
         KS_UNROLL
         for (std::size_t q = 0; q < Q; ++q) {
             const T x = X[q * d + j];
-            KS_UNROLL
+#pragma omp simd
             for (std::size_t k = 0; k < P; ++k) {
                 const T t = x - z[k];
                 acc[q][k] += Norm == 1 ? std::abs(t) : t * t;
@@ -59,6 +59,7 @@ template <class T, int Norm, std::size_t Q>
 KS_INLINE void exponential_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
     distance_rows<T, Norm, Q>(m, d, X, tiles, out);
     if (Norm == 2)
+#pragma omp simd
         for (std::size_t k = 0; k < Q * m; ++k) out[k] = std::sqrt(out[k]);
     exp_scaled_chunk(Q * m, out, c, false);
 }

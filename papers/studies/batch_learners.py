@@ -2,9 +2,9 @@
 
     python papers/studies/batch_learners.py --out papers/studies/results/batch_learners.md [SET ...]
 
-Up to ``--rows`` rows to learn and 5,000 to test: the original parts of a set, or three quarters and a quarter at random. The
-members learn once; the learners of all rows are then weighed on the held-out rows with all of them, without each in
-turn, with one alone, and not at all. Accuracy of labels and R² of numbers on the test rows, in percent.
+Up to ``--rows`` rows to learn and 5,000 to test: the original parts of a set, or three quarters and a quarter at
+random. The members learn once; the learners of all rows are then weighed on the held-out rows: all of them, all without
+each in turn, one alone, and none. Accuracy of labels and R² of numbers on the test rows, in percent.
 """
 
 from __future__ import annotations
@@ -76,15 +76,14 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
     SA, classes = est._learner.members_score(state, XA), getattr(est, "classes_", None)
     knots = batch.knots_of(XH)
     H, T, seconds = {}, {}, {}
-    for kind, made in batch.KINDS.items():
-        if made.ranked and X.shape[1] > batch.MOST_RANKED:
-            continue
+    for kind in caught["teacher"].kinds:
         learner, view = batch._make(kind, est), batch._view(kind, knots)
         learner._linkless = True
         begin = time.process_time()
-        caught["teacher"].teach(learner, view)
+        scores = caught["teacher"].teach(learner, view, caught["held"])
         seconds[kind] = time.process_time() - begin
-        H[kind], T[kind] = batch._scores(learner, view(XH), C), batch._scores(learner, view(XA), C)
+        H[kind] = batch._spread(learner, scores, C)
+        T[kind] = batch._spread(learner, learner._score(learner._state, view(XA)), C)
 
     def with_(kinds: list[str]) -> float:
         before, w, after = batch._weights(numbers, np.stack([S, *(H[k] for k in kinds)]), yH, wH)
@@ -94,7 +93,7 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
 
     row = {"members alone": score(SA, b, classes), "all": with_(list(H))}
     row |= {f"with {kind}": with_([kind]) for kind in H}
-    return row | {f"without {kind}": with_([k for k in H if k != kind]) for kind in batch.KINDS} | {"s": seconds}
+    return row | {f"without {kind}": with_([k for k in H if k != kind]) for kind in H} | {"s": seconds}
 
 
 def main() -> None:
@@ -104,7 +103,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    ways = [f"{way} {kind}" for way in ("with", "without") for kind in batch.KINDS]
+    ways = [f"{way} {kind}" for way in ("with", "without") for kind in batch.Local.kinds]
     columns = ["members alone", "all", *ways]
     lines = [
         "# Learners of all rows at once in `fit` of the default learner",
@@ -113,7 +112,7 @@ def main() -> None:
         "",
         "`python papers/studies/batch_learners.py`",
         "",
-        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.KINDS) + " |",
+        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.Local.kinds) + " |",
         "| --- " * (len(columns) + 2) + "|",
     ]
     table = []
@@ -122,7 +121,7 @@ def main() -> None:
         if row is None:
             continue
         table.append([row.get(c, row["members alone"]) for c in columns])
-        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.KINDS)
+        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.Local.kinds)
         lines.append(f"| {name} | " + " | ".join(f"{100 * v:.2f}" for v in table[-1]) + f" | {seconds} |")
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")

@@ -172,11 +172,8 @@ def test_many_rows_have_leaves(monkeypatch):
     file.seek(0)
     np.testing.assert_array_equal(ks.load(file).predict(X), model.predict(X))
     model.state_ = state | {"leaves": state["leaves"][:-1]}
-    file = io.BytesIO()
     with pytest.raises(ValueError, match="leaves"):
-        ks.save(model, file)
-        file.seek(0)
-        ks.load(file)
+        model._check_state(True)
 
 
 def test_rows_that_say_nothing():

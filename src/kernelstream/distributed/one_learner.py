@@ -18,7 +18,6 @@ from sklearn.base import clone, is_classifier
 
 from .. import second_order
 from ..estimators.binning.batch import BatchBinning
-from ..estimators.metric import MetricEstimator
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack import fit as _fit
 from ..estimators.stack.batch import FEWEST, View
@@ -191,15 +190,15 @@ def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
 
 
 class Everywhere:
-    """Teaches batch learners the rows of all partitions."""
+    """Teaches batch learners the rows of all partitions, but for the few that are held out."""
+
+    kinds = ("binning", "falkon", "ranked")  # which need no row but one at a time
 
     def __init__(self, est: Any, data: Data, client: Any):
         self.factors, self.data, self.client = _factors(est), data, client
 
-    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray | None:
-        """Search and solve; a system of all rows would need them in one place."""
-        if isinstance(learner, MetricEstimator):
-            return None
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
+        """Search and solve."""
         if self.factors is not None:
             learner.set_params(class_weight=self.factors)
         look = need("dask").delayed(_viewed, pure=False)
@@ -207,9 +206,6 @@ class Everywhere:
         pieces = [look(piece, view) for piece in self.data.pieces]
         learner.state_ = solve(learner, Data(self.data.names, pieces), self.client)
         return learner._score(learner._state, view(held[0]))
-
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """Nothing: of many rows few are held out, and a second solution would send all of them once more."""
 
 
 def _viewed(piece: Rows, view: View) -> Rows:

@@ -2,6 +2,7 @@ r"""Kernel ridge regression on all rows, in a metric that follows from the gradi
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class MetricEstimator(BatchEstimator):
                 f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
                 f"them first (scikit-learn's FeatureHasher)"
             )
-        return np.ascontiguousarray(dense(X))
+        return X
 
     def _check_parameters(self) -> None:
         if self.norm not in (1, 2):
@@ -56,7 +57,7 @@ class MetricEstimator(BatchEstimator):
 
     # ---------------------------------------------------------------- hooks
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        leave = self._leave
+        X, leave = _dense(X), self._leave
         if leave is None:  # equal rows are one, with the sum of their weights
             X, Y, weight = merged(X, Y, weight)
             leave = _some(len(Y), state["seed"])
@@ -80,8 +81,7 @@ class MetricEstimator(BatchEstimator):
         Z = self._metric(state).rows(_standard(state, X))
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
-        starts = tree["leaves"]
-        for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        for start, stop in itertools.pairwise(tree["leaves"]):
             rows = order[start:stop]
             matrix = row_matrix(
                 KERNELS[self.norm], Z[rows], state["lam"], self._ops, None if weight is None else weight[rows]
@@ -196,9 +196,13 @@ def _deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) ->
     return np.where(found > 0, found, 1.0)
 
 
+def _dense(X: Rows) -> np.ndarray:
+    return np.asarray(dense(X))
+
+
 def _standard(state: State, X: np.ndarray) -> np.ndarray:
     """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return squashed(((X - state["middle"]) / state["unit"]).astype(np.float32))
+    return squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
 
 
 def _some(n: int, seed: int) -> np.ndarray:
@@ -252,9 +256,9 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
               (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
 
     Kernel ridge regression on -1 and +1 with all rows as centres, several classes one against the rest. The metric M is
-    the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not. It
-    is found on some thousand rows, by solving and differentiating in turn; how much of M off its diagonal counts, the length
-    L and the penalty are those of least error on held-out rows. Then one system has all rows. Of more than
+    the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not.
+    It is found on some thousand rows, by solving and differentiating in turn; how much of M off its diagonal counts,
+    the length L and the penalty are those of least error on held-out rows. Then one system has all rows. Of more than
     20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of its own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
@@ -262,8 +266,8 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
     Parameters
     ----------
     norm : {2, 1}, default=2
-        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns, with a
-        diagonal metric, which suits functions of single columns with jumps, as trees do.
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
+        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
         rows.
@@ -349,10 +353,10 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
               (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
 
-    All rows are centres. The metric M is the average gradient outer product of the function itself [1]_, summed over the
-    targets: directions in which f varies count, others do not. It is found on some thousand rows, by solving and
-    differentiating in turn; how much of M off its diagonal counts, the length L and the penalty are those of least error
-    on held-out rows. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are cut at
+    All rows are centres. The metric M is the average gradient outer product of the function itself [1]_, summed over
+    the targets: directions in which f varies count, others do not. It is found on some thousand rows, by solving and
+    differentiating in turn; how much of M off its diagonal counts, the length L and the penalty are those of least
+    error on held-out rows. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are cut at
     medians [2]_, each with a system of its own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
@@ -360,8 +364,8 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     Parameters
     ----------
     norm : {2, 1}, default=2
-        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns, with a
-        diagonal metric, which suits functions of single columns with jumps, as trees do.
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
+        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
         rows.

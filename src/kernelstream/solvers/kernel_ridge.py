@@ -104,7 +104,7 @@ def kernel_ridge(
     max_iter: int = 100,
     report: Callable[[int, float], Any] = lambda iteration, value: None,
 ) -> Solution:
-    """Coefficients alpha (n, C) of the kernel functions of rows X (n, d) for targets Y (n, C) without their constant."""
+    """Coefficients alpha (n, C) of the kernel functions of rows X (n, d) for targets Y (n, C) without the constant."""
     return descend(row_matrix(kernel, X, lam, ops, weight), Y, tol, max_iter, report)
 
 

@@ -136,7 +136,7 @@ def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
 
 
 def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, norm: int, seed: int, ops: Any) -> Metric:
-    """The metric of a norm, of rows X (n, d), whose columns have the deviation 1, for targets Y (n, C) with the mean 0."""
+    """The metric of a norm for rows X (n, d), whose columns have the deviation 1, and targets Y (n, C) of mean 0."""
     n, d = X.shape
     order = generator(seed, Stream.METRIC_ROWS).permutation(n)
     a = np.ones(n) if weight is None else weight

@@ -2,11 +2,13 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
 
-s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
-(Falkon) with two kernels, one of the rows and one of their ranks (:mod:`.ranks`), learned on n rows; a and b >= 0 make
-the loss on held-out rows small. Rows that come after ``fit`` teach the members alone, so with t > n rows in all the
-share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more than the members
-have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once it is normalised.
+s is the combination of the members, g_j are kernel ridge on all rows in a learned metric (:mod:`..metric`), by the
+norms 2 and 1, learned on n rows; a and b >= 0 make the loss on held-out rows small. (Where the rows are on many
+machines, g_j are random binning by conjugate gradients and kernel ridge through centres, Falkon, with two kernels, one
+of the rows and one of their ranks, :mod:`.ranks`.) Rows that come after ``fit`` teach the members alone, so with t > n
+rows in all the share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more
+than the members have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once
+it is normalised.
 """
 
 from __future__ import annotations
@@ -24,13 +26,12 @@ from ...state.schema import Array, Count, Schema, anything, length
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
 from ..falkon.models import FalkonClassifier, FalkonRegressor
-from ..metric import MetricClassifier, MetricEstimator, MetricRegressor
+from ..metric import MetricClassifier, MetricRegressor
 from .ranks import KNOTS, Ranks, knots_of
 
 PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
-MOST = 200_000  # rows that they learn from
-AGAIN = 0.05  # part of the rows that must have been held out for a second solution with them
+MOST = 100_000  # rows that they learn from
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
 MOST_RANKED = 100  # columns up to which ranks are tried: of the pixels of a picture they say little, and cost much
@@ -58,46 +59,29 @@ View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a le
 
 
 class Teacher(Protocol):
-    """Knows the rows that a batch learner learns."""
+    """Knows the rows that batch learners learn."""
 
-    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray | None:
-        """Teach a learner the rows that are not held out, in its view of them; its scores of those that are.
+    kinds: tuple[str, ...]  # of learners that it can teach
 
-        None where the learner cannot have the rows.
-        """
-
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """The same rows and those that were held out, now that it has been weighed on them."""
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
+        """Teach a learner the rows, in its view of them; its scores of those that are held out, which did not help."""
 
 
 class Local:
     """Teaches rows of this machine; ``prepare`` makes of row numbers rows as members see them, targets, weights."""
 
+    kinds = ("metric", "columns")
+
     def __init__(self, prepare: Any, train: np.ndarray):
         self.rows = functools.cache(lambda: prepare(train))
 
     def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
-        """Search and solve."""
-        if isinstance(learner, MetricEstimator):  # one solution has the scores of left-out rows, and knows all rows
-            learner._leave = np.arange(len(self.rows()[1]) + len(held[1])) >= len(self.rows()[1])
-            X, y, weight = self._with(held)
-            learner.fit(view(X), y, sample_weight=weight)
-            return learner._left[0]
-        X, y, weight = self.rows()
-        learner.fit(view(X), y, sample_weight=weight)
-        return learner._score(learner._state, view(held[0]))
-
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """Solve, unless so few rows were held out that they would change little."""
-        if not isinstance(learner, MetricEstimator) and len(held[1]) >= AGAIN * len(self.rows()[1]):
-            X, y, weight = self._with(held)
-            learner._solve_again(view(X), y, weight)
-
-    def _with(self, held: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """All rows, those that were held out last."""
+        """One solution on all rows has the scores that the held-out rows, which come last, would have without them."""
         (X, y, weight), (XH, yH, wH) = self.rows(), held
+        learner._leave = np.arange(len(y) + len(yH)) >= len(y)
         weight = None if weight is None else np.concatenate([weight, wH])
-        return np.concatenate([X, XH]), np.concatenate([y, yH]), weight
+        learner.fit(view(np.concatenate([X, XH])), np.concatenate([y, yH]), sample_weight=weight)
+        return learner._left[0]
 
 
 def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
@@ -111,8 +95,6 @@ def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
 
 def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -> None:
     """Where held-out rows gain by it, enter learners of all rows and their weights into the state.
-
-    Once weighed they learn the held-out rows as well, with the bandwidths and penalties that they have.
 
     Parameters
     ----------
@@ -128,18 +110,17 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
     XH, yH, wH = held
     found: dict[str, tuple[Any, View]] = {}
     G = []
-    knots = knots_of(XH)
-    for kind, parts in KINDS.items():
-        if parts.ranked and XH.shape[1] > MOST_RANKED:
+    knots = knots_of(XH) if any(KINDS[kind].ranked for kind in teacher.kinds) else None
+    for kind in teacher.kinds:
+        if KINDS[kind].ranked and XH.shape[1] > MOST_RANKED:
             continue
         learner, view = _make(kind, est), _view(kind, knots)
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
             scores = teacher.teach(learner, view, held)
-        if scores is not None:
-            found[kind] = learner, view
-            G.append(_spread(learner, scores, S.shape[1]))
+        found[kind] = learner, view
+        G.append(_spread(learner, scores, S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
         return
@@ -152,11 +133,7 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
     if rows:
         state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
-        learner, view = found[kind]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            teacher.teach_again(learner, view, held)
-        state |= {f"{PREFIX}{kind}_{name}": value for name, value in learner.state_.items()}
+        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind][0].state_.items()}
     if any(KINDS[kind].ranked for kind in kinds):
         state[f"{PREFIX}knots"] = knots
     est._cache.pop("batch", None)
