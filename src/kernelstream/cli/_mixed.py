@@ -7,8 +7,17 @@ from typing import Any
 
 from ._base import UsageError
 
-MARKS = ("decimal", "thousands")
-COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARKS)  # options of readers of cells
+MARK_OPTIONS = ("decimal", "thousands")
+CELL_OPTIONS = (
+    "columns",
+    "strict",
+    "mixed",
+    "ignore",
+    "eager",
+    "kinds",
+    "marks",
+    *MARK_OPTIONS,
+)  # options of readers of cells
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
 _OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
 _LOOK = 1 << 16  # bytes from which the kind of a file is judged
@@ -23,7 +32,7 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
     from ..streams._open import _NUMBERS_BY_NAME, _suffix
 
     forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
-    forced = forced or any(key in options for key in ("columns", *MARKS))
+    forced = forced or any(key in options for key in ("columns", *MARK_OPTIONS))
     given = options.get("format")
     if given in ("libsvm", "arrays") or options.get("mixed") is False:
         return path
@@ -109,7 +118,7 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
     """
     from ..columns.marks import OTHER
 
-    decimal, thousands = (options.get(key) for key in MARKS)
+    decimal, thousands = (options.get(key) for key in MARK_OPTIONS)
     if decimal or thousands:
         decimal = decimal or OTHER.get(str(thousands), ".")
         stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)

@@ -1,6 +1,6 @@
-"""Live models: learners that do not lose what they were told, behind HTTP and brokers, with a page to watch.
+"""Live models: learners that lose no row they have acknowledged, behind HTTP and brokers, with a page to watch.
 
-:class:`DurableLearner` is a model, an append-only log of what it was told, and snapshots. :class:`Store` keeps many of
+:class:`DurableLearner` is a model, an append-only log of its calls, and snapshots. :class:`Store` keeps many of
 them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts.
 """
 

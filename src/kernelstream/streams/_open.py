@@ -36,7 +36,7 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
     source : path, "-", binary file, data frame, (X, y), or iterable of pairs (X, y)
         "-" is standard input.
     format : {"libsvm", "csv", "arrow", "arrays"}, optional
-        Of a file; by default it is told by the name, then by the first bytes.
+        Of a file; by default it is inferred from the name, then from the first bytes.
     **options
         Of the reader: see :class:`LibSVM`, :class:`CSV`, :class:`Arrow`, :class:`Arrays`, :class:`Frame`.
 

@@ -143,10 +143,11 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
         raise ValueError(f"{name!r} serves {', '.join(found.tasks)}, not {task}")
     try:
         return found.build(task=task, **params)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
+    except TypeError:
+        known = {*found.parameters, *found.build(task=task).get_params(deep=False)}
+        unknown = next((param for param in params if param not in known), None)
+        if unknown is None:
             raise
-        unknown = next((param for param in params if f"argument {param!r}" in str(error)), "")
         hint = did_you_mean(unknown, found.parameters)
         raise ValueError(
             f"{name!r} has no parameter {unknown!r}: {hint}it takes {', '.join(found.parameters)}"
