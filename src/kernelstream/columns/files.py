@@ -365,15 +365,15 @@ FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsAr
 _BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
+def format_by_name(name: str) -> str | None:
+    """The format of a file of rows or numbers by the end of its name, or None."""
+    return _BY_NAME.get(_suffix(name)) or _NAMES.get(_suffix(name))
+
+
 def format_of(name: str, first: bytes) -> str | None:
     """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
-    suffix = _suffix(name)
-    if suffix in _BY_NAME or suffix in _NAMES:
-        found = _BY_NAME.get(suffix) or _NAMES[suffix]
-    elif first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        found = "jsonl"
-    else:
-        found = _format_of(first, name)
+    is_json = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    found = format_by_name(name) or ("jsonl" if is_json else _format_of(first, name))
     return found if found in FORMATS else None
 
 
@@ -399,12 +399,10 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     (['x'], [2.5])
     """
     if format is None:
-        name = name_of(source)
-        if _suffix(name) in _NAMES or _suffix(name) in _BY_NAME:
-            format = format_of(name, b"")
-        else:
-            source = source if isinstance(source, Text) else Text(source)
-            format = format_of(name, source.peek())
+        format = format_by_name(name_of(source))
+    if format is None:
+        source = source if isinstance(source, Text) else Text(source)
+        format = format_of(name_of(source), source.peek())
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     return FORMATS[format](source, target, **options)

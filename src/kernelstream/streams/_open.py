@@ -21,7 +21,6 @@ _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npy": "arrays",
     ".npz": "arrays", ".parquet": "arrow", ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-_NUMBERS_BY_NAME = (".libsvm", ".svm", ".svmlight", ".npy", ".npz")  # formats of numbers only
 _BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
 _PACKED = (".gz", ".bz2", ".zst")
 # A label and at least one index:value, or nothing but a label.
