@@ -29,9 +29,9 @@ from .evaluate._runners import StreamRunner
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat
 
-KEEP = 3
-EVERY = 100_000
-LONG = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
+FILES_KEPT = 3
+ROWS_BETWEEN = 100_000
+LONG_BLOCK_SECONDS = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
 
 _NAME = re.compile(r"checkpoint-(\d+)\.ks\Z")
 
@@ -47,7 +47,7 @@ class Checkpoints:
         How many to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int = KEEP):
+    def __init__(self, folder: str | os.PathLike[str], keep: int = FILES_KEPT):
         self.folder, self.keep = Path(folder), whole("keep", keep)
         self._unreadable: set[Path] = set()
 
@@ -154,8 +154,8 @@ def train(
     stream: Any,
     folder: str | os.PathLike[str] | None = None,
     *,
-    every: int = EVERY,
-    keep: int = KEEP,
+    every: int = ROWS_BETWEEN,
+    keep: int = FILES_KEPT,
     resume: bool = False,
     labels: Callable[[np.ndarray], np.ndarray] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -259,7 +259,7 @@ class _Copies:
 
     def before_block(self, est: Any, rows: int, inside: Callable[[], dict[str, Any]]) -> None:
         now = time.perf_counter()
-        if self.hold is not None and now - self.began > LONG and now - self.made > 20 * self.cost:
+        if self.hold is not None and now - self.began > LONG_BLOCK_SECONDS and now - self.made > 20 * self.cost:
             self.hold(pickle.dumps(est, protocol=5), rows, inside())
             self.made = time.perf_counter()
             self.cost = self.made - now

@@ -120,7 +120,7 @@ SLOW = """
 import ctypes
 from kernelstream import FeatureClassifier, checkpoint
 
-checkpoint.LONG = -1.0
+checkpoint.LONG_BLOCK_SECONDS = -1.0
 learn = FeatureClassifier.learn
 
 def slow(self, X, y, **options):

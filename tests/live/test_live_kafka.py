@@ -112,12 +112,12 @@ def test_kafka_that_is_not_there(tmp_path):
     pytest.importorskip("confluent_kafka")
     import kernelstream.live.kafka as room
 
-    before, room.WAIT = room.WAIT, 0.5
+    before, room.BROKER_SECONDS = room.BROKER_SECONDS, 0.5
     try:
         with DurableLearner(tmp_path, model()) as learner, pytest.raises(OSError, match="Kafka does not answer"):
             consume(learner, open_source("kafka://127.0.0.1:1/rows", options={"log_level": "0"}), target="y", once=True)
     finally:
-        room.WAIT = before
+        room.BROKER_SECONDS = before
 
 
 def totals(folder):

@@ -7,8 +7,9 @@ from typing import Any
 
 from ._base import UsageError
 
-MARKS = ("decimal", "thousands")
-COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARKS)  # options of readers of cells
+MARK_OPTIONS = ("decimal", "thousands")
+# options of readers of cells
+CELL_OPTIONS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARK_OPTIONS)
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
 _OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
 _LOOK = 1 << 16  # bytes from which the kind of a file is judged
@@ -19,22 +20,18 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
 
     A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
     """
+    from ..columns.files import FORMATS, format_by_name, format_of
     from ..streams._bytes import Text, is_pipe, name_of
-    from ..streams._open import _NUMBERS_BY_NAME, _suffix
 
     forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
-    forced = forced or any(key in options for key in ("columns", *MARKS))
+    forced = forced or any(key in options for key in ("columns", *MARK_OPTIONS))
     given = options.get("format")
-    if given in ("libsvm", "arrays") or options.get("mixed") is False:
+    if options.get("mixed") is False or (not forced and "missing" in options):  # an option of readers of numbers
         return path
-    if not forced and "missing" in options:  # an option of readers that give numbers
-        return path
-    if given is None and _suffix(name_of(path)) in _NUMBERS_BY_NAME:
-        return path
-    from ..columns.files import format_of
-
     source: Any = path
-    format = given or (format_of(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
+    format = given or format_by_name(name_of(path))
+    if format is not None and format not in FORMATS:  # of numbers only
+        return path
     if format is None or format in ("csv", "jsonl"):
         source = Text(path)
         first = source.peek() if options.get("eager") else source.peek_bytes(_LOOK)
@@ -48,14 +45,6 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
             raise UsageError(f"{name_of(path)} holds numbers only: --columns, --strict and --decimal are for tables")
         return _reopened(source, path)
     return _judged(path, source, format, options, bool(forced))
-
-
-def _known_suffix(path: str) -> bool:
-    from ..columns.files import _BY_NAME
-    from ..streams._open import _BY_NAME as _NUMBERS
-    from ..streams._open import _suffix
-
-    return _suffix(path) in _BY_NAME or _suffix(path) in _NUMBERS
 
 
 def _reopened(source: Any, path: str) -> Any:
@@ -109,7 +98,7 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
     """
     from ..columns.marks import OTHER
 
-    decimal, thousands = (options.get(key) for key in MARKS)
+    decimal, thousands = (options.get(key) for key in MARK_OPTIONS)
     if decimal or thousands:
         decimal = decimal or OTHER.get(str(thousands), ".")
         stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)

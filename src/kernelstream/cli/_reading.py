@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from ._base import UsageError, positive
-from ._mixed import COLUMNS, open_cells
+from ._mixed import CELL_OPTIONS, open_cells
 from ._values import kinds, listed, mark
 
 DATASET = "dataset:"
@@ -94,7 +94,9 @@ def open_data(
             settled.update({key: value for key, value in found.items() if not settled})
             return source
         choices = [options] if otherwise is None else [options, otherwise]
-        plain = [{key: value for key, value in choice.items() if key not in ("format", *COLUMNS)} for choice in choices]
+        plain = [
+            {key: value for key, value in choice.items() if key not in ("format", *CELL_OPTIONS)} for choice in choices
+        ]
         return open_once(source, options.get("format"), *plain)
 
     if not args.data:

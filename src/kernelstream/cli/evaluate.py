@@ -15,7 +15,7 @@ from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, as_labels, find_task, targets_for
 
-MOST = 12  # labels that make a table of answers that can still be read
+MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
 EXAMPLES = """examples:
   kernelstream evaluate test.csv --model prices.ks            held-out data, the model stays as it is
@@ -208,7 +208,7 @@ def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -
         if key == "changes":
             shown = ", ".join(f"{mark['what']} at row {mark['row']:,}" for mark in value) or "none"
         print(f"{key.replace('_', ' '):16} {shown}")
-    if 0 < len(labels) <= MOST:
+    if 0 < len(labels) <= MAX_LABELS_SHOWN:
         rows = [[label, *(f"{count:,}" for count in line)] for label, line in zip(labels, counts.tolist(), strict=True)]
         headings = ["label \\ answer", *labels]
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]

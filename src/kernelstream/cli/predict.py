@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--what probability: {args.model} has none{hint}")
     if args.what == "score" and not hasattr(est, "decision_function"):
         raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave --what out")
-    written = Table(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
+    written = CSVAnswers(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
     with contextlib.ExitStack() as stack:
         out = sys.stdout if args.out in (None, "-") else stack.enter_context(open(args.out, "w", encoding="utf-8"))
         out.write(written.header())
@@ -127,7 +127,7 @@ class Lines:
         return "".join(f"{line}\n" for line in _lines(self.est, X, self.what))
 
 
-class Table:
+class CSVAnswers:
     """CSV: an id if there is one, the prediction, and the probability of each label where there are some."""
 
     def __init__(self, est: Any, what: str, name: str | None):

@@ -26,7 +26,7 @@ from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, readers
-from .kinds import KINDS, LARGEST, is_missing, kind_of
+from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
 
@@ -455,7 +455,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 return None
             y = y[0]
         if store.task == "number":
-            quick = type(y) in (float, int, np.float64) and -LARGEST <= y <= LARGEST
+            quick = type(y) in (float, int, np.float64) and -LARGEST_NUMBER <= y <= LARGEST_NUMBER
             return np.array([[y]], np.float64) if quick else None
         try:
             at = store.labels.index(label_word(y.item() if isinstance(y, np.generic) else y))

@@ -19,7 +19,7 @@ from ..random import Stream, generator
 from ..rows import concat
 from ._client import check_memory, compute, forget, need, slots, spread
 from ._data import Data, Piece, runs
-from ._start import begin, refuse, say, units_told
+from ._start import begin, refuse, units_warning, warn
 from .landmarks import AllRows
 
 _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job so far
@@ -39,7 +39,7 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
         some = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:CHOICE_ROWS]
         work = delayed(_settled, pure=False)
         state |= compute(client, work(model, rows.delayed(some), rows.delayed(some, target=True), n))
-        say(compute(client, delayed(units_told, pure=False)(model, rows.delayed(some))))
+        warn(compute(client, delayed(units_warning, pure=False)(model, rows.delayed(some))))
     else:
         state["lam"] = model._regulariser(state, n)
     model._forget()

@@ -25,7 +25,7 @@ from ._data import Data, Piece, accumulated, tree
 from ._start import begin
 from .landmarks import AllRows
 
-SAMPLE = 50_000  # rows among which widths, bandwidth and penalty are found
+SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 
 Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
 
@@ -56,7 +56,7 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
     wanted, offset = targets(start, found)
     rows, seed = AllRows(data, client, counts), state["seed"]
     rng = generator(seed, Stream.REMOTE_ROWS)
-    some = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
+    some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
     choose = delayed(_chosen, pure=False)
     state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted, count))
     lam = state.pop("lam")

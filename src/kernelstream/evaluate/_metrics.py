@@ -11,7 +11,7 @@ import numpy as np
 
 from ..registry.names import unknown
 
-_SMALLEST = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
+_LEAST_PROBABILITY = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def of_true_class(table: np.ndarray, classes: np.ndarray, y: np.ndarray) -> np.n
 
 def log_losses(p: np.ndarray) -> np.ndarray:
     """``-log p`` of the probabilities of the true classes, (n,)."""
-    return -np.log(np.maximum(p, _SMALLEST))
+    return -np.log(np.maximum(p, _LEAST_PROBABILITY))
 
 
 METRICS: dict[str, Metric] = {

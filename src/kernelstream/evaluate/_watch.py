@@ -11,7 +11,7 @@ from ._metrics import errors
 from ._runners import Answer
 
 
-class Watch:
+class MonitorFeed:
     """Shows rows and losses to a monitor and collects its marks; their row numbers are those of the stream."""
 
     def __init__(self, monitor: Any, est: Any, task: str, delay: int) -> None:

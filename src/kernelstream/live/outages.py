@@ -11,7 +11,7 @@ from .log import LogError
 from .sources import Unavailable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds to wait, at first and at most
-STEP = 0.1  # seconds after which a request to stop is seen
+STOP_SECONDS = 0.1  # seconds after which a request to stop is seen
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -41,7 +41,7 @@ class Outage:
         self.pause = min(LONGEST_PAUSE, 2 * self.pause or FIRST_PAUSE)
         until = time.monotonic() + self.pause
         while (left := until - time.monotonic()) > 0 and not self.stop():
-            time.sleep(min(STEP, left))
+            time.sleep(min(STOP_SECONDS, left))
 
     def over(self) -> None:
         """It works."""

@@ -23,7 +23,7 @@ logger = logging.getLogger("kernelstream.live")
 
 
 class Problem(Exception):
-    """An error that is told to the client."""
+    """An error that is reported to the client."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None, **more: Any):
         super().__init__(message)
@@ -76,7 +76,7 @@ def guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
 
 
 def error_response(error: Exception, path: str) -> Response:
-    """The response that tells the client about an error."""
+    """The response that reports an error to the client."""
     if isinstance(error, Problem):
         return problem_response(error)
     if isinstance(error, RowError):

@@ -19,13 +19,13 @@ from ..evaluate._metrics import errors, log_losses, of_true_class
 from ..evaluate._runners import labels_of, probabilities_of
 from ..monitor import PageHinkley
 
-WINDOW = 1000  # rows that count as recent
-POINTS = 400  # of a curve, at most; every second one goes when there are more
-SHOWN = 200  # forecasts that are kept beside the truth
-BINS = 10  # of probabilities, for the calibration
-MARKS = 100  # changes that are remembered
+RECENT_ROWS = 1000  # rows that count as recent
+MAX_CURVE_POINTS = 400  # of a curve, at most; every second one goes when there are more
+SHOWN_FORECASTS = 200  # forecasts that are kept beside the truth
+CALIBRATION_BINS = 10  # of probabilities, for the calibration
+MAX_MARKS = 100  # changes that are remembered
 LARGEST_ERROR = 1e150  # that the detector takes: its square is a number
-TOGETHER = 64  # calls with few rows that are counted together
+CALLS_COUNTED_TOGETHER = 64  # calls with few rows that are counted together
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -49,13 +49,13 @@ class Scores:
 
     def __init__(self, task: str):
         self.task = task
-        self._rows, self.error, self.log_loss, self.told = 0, 0.0, 0.0, 0
-        self.last: deque[float] = deque(maxlen=WINDOW)
-        self.last_log: deque[float] = deque(maxlen=WINDOW)
+        self._rows, self.error, self.log_loss, self.rated = 0, 0.0, 0.0, 0
+        self.last: deque[float] = deque(maxlen=RECENT_ROWS)
+        self.last_log: deque[float] = deque(maxlen=RECENT_ROWS)
         self.every = 20  # rows from one point of the curves to the next
         self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
-        self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
-        self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
+        self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN_FORECASTS)
+        self.bins = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, how often it came true
         self.change = PageHinkley()
         self._marks: list[int] = []
         self.lock = threading.Lock()  # one thread counts, others read
@@ -94,14 +94,19 @@ class Scores:
 
     def _keeps(self, model: Any, answer: np.ndarray, y: Any, probabilities: Any, classes: Any) -> bool:
         """Keep a few rows, to be counted together with others; the result is the same."""
-        plain = probabilities is None and answer.ndim == 1 and len(answer) < TOGETHER and isinstance(y, np.ndarray)
+        plain = (
+            probabilities is None
+            and answer.ndim == 1
+            and len(answer) < CALLS_COUNTED_TOGETHER
+            and isinstance(y, np.ndarray)
+        )
         if not plain or self.task == "novelty" or hasattr(type(model), "weights_"):
             return False
         if self._kept and (self._kept_of[0] is not model or self._kept_of[1] is not classes):
             self._count_kept()
         self._kept.append((answer, y))
         self._kept_of = (model, classes)
-        if len(self._kept) >= TOGETHER:
+        if len(self._kept) >= CALLS_COUNTED_TOGETHER:
             self._count_kept()
         return True
 
@@ -128,7 +133,7 @@ class Scores:
                 losses_ = self._probabilities(chances, classes, truth, predicted)
         self._errors(errors(self.task, truth, predicted), losses_, model)
         if predicted.ndim == 1:
-            shown = slice(-SHOWN, None)
+            shown = slice(-SHOWN_FORECASTS, None)
             self.pairs.extend(zip(predicted[shown].tolist(), truth[shown].tolist()))
 
     @staticmethod
@@ -143,7 +148,7 @@ class Scores:
             p, came = table[:, 1], truth == classes[1]
         else:
             p, came = table.max(axis=1), truth == predicted
-        bins = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        bins = np.minimum((p * CALIBRATION_BINS).astype(np.intp), CALIBRATION_BINS - 1)
         np.add.at(self.bins, bins, np.column_stack([np.ones(len(p)), p, came]))
         return log_losses(of_true_class(table, classes, truth))
 
@@ -155,12 +160,12 @@ class Scores:
             part = errors[start:stop].tolist()
             self.error = _added(self.error, part)
             found = self.change.learn(np.fmin(part, LARGEST_ERROR))
-            self._marks = [*self._marks, *(row for row, _ in found)][-MARKS:]
+            self._marks = [*self._marks, *(row for row, _ in found)][-MAX_MARKS:]
             self.last.extend(part)
             if losses_ is not None:
                 part = losses_[start:stop].tolist()
                 self.log_loss = _added(self.log_loss, part)
-                self.told += len(part)
+                self.rated += len(part)
                 self.last_log.extend(part)
             self._rows += stop - start
             if self._rows % self.every == 0:
@@ -168,10 +173,10 @@ class Scores:
             start = stop
 
     def _point(self, model: Any) -> None:
-        whole = self.log_loss / self.told if self.told else None
-        told = [_mean(self.last), self.error / self._rows, _mean(self.last_log), whole, weights_of(model)]
-        self.curve.append([self._rows, *told])
-        if len(self.curve) > POINTS:
+        whole = self.log_loss / self.rated if self.rated else None
+        values = [_mean(self.last), self.error / self._rows, _mean(self.last_log), whole, weights_of(model)]
+        self.curve.append([self._rows, *values])
+        if len(self.curve) > MAX_CURVE_POINTS:
             self.every *= 2
             self.curve = [point for point in self.curve if point[0] % self.every == 0]
 
@@ -188,8 +193,8 @@ class Scores:
                 "recent": _mean(self.last),
                 "window": len(self.last),
             }
-            if self.told:
-                about |= {"log_loss_whole": self.log_loss / self.told, "log_loss_recent": _mean(self.last_log)}
+            if self.rated:
+                about |= {"log_loss_whole": self.log_loss / self.rated, "log_loss_recent": _mean(self.last_log)}
         return about
 
     def picture(self) -> dict[str, Any]:
@@ -208,7 +213,7 @@ class Scores:
         with self.lock:
             self._count_kept()
         return {
-            "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
+            "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "rated": self.rated,
             "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
             "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
             "marks": self._marks, "change": {name: value.tolist() for name, value in self.change.state.items()},
@@ -218,7 +223,7 @@ class Scores:
     def from_notes(cls, notes: dict[str, Any]) -> Scores:
         """What :meth:`to_notes` gave."""
         made = cls(notes["task"])
-        for name in ("error", "log_loss", "told", "every"):
+        for name in ("error", "log_loss", "rated", "every"):
             setattr(made, name, notes[name])
         made._rows, made._marks = notes["rows"], list(notes["marks"])
         made.curve = [list(point) for point in notes["curve"]]

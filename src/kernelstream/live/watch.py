@@ -19,7 +19,7 @@ with needs("serve"):
 WATCHERS = 64  # pages that may watch at a time
 
 
-class Watch:
+class StatusPage:
     """The page and its events.
 
     Parameters

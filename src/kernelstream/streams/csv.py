@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK, Block, check_dtype
+from ._base import BLOCK_ROWS, Block, check_dtype
 from ._bytes import Text
 from ._columns import MISSING, TableColumns
 from ._parsers import _NUMBER, _core
@@ -60,7 +60,7 @@ class CSV(TextStream):
         self,
         source: Any,
         target: str | int | None = None,
-        block: int = BLOCK,
+        block: int = BLOCK_ROWS,
         *,
         header: bool | None = None,
         delimiter: str | None = None,
@@ -84,7 +84,7 @@ class CSV(TextStream):
         self.n_features, self.feature_names = len(self.columns.features), self.columns.feature_names
         self.quoted = _core is None  # the compiled parser leaves quotes to Python's
 
-    def _open(self, target: Any, header: bool | None, delimiter: str | None, *columns: Any) -> None:
+    def _open(self, target: Any, header: bool | None, delimiter: str | None, features: Any, drop: Any) -> None:
         """Read the header, or make one from the first row."""
         start = self.text.peek(3)
         if start.startswith(b"\xef\xbb\xbf"):  # byte order mark
@@ -105,7 +105,7 @@ class CSV(TextStream):
         if not self.header:
             self.text.seek(begin)
             names = [str(j) for j in range(len(names))]
-        self.columns = TableColumns(names, target, *columns, where=self.name)
+        self.columns = TableColumns(names, target, features, drop, self.name)
 
     # ---------------------------------------------------------------- blocks
     def _next(self, n: int) -> Block | None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK, Block, Position, Stream, check_dtype
+from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype
 from ._columns import TableColumns
 
 
-class Table(Stream):
+class TypedTable(Stream):
     """What tables share: typed columns, of which one may be the target; the others hold numbers.
 
     Parameters
@@ -64,30 +64,30 @@ class Table(Stream):
         return taken, size
 
     def _next(self, n: int) -> Block | None:
-        parts: list[tuple[dict[int, np.ndarray], int]] = []
+        parts: list[Any] = []
         wanted = n
         while wanted:
             taken, size = self._next_rows(wanted)
             if not size:
                 break
-            columns, good = self._good(taken, size)
+            part, good = self._good(taken, size)
             self.at += size
             if good:
-                parts.append((columns, good))
+                parts.append(part)
                 wanted -= good
-        if not parts:
-            return None
-        joined = {j: np.concatenate([columns[j] for columns, _ in parts]) for j in parts[0][0]}
-        X = np.empty((n - wanted, self.n_features), self.dtype)
-        for place, j in enumerate(self.columns.features):
-            X[:, place] = joined[j]
+        return self._joined(parts) if parts else None
+
+    def _joined(self, parts: list[dict[int, np.ndarray]]) -> Block:
+        """A block of what :meth:`_good` gave."""
+        columns = {j: np.concatenate([part[j] for part in parts]) for j in parts[0]}
+        X = np.column_stack([columns[j] for j in self.columns.features]).astype(self.dtype, copy=False)
         if self.columns.target is None:
             return X, None
-        y = joined[self.columns.target]
+        y = columns[self.columns.target]
         return X, y if y.dtype.kind == "f" else np.array(y, dtype=str)
 
-    def _good(self, taken: Any, size: int) -> tuple[dict[int, np.ndarray], int]:
-        """Columns of the rows that can be used."""
+    def _good(self, taken: Any, size: int) -> tuple[Any, int]:
+        """Columns of the rows that can be used, and how many these are."""
         columns: dict[int, np.ndarray] = {}
         wrong: dict[int, str] = {}
         largest = float(np.finfo(self.dtype).max)
@@ -124,13 +124,13 @@ class Table(Stream):
         self.pieces = self.piece = None
 
 
-class Arrow(Table):
+class Arrow(TypedTable):
     """Rows of a Parquet, Feather or Arrow file, read a record batch at a time.
 
     Parameters
     ----------
     source : path
-        How it is stored is told by its first bytes.
+        The format is inferred from its first bytes.
     target : str, int or None
         Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
     block : int, default=1024
@@ -141,7 +141,9 @@ class Arrow(Table):
         ``features``, ``drop``, ``missing``, ``dtype`` as for :class:`CSV`.
     """
 
-    def __init__(self, source: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+    def __init__(
+        self, source: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
+    ):
         super().__init__(os.fspath(source), block, on_error)
         try:
             import pyarrow
@@ -212,7 +214,7 @@ class Arrow(Table):
         return _as_text(np.array(column.to_pylist(), dtype=object))
 
 
-class Frame(Table):
+class Frame(TypedTable):
     """Rows of a data frame (pandas, polars, pyarrow, or any other that narwhals knows), or of an iterable of them.
 
     Parameters
@@ -237,7 +239,9 @@ class Frame(Table):
     ([[1.0], [2.0]], ['x', 'y'])
     """
 
-    def __init__(self, frames: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+    def __init__(
+        self, frames: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
+    ):
         super().__init__("data frame", block, on_error)
         try:
             import narwhals

@@ -35,7 +35,7 @@ def adwin_look(buckets: np.ndarray, used: np.ndarray, first: np.ndarray, block: 
     used : (1,) array of int
         How many there are.
     first : (2,) array
-        Sum and number of the first losses. All begins anew after a rise.
+        Sum and number of the first losses. All of it is reset after a rise.
     block : (32,) array
         Losses.
     delta : float
@@ -96,7 +96,7 @@ def page_look(moments: np.ndarray, held: np.ndarray, block: np.ndarray, delta: f
     moments : (3,) array
         Number, mean and variance of the losses.
     held : (2,) array
-        The sum, and the rows since it was 0. All begins anew where it is too large.
+        The sum, and the rows since it was 0. Both are reset where it is too large.
     block : (32,) array
         Losses.
     delta, threshold : float
