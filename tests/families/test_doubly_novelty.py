@@ -101,7 +101,7 @@ def test_bad_nu(nu):
 )
 def test_novelty_streaming(params):
     model = DoublyStochasticOneClass(**FIXED | params)
-    check_streaming(model, X[:60], np.zeros(60), bounded=False, exact_split=False)
+    check_streaming(model, X[:60], np.zeros(60), bounded=False, exact_split=False, chunks=(7,) if params else (1, 7))
 
 
 @pytest.mark.usefixtures("short_searches")
@@ -194,7 +194,9 @@ def test_nothing_overflows():
 
 @pytest.mark.parametrize("params", [{}, {"schedule": DoublySchedule(16, 6, max_blocks=3)}])
 def test_ratio_streaming(params):
-    check_streaming(DensityRatioEstimator(**FIXED | params), both[:60], label[:60], bounded=False, exact_split=False)
+    check_streaming(
+        DensityRatioEstimator(**FIXED | params), both[:60], label[:60], bounded=False, exact_split=False, chunks=(7,)
+    )
 
 
 # -------------------------------------------------------------------- both
