@@ -41,7 +41,8 @@ def _load(
     bunch = datasets.load(name, scale=scale)
     for column in also:
         low, high = bunch[column].min(), bunch[column].max()
-        one = RANGES[scale][0] + np.ptp(RANGES[scale]) * (bunch[column] - low) / (high - low)
+        start, end = RANGES[scale or "raw"]
+        one = start + (end - start) * (bunch[column] - low) / (high - low)
         bunch.X = np.column_stack([bunch.X, one]).astype(bunch.X.dtype)
     if classes:
         kept = np.flatnonzero(np.isin(bunch.y, classes))

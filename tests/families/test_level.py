@@ -69,10 +69,10 @@ def test_it_follows_from_the_state():
     file = io.BytesIO()
     ks.save(model, file)
     table = model.decision_function(X[:50])
-    assert level.shift(model, model._state) != 0.0
+    assert level.shift(model._learner, model._state) != 0.0
     assert (ks.load(file).decision_function(X[:50]) == table).all()
     np.testing.assert_allclose(parts.decision_function(X[:50]), table, atol=1e-6)
-    counts = model.state_["o0_label_counts"]
+    counts = model._state["o0"]["label_counts"]
     fades = (1 - 1 / 16000) ** np.arange(3000)[::-1]
     np.testing.assert_allclose(counts, [fades.sum(), fades @ y], rtol=1e-9)
 
@@ -83,4 +83,4 @@ def test_a_label_that_comes_late_changes_sides():
     labels = np.where(np.arange(1500) < 20, 1, 1 + y)
     model = KernelClassifier(size="small", random_state=0).partial_fit(X, labels)
     fades = (1 - 1 / 16000) ** np.arange(1500)[::-1]
-    np.testing.assert_allclose(model.state_["o0_label_counts"], [fades.sum(), fades @ (labels == 2)], rtol=1e-9)
+    np.testing.assert_allclose(model._state["o0"]["label_counts"], [fades.sum(), fades @ (labels == 2)], rtol=1e-9)

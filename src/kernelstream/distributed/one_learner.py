@@ -193,7 +193,7 @@ def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
 class RemoteRows:
     """Teaches batch learners the rows of all partitions, but for the few that are held out."""
 
-    kinds = ("binning", "falkon", "ranked")  # which need no row but one at a time
+    kinds: tuple[str, ...] = ("binning", "falkon", "ranked")  # which need no row but one at a time
 
     def __init__(self, est: Any, data: Data, client: Any):
         self.factors, self.data, self.client = _factors(est), data, client

@@ -170,7 +170,8 @@ class _Calls:
             try:
                 response = yield _Request(method, path, body)
             except httpx.TransportError as error:
-                problem, cause, after = str(error) or type(error).__name__, error, 0.0
+                cause: Exception | None = error
+                problem, after = str(error) or type(error).__name__, 0.0
                 if not repeatable and not isinstance(error, httpx.ConnectError):
                     raise ConnectionError(
                         f"the answer was lost, and the request may have been carried out: {problem}"

@@ -229,7 +229,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo = self._undo
         try:
             scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
-            undo.end()
+            if undo.journaled:
+                undo.end()
+            else:
+                undo.marks.forget()  # the same, without a call of Python
         except BaseException as error:
             self._take_back(undo)
             reword(error)
@@ -684,7 +687,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _choosy(self) -> bool:
         """Whether there are finite rows that :meth:`_check_rows` may refuse."""
         own = type(self)._check_rows is not StreamEstimator._check_rows
-        return own or type(self._learner).check_rows is not Learner.check_rows
+        return own or self._learner.restricts_rows()
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:

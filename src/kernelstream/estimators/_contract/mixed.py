@@ -86,8 +86,9 @@ def learn(
     started = not fresh and est._encoder is not None
     encoder = est._encoder if started else _new_encoder(est)
     task = "label" if isinstance(est, ClassifierMixin) else "number"
-    held, before = est._encoder, est.__dict__.get("_state")
-    t = before["t"] if before is not None and started else -1
+    held = est._encoder
+    before: Any = est.__dict__.get("_state")
+    t = est._state["t"] if started else -1
     try:
         with encoder._kept(lambda: started and est._state["t"] > t):
             rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)

@@ -70,7 +70,7 @@ class Teacher(Protocol):
 class Local:
     """Teaches rows of this machine; ``prepare`` makes of row numbers rows as members see them, targets, weights."""
 
-    kinds = ("metric", "columns")
+    kinds: tuple[str, ...] = ("metric", "columns")
 
     def __init__(self, prepare: Any, train: np.ndarray):
         self.rows = functools.cache(lambda: prepare(train))
