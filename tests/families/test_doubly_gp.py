@@ -146,6 +146,7 @@ def test_bad_parameters(params, message):
         DoublyStochasticGP(**params).fit(X, y)
 
 
+@pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("params", [{}, {"points": grid}, {"variance_features": 0}, {"normalize_y": True}])
 def test_streaming(params):
     check_streaming(DoublyStochasticGP(**FIXED | params), X[:60], y[:60], bounded=False, exact_split=False, chunks=(7,))

@@ -316,7 +316,7 @@ def test_fit_ends_with_the_unfinished_batch():
     waiting = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=100), random_state=0).partial_fit(few, target)
     assert not waiting.state_["w"].any()
     ended = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=100), random_state=0).fit(few, target)
-    exact = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=16), random_state=0).partial_fit(few, target)
+    exact = RRFClassifier(10, gamma=0.5, step=RRFStep(batch_size=64), random_state=0).partial_fit(few, target)
     np.testing.assert_allclose(ended.state_["w"], exact.state_["w"], rtol=1e-12)
 
 
