@@ -394,6 +394,7 @@ class Whole {
         require(kept.shape(0) > 0 && kept.shape(1) == d, "the rows kept do not fit the columns");
         stack_.n_kept = std::int64_t(kept.shape(0));
         stack_.kept = numbers<T>("reason_X", kept.size());
+        stack_.kept_targets = regression ? numbers<double>("reason_y", kept.shape(0)) : nullptr;
         const auto watched = entry<Matrix<const T>>(state, "watch_X");
         require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
         stack_.n_watched = std::int64_t(watched.shape(0)) * WATCHED_EVERY;

@@ -250,7 +250,10 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         for name in [name for name in state if "_interval_" in name or name.startswith(("reason_", "watch_"))]:
             del state[name]
         state |= self._fresh_trackers(k) | watch.start(state)
-        state["reason_X"] = np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])
+        kept = places(state["first_width"])
+        state["reason_X"] = np.zeros((kept, state["n_features"]), state["dtype"])
+        if self._regression:
+            state["reason_y"] = np.zeros((kept, k))
 
     def _outputs_changed(self) -> None:
         for name in ("targets", "rows", "batch"):
@@ -287,7 +290,7 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
             start = stop
         if batch.present(state):
             scores[:] = batch.blended(self, state, X, scores, t, weight)
-        keep_rows(state, X, t, weight)
+        keep_rows(state, X, y, t, weight)
         if self._outputs(state) == 1:
             errors = self._follow_errors(state, 0, scores, y, weight)
         else:
@@ -439,7 +442,10 @@ class StackEstimator(RowByRow, Sure, Watched, Reasons, MixedRows, StackFit, Comp
         for o in range(k):
             for name, value in start_stack(N, outputs, self._regression).items():
                 schema[f"o{o}_{name}"] = Array(value.shape)
-        schema["reason_X"] = Array((places(state["first_width"]), state["n_features"]), state["dtype"])
+        kept = places(state["first_width"])
+        schema["reason_X"] = Array((kept, state["n_features"]), state["dtype"])
+        if self._regression:
+            schema["reason_y"] = Array((kept, k))
         return schema | self._interval_schema(state) | watch.schema(state) | batch.schema(state) | weights.schema(state)
 
     def _check_state(self, trained: bool | None = None) -> None:

@@ -300,8 +300,9 @@ class KernelRegressor(StackEstimator, ManyTargets):
         """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
 
         The widths follow the errors of the forecasts made so far in the stream, whatever it does
-        (:class:`kernelstream.trust.IntervalTracker`). After ``fit`` they are those of the first pass, which is the
-        stream's, over rows in random order.
+        (:class:`kernelstream.trust.IntervalTracker`). A row asked alone is the next of the stream. Of a table that is
+        not known: its intervals are at least as wide as the model's errors now at rows of about the last thousand.
+        After ``fit`` the forecasts are those of the first pass, which is the stream's, over rows in random order.
 
         Parameters
         ----------
@@ -320,7 +321,8 @@ class KernelRegressor(StackEstimator, ManyTargets):
         """The answers of ``predict`` and ``predict_interval``, from the same scores."""
         coverage = check_coverage(coverage)
         scores = self._scores(X)
-        half = np.array([self._half(o, coverage) for o in range(scores.shape[1])])
+        width = self._half if len(scores) == 1 else self._table_half
+        half = np.array([width(o, coverage) for o in range(scores.shape[1])])
         return self._public(scores), (self._public(scores - half), self._public(scores + half))
 
     @in_turn

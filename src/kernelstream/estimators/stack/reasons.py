@@ -33,8 +33,8 @@ def places(width: int) -> int:
     return int(np.clip(ROOM // width, LEAST, KEPT))
 
 
-def keep_rows(state: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> None:
-    """Keep some of the rows X (n, d), as the members see them; t rows were learned before."""
+def keep_rows(state: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndarray | None) -> None:
+    """Keep some of the rows X (n, d), as the members see them, and their targets; t rows were learned before."""
     kept = state["reason_X"]
     m = len(kept)
     counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
@@ -44,7 +44,10 @@ def keep_rows(state: State, X: np.ndarray, t: int, weight: np.ndarray | None) ->
         return
     numbers = numbers[some]
     # a place that is taken twice has the later row: numpy writes in order
-    kept[np.where(numbers < m, numbers, numbers // EVERY % m)] = X[counted[some]]
+    at = np.where(numbers < m, numbers, numbers // EVERY % m)
+    kept[at] = X[counted[some]]
+    if "reason_y" in state:
+        state["reason_y"][at] = y[counted[some]].reshape(len(at), -1)
 
 
 class Reasons:
