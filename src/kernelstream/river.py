@@ -97,7 +97,7 @@ class _Adapter:
 
     def _encoding(self, est: Any) -> Any:
         """An estimator of mixed rows: itself where it takes them, else with an encoder in front."""
-        if not isinstance(est, MixedRows):
+        if not issubclass(type(est), MixedRows):
             return make_stream(Columns(self.columns), est, self.room)
         return est if self.columns is None else est.set_params(columns=self.columns)
 
