@@ -405,6 +405,7 @@ class Whole {
         require(kept.shape(0) > 0 && kept.shape(1) == d, "the rows kept do not fit the columns");
         stack_.n_kept = std::int64_t(kept.shape(0));
         stack_.kept = numbers<T>(reasons, "X", kept.size());
+        stack_.kept_targets = regression ? numbers<double>(reasons, "y", kept.shape(0)) : nullptr;
         const auto watched = entry<Matrix<const T>>(watch, "X");
         require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
         stack_.n_watched = std::int64_t(watched.shape(0)) * WATCHED_EVERY;

@@ -43,6 +43,7 @@ struct Stack {
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
     T* kept;                                  // (n_kept, d): rows of late, as the learners saw them
+    double* kept_targets;                     // (n_kept): their targets; null for labels
     std::int64_t n_kept;
     double* watched;                          // (n_watched): the errors of the last rows, and
     T* watched_rows;                          // (n_watched / 4, d): every fourth of them
@@ -67,7 +68,7 @@ struct Stack {
                 count = before;
                 return false;
             }
-            keep_row(t);
+            keep_row(t, y[i]);
             watch(t, error);
             if (++t % stride == 0) note_weights(history + std::size_t(t / stride - 1) * learners.size());
         }
@@ -100,9 +101,14 @@ struct Stack {
     }
 
     // One row of sixteen takes the place of the oldest, once the first ones have filled all places.
-    void keep_row(std::int64_t t) {
+    void keep_row(std::int64_t t, double y) {
         if (t >= n_kept && t % KEPT_EVERY) return;
-        T* to = kept + std::size_t(t < n_kept ? t : t / KEPT_EVERY % n_kept) * d;
+        const std::size_t place = std::size_t(t < n_kept ? t : t / KEPT_EVERY % n_kept);
+        if (kept_targets) {
+            journal_.keep(kept_targets + place, 1);
+            kept_targets[place] = y;
+        }
+        T* to = kept + place * d;
         journal_.keep(to, d);
         std::copy_n(x_.data(), d, to);
     }

@@ -95,14 +95,14 @@ def test_intervals_as_they_were_before_each_row(outputs):
 
 @pytest.mark.parametrize("coverage", [0.5, 0.7, 0.95])
 def test_intervals_from_learn_of_any_coverage(coverage):
-    """Those of predict_interval at the moment, which of a coverage between two levels lie between theirs."""
+    """Those of predict_interval for the next row, which of a coverage between two levels lie between theirs."""
     X = stream(1500)
     y = X @ np.arange(4.0) + np.random.default_rng(2).normal(size=1500)
     model, rows = numbers(), numbers()
     _, low, high = model.learn_interval(X, y, coverage=coverage)
     assert abs(((low <= y) & (y <= high))[200:].mean() - coverage) < 0.05
     rows.learn(X[:900], y[:900])
-    expected = np.subtract(*rows.predict_interval(X[900:902], coverage=coverage)[::-1])
+    expected = np.subtract(*rows.predict_interval(X[900:901], coverage=coverage)[::-1])
     np.testing.assert_allclose((high - low)[900], expected[0], rtol=1e-9)
     with pytest.raises(ValueError, match="coverage"):
         model.learn_interval(X, y, coverage=0.2)

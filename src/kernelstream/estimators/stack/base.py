@@ -240,7 +240,7 @@ class Stack(Composite):
             start = stop
         if batch.present(state):
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
-        reasons.follow(state["reasons"], X, t, weight)
+        reasons.follow(state["reasons"], X, y, t, weight)
         errors = intervals.follow(self, state, scores, y, weight)
         watch.follow(self, state, X, errors, t, weight)
 

@@ -15,7 +15,7 @@ from .._contract.regressor import StreamRegressor
 from .about import members
 from .base import Stack
 from .fit import fit
-from .intervals import collected, half_width
+from .intervals import collected, half_width, table_half_width
 from .members import classifiers, regressors
 from .reasons import explain, relevance
 from .watch import changes
@@ -308,8 +308,9 @@ class KernelRegressor(StreamRegressor):
         """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
 
         The widths follow the errors of the forecasts made so far in the stream, whatever it does
-        (:class:`kernelstream.trust.IntervalTracker`). After ``fit`` they are those of the first pass, which is the
-        stream's, over rows in random order.
+        (:class:`kernelstream.trust.IntervalTracker`). A row asked alone is the next of the stream. Of a table that is
+        not known: its intervals are at least as wide as the model's errors now at rows of about the last thousand.
+        After ``fit`` the forecasts are those of the first pass, which is the stream's, over rows in random order.
 
         Parameters
         ----------
@@ -328,7 +329,8 @@ class KernelRegressor(StreamRegressor):
         """The answers of ``predict`` and ``predict_interval``, from the same scores."""
         coverage = check_coverage(coverage)
         scores = self._scores(X)
-        half = np.array([half_width(self, o, coverage) for o in range(scores.shape[1])])
+        width = half_width if len(scores) == 1 else table_half_width
+        half = np.array([width(self, o, coverage) for o in range(scores.shape[1])])
         return self._public(scores), (self._public(scores - half), self._public(scores + half))
 
     @in_turn

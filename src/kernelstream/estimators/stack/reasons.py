@@ -42,8 +42,10 @@ def places(width: int) -> int:
 
 
 def start(stack: Stack, state: State) -> State:
-    """No rows yet."""
-    return {"X": np.zeros((places(state["first_width"]), state["n_features"]), state["dtype"])}
+    """No rows yet, nor targets, where these are numbers."""
+    kept = places(state["first_width"])
+    found = {"X": np.zeros((kept, state["n_features"]), state["dtype"])}
+    return found | ({"y": np.zeros((kept, stack.outputs(state)))} if stack.regression else {})
 
 
 def widen(kept: State, d: int) -> None:
@@ -52,12 +54,14 @@ def widen(kept: State, d: int) -> None:
 
 
 def schema(stack: Stack, state: State) -> Schema:
-    """What the entry may be."""
-    return {"X": Array((places(state["first_width"]), state["n_features"]), state["dtype"])}
+    """What the entries may be."""
+    kept = places(state["first_width"])
+    found: Schema = {"X": Array((kept, state["n_features"]), state["dtype"])}
+    return found | ({"y": Array((kept, stack.outputs(state)))} if stack.regression else {})
 
 
-def follow(reasons: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> None:
-    """Keep some of the rows X (n, d), as the members see them; t rows were learned before."""
+def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndarray | None) -> None:
+    """Keep some of the rows X (n, d), as the members see them, and their targets; t rows were learned before."""
     kept = reasons["X"]
     m = len(kept)
     counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
@@ -67,7 +71,10 @@ def follow(reasons: State, X: np.ndarray, t: int, weight: np.ndarray | None) -> 
         return
     numbers = numbers[some]
     # a place that is taken twice has the later row: numpy writes in order
-    kept[np.where(numbers < m, numbers, numbers // EVERY % m)] = X[counted[some]]
+    at = np.where(numbers < m, numbers, numbers // EVERY % m)
+    kept[at] = X[counted[some]]
+    if "y" in reasons:
+        reasons["y"][at] = y[counted[some]].reshape(len(at), -1)
 
 
 @in_turn

@@ -1,0 +1,70 @@
+"""Intervals for rows of a table: rows that come in order are forecast best one at a time."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from kernelstream import KernelRegressor
+from kernelstream.estimators.stack.intervals import half_width
+
+
+def walk(n, seed):
+    """Targets around a level that wanders, far from where it was by the end of a block."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return X, X[:, 0] + np.cumsum(0.1 * rng.standard_normal(n)) + 0.1 * rng.standard_normal(n)
+
+
+def covered(ends, y):
+    return float(((ends[0] <= y) & (y <= ends[1])).mean())
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_the_next_block_of_a_stream_in_order(coverage):
+    shares, single = [], []
+    for seed in range(3):
+        X, y = walk(6000, seed)
+        model = KernelRegressor(size="small", random_state=seed).partial_fit(X[:2000], y[:2000])
+        for t in range(2000, 6000, 500):
+            rows = slice(t, t + 500)
+            shares.append(covered(model.predict_interval(X[rows], coverage), y[rows]))
+            _, *ends = model.learn_interval(X[rows], y[rows], coverage=coverage)
+            single.append(covered(ends, y[rows]))
+    assert np.mean(shares) > coverage - 0.1, shares
+    assert np.mean(single) == pytest.approx(coverage, abs=0.03)  # those of the next row are as they were
+
+
+def test_rows_in_no_order_are_covered_as_asked():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 3))
+    y = X[:, 0] * X[:, 1] + rng.standard_normal(6000)
+    model = KernelRegressor(size="small", random_state=0).partial_fit(X[:3000], y[:3000])
+    for coverage in (0.5, 0.9):
+        assert covered(model.predict_interval(X[3000:], coverage), y[3000:]) == pytest.approx(coverage, abs=0.08)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_formula(outputs):
+    """The errors of the model now at the rows kept: the first, then every sixteenth, each in place of the oldest."""
+    n = 1500
+    X, y = walk(n, 0)
+    targets = np.column_stack([y, X[:, 1] * y])[:, :outputs]
+    model = KernelRegressor(size="small", random_state=0)
+    cuts = [0, 700, *range(701, 740), n] if outputs == 1 else [0, n]
+    for a, b in pairwise(cuts):
+        model.partial_fit(X[a:b], targets[a:b, 0] if outputs == 1 else targets[a:b])
+    kept = np.zeros(64, int)
+    for i in range(n):
+        if i < 64 or i % 16 == 0:
+            kept[i if i < 64 else i // 16 % 64] = i
+    rows = model._state["reasons"]
+    assert (rows["y"] == targets[kept]).all()
+    said = model._learner.combined(model._state, rows["X"])
+    low, high = (part.reshape(2, outputs) for part in model.predict_interval(X[:2], 0.8))
+    for o in range(outputs):
+        errors = sorted(np.abs(said[:, o] - targets[kept, o]))
+        want = max(errors[52 - 1], half_width(model, o, 0.8))  # the 52nd of 64: 65 · 0.8
+        assert (high - low)[0, o] / 2 == pytest.approx(want, rel=1e-9)
+    one = model.predict_interval(X[:1], 0.8)
+    assert (one[1] - one[0]).ravel()[0] / 2 == pytest.approx(half_width(model, 0, 0.8), rel=1e-9)
