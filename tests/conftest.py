@@ -1,10 +1,12 @@
-"""Fixtures: a generator for each test, two worker processes, their rows in files, a quick default of the command line.
+"""Fixtures: a generator for each test, two worker processes and rows in files, short searches, a quick default learner.
 
 This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
 """
 
 import gc
+import importlib
 import logging
+import multiprocessing
 import time
 
 import numpy as np
@@ -17,15 +19,25 @@ def rng():
     return np.random.default_rng(1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
-    """Two processes, for all tests of a file (some kill one): starting them takes longer than most of the tests."""
+    """Two processes, for all tests (some kill one): starting them takes longer than most of the tests.
+
+    Where that can be done they are forked from a process that has imported what they need.
+    """
     library = pytest.importorskip("distributed")
-    cluster = library.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, library.Client(cluster) as client:
-        yield client
+    import dask
+
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    with dask.config.set({"distributed.worker.multiprocessing-method": method}):
+        context = library.utils.get_mp_context()
+        if method == "forkserver":
+            context.set_forkserver_preload(["distributed", "pandas", "sklearn.linear_model", "kernelstream.zoo"])
+        cluster = library.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        )
+        with cluster, library.Client(cluster) as client:
+            yield client
 
 
 @pytest.fixture
@@ -41,7 +53,7 @@ def clean(client):
     pytest.fail(f"left behind: {left}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """Five files of each kind, ``part-*.svm`` with labels and ``part-*.csv`` with numbers as targets."""
     from sklearn.datasets import dump_svmlight_file
@@ -62,3 +74,30 @@ def plain_default():
     patch.setattr("kernelstream.cli._algorithms.DEFAULT", "fogd")
     yield
     patch.undo()
+
+
+@pytest.fixture
+def short_warm_up(monkeypatch):
+    """A warm-up of 20 rows: some 40 show what happens before and after its end, where 110 would be needed."""
+    names = ["_contract.warm_up", "_contract.deviations", "_contract.kernel", "feature", "learned", "binning.online"]
+    modules = [importlib.import_module(f"kernelstream.estimators.{name}") for name in [*names, "doubly.base"]]
+    for module in modules:  # all of them are imported by now: none keeps this number
+        monkeypatch.setattr(module, "WARM_UP", 20)
+
+
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
+    for name, value in {
+        "doubly.base.WARM_STEPS": 2,
+        "doubly.base.DoublyEstimator._least_steps": 4,
+        "doubly.choice.TRIAL_STEPS": 2,
+        "doubly.choice.FRACTIONS": (1.0, 0.25),
+        "doubly.choice.LEAST_ROWS": 8,
+        "doubly.novelty.TRIAL_STEPS": 2,
+        "binning.search.GAMMAS": (1.0,),
+        "binning.search.FEW_GRIDS": 2,
+        "binning.search.MORE_GRIDS": 2,
+        "binning.search._FOLDED": 0,
+    }.items():
+        monkeypatch.setattr(f"kernelstream.estimators.{name}", value)

@@ -54,7 +54,7 @@ def absent():
     with undone():
         for catalogue in _CATALOGUES:
             for name, held in list(catalogue.items()):
-                if (held.build if catalogue is RECIPES else held).__module__ == NAME:
+                if (held.compose if catalogue is RECIPES else held).__module__ == NAME:
                     del catalogue[name]
         _twins._WARNED.clear()
         sys.modules.pop(NAME, None)

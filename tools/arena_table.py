@@ -1,4 +1,4 @@
-"""Write the table of docs/one_learner.md from the runs in papers/results/ and the board's figures.
+"""Write the table of docs/default_learner.md from the runs in papers/results/ and the board's figures.
 
 python tools/arena_table.py            # after running the experiment streams-arena
 """
@@ -10,8 +10,9 @@ from pathlib import Path
 import kernelstream_papers as papers
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "one_learner.md"
-OURS, SMALL, BOOSTED = "kernelstream, the one learner", "kernelstream, the one learner, small", "LightGBM, doubling"
+PAGE = ROOT / "docs" / "default_learner.md"
+OURS, BOOSTED = "kernelstream, the default learner", "LightGBM, doubling"
+SMALL = f"{OURS}, small"
 BOARD = ("CapyMOA ARF", "CapyMOA SRP", "CapyMOA SOKNL")
 START, END = "<!-- arena: written by tools/arena_table.py -->", "<!-- end of arena -->"
 
@@ -38,7 +39,7 @@ def cell(record: dict | None) -> str:
 def table() -> str:
     """One row for each stream."""
     found, experiment = runs(), papers.load("streams-arena")
-    lines = ["| stream | the one learner | small | LightGBM, refitted | ARF | SRP or SOKNL | seconds, ours |"]
+    lines = ["| stream | the default learner | small | LightGBM, refitted | ARF | SRP or SOKNL | seconds, ours |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for data in experiment.data:
         own = found.get((data.name, OURS))

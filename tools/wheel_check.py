@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from kernelstream import FeatureClassifier, KernelRegressor, engine
 def check() -> str:
     if not engine.has_native():
         raise SystemExit("the compiled core is missing")
+    if not (Path(kernelstream.__file__).parent / "_core.pyi").exists():
+        raise SystemExit("the stub of the compiled core is missing")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 3))
     y = X[:, 0] * X[:, 1]

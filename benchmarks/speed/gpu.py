@@ -31,17 +31,14 @@ from sklearn.decomposition import PCA
 
 import kernelstream
 from kernelstream import (
-    BinningClassifier,
     DoublyStochasticClassifier,
     FeatureClassifier,
     RRFClassifier,
     datasets,
-    zoo,
 )
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import RandomFourier
-from kernelstream.solvers import ConjugateGradient
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NUMBERS = Path(__file__).parents[1] / "results" / "gpu.json"
@@ -49,7 +46,7 @@ MARKS = "<!-- benchmarks/speed/gpu.py -->", "<!-- benchmarks/speed/gpu.py ends -
 # what a floor is counted with: products per second × 2, with factors of float32 and of 16 bits; bytes per second
 RATE, HALF_RATE, BANDWIDTH = 400e12, 800e12, 4.3e12
 WIDTH, BLOCK = 784, 512
-PARTS = ("ceilings", "speed", "adagrad", "parts", "agreement", "precision", "peers", "doubly", "families")
+PARTS = ("ceilings", "speed", "adagrad", "parts", "agreement", "precision", "peers", "doubly", "learned")
 
 
 class Report:
@@ -153,7 +150,7 @@ class Bench:
             rows.append([2 * D, rest["precision"], block, rest.get("loss", "hinge"), form, n / t / 1e6])
 
         for D in (64,) if self.small else (8192, 65536):
-            for precision in ("tf32", "float32", "fp16", "bf16"):
+            for precision in ("tf32", "float32", "fp16"):
                 measure(D, X, y, "tensors", precision=precision)
             for block in (256, 1024):
                 measure(D, X, y, "tensors", precision="tf32", block=block)
@@ -228,7 +225,7 @@ class Bench:
             features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
             est = FeatureClassifier(features, loss, "norm_adagrad", engine="python", random_state=0)
             exact[loss] = est.learn(X, y.astype(int))
-        for name in ("float64", "float32", "tf32", "fp16", "bf16"):
+        for name in ("float64", "float32", "tf32", "fp16"):
             row: list[object] = [name]
             for loss, y in tasks.items():
                 features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
@@ -253,7 +250,7 @@ class Bench:
         D = 256 if self.small else 2048
         rows: list[list[object]] = []
         exact = None
-        for name in ("float64", "float32", "tf32", "fp16", "bf16"):
+        for name in ("float64", "float32", "tf32", "fp16"):
             est = self.model(D, "float32" if name == "float64" else name, "logistic", gamma=0.02)
             F = est.learn(X.astype(np.float64 if name == "float64" else np.float32), y)
             weights = est.state_["w"][0].astype(np.float64)
@@ -380,60 +377,27 @@ class Bench:
         title = "Doubly stochastic gradients, softmax, mnist after PCA to 50 columns, frequencies made on the device"
         self.report.table("doubly", title, head, rows)
 
-    # ---------------------------------------------------------------- other families
-    def families(self) -> None:
-        """Rows per second of the other families, beside the native engine on one thread of the same machine."""
-        small = self.small
+    # ---------------------------------------------------------------- learned kernels
+    def learned(self) -> None:
+        """Rows per second of a learned kernel, beside the native engine on one thread; mistakes on the first rows."""
+        n, d, D = (1500, 16, 64) if self.small else (40000, 784, 4096)
         rng = np.random.default_rng(0)
-        rows: list[list[object]] = []
-
-        def task(n: int, d: int):
-            X = rng.standard_normal((n, d)).astype(np.float32)
-            return X, (X[:, :8].sum(axis=1) + 0.5 * rng.standard_normal(n) > 0).astype(int)
-
-        def learned(make, X, y, few: int, name: str) -> None:
-            """Prequential: mistakes on the first rows, by both."""
-            speeds, errors = [], []
-            for engine in (TorchEngine(self.device), "native"):
-                est = make(engine)
-                est.partial_fit(X[:4096], y[:4096])
-                part = slice(0, few if engine == "native" else len(y))
-                start = time.perf_counter()
-                scores = est.learn(X[part], y[part])
-                speeds.append(len(scores) / (time.perf_counter() - start) / 1e3)
-                errors.append(100 * float(np.mean((scores[:few] >= 0) != (y[:few] > 0))))
-            rows.append([name, *speeds, *errors])
-            self.report.table("families", title, head, rows)
-
-        title = "Other families, float32, arrays; native: one thread of this machine's processor"
-        head = ["learner", "thousand rows/s", "native", "mistakes, %", "native"]
-        n, d, B = (1500, 16, 64) if small else (40000, 128, 2048)
-        X, y = task(n, d)
-        for name in ("rbp", "bogd", "bsgd_remove", "forgetron"):
-            learned(
-                lambda engine, name=name: zoo.make(name, gamma=1 / (2 * d), budget=B, random_state=0, engine=engine),
-                X, y, n // 4, f"{name}, budget {B}, d = {d}",
-            )  # fmt: skip
-        n, d, D = (1500, 16, 64) if small else (40000, 784, 4096)
-        X, y = task(n, d)
-        learned(
-            lambda engine: RRFClassifier(D, 1 / (2 * d), step=RRFStep(batch_size=BLOCK), random_state=0, engine=engine),
-            X, y, n // 16, f"RRF, {2 * D} features, batches of {BLOCK}, d = {d}",
-        )  # fmt: skip
-        n, d, R = (1500, 16, 16) if small else (100000, 50, 256)
-        X, y = task(n, d)
-        speeds = []
+        X = rng.standard_normal((n, d)).astype(np.float32)
+        y = (X[:, :8].sum(axis=1) + 0.5 * rng.standard_normal(n) > 0).astype(int)
+        few = n // 16
+        speeds, errors = [], []
         for engine in (TorchEngine(self.device), "native"):
-            part = slice(0, n // 8) if engine == "native" else slice(0, n)
-            est = BinningClassifier(
-                gamma=1 / d, n_components=R, lam=1.0, solver=ConjugateGradient(1e-3), random_state=0, engine=engine
-            )
-            est.fit(X[:1000], y[:1000])
+            est = RRFClassifier(D, 1 / (2 * d), step=RRFStep(batch_size=BLOCK), random_state=0, engine=engine)
+            est.partial_fit(X[:4096], y[:4096])
+            part = slice(0, few if engine == "native" else n)
             start = time.perf_counter()
-            est.fit(X[part], y[part])
-            speeds.append((part.stop - part.start) / (time.perf_counter() - start) / 1e3)
-        rows.append([f"random binning, {R} grids, fit, d = {d}", *speeds, None, None])
-        self.report.table("families", title, head, rows)
+            scores = est.learn(X[part], y[part])
+            speeds.append(len(scores) / (time.perf_counter() - start) / 1e3)
+            errors.append(100 * float(np.mean((scores[:few] >= 0) != (y[:few] > 0))))
+        head = ["learner", "thousand rows/s", "native", "mistakes, %", "native"]
+        title = "Learned kernels, float32, arrays; native: one thread of this machine's processor"
+        name = f"RRF, {2 * D} features, batches of {BLOCK}, d = {d}"
+        self.report.table("learned", title, head, [[name, *speeds, *errors]])
 
 
 def mnist():

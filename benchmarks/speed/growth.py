@@ -110,7 +110,7 @@ LAWS = [
             "RRF, 50 frequencies": lambda _: make("rrf", n_components=50),
             "ridge, 25 frequencies": lambda _: make("ridge", n_components=25, gamma=GAMMA),
             "cells": lambda _: CellsClassifier(random_state=0),
-            "one learner, small": lambda _: KernelClassifier(size="small", random_state=0),
+            "default learner, small": lambda _: KernelClassifier(size="small", random_state=0),
         }.items()
     ),
     Law("rows", "perceptron, no budget", lambda _: make("perceptron", gamma=GAMMA), SHORT, 2.0),
@@ -126,7 +126,7 @@ LAWS = [
         )
     ),
     Law("columns", "cells", lambda _: CellsClassifier(random_state=0), TENS[:6], 1.0, rows=16_384),
-    Law("columns", "one learner, small", lambda _: KernelClassifier(size="small", random_state=0), TENS[:5], 1.0),
+    Law("columns", "default learner, small", lambda _: KernelClassifier(size="small", random_state=0), TENS[:5], 1.0),
     Law("features", "FOGD", lambda D: make("fogd", n_components=D, gamma=GAMMA), COUNTS, 1.0),
     Law("features", "RRF", lambda D: make("rrf", n_components=D), COUNTS, 1.0),
     Law("features", "ridge", lambda D: make("ridge", n_components=D // 2, gamma=GAMMA), COUNTS, 2.0),
@@ -147,7 +147,7 @@ LAWS = [
             "ridge, 50 frequencies": lambda _: make("ridge", task="multiclass", n_components=50, gamma=GAMMA),
             "RRF, 50 frequencies": lambda _: make("rrf", task="multiclass", n_components=50),
             "cells": lambda _: CellsClassifier(random_state=0),
-            "one learner, small": lambda _: KernelClassifier(size="small", random_state=0),
+            "default learner, small": lambda _: KernelClassifier(size="small", random_state=0),
         }.items()
     ),
     *(

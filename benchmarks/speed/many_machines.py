@@ -8,7 +8,7 @@ the number of its columns: the count drowns in what placing the rows moves. Writ
 benchmarks/results/many_machines.md and many_machines.json.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/speed/many_machines.py [--rows 2000000] [--workers 1,2] [--repeats 2]
-        [--work ridge|binning]    # one of them anew; the other figures of the record stay
+        [--work ridge|binning]    # one of them again; the other figures of the record stay
 """
 
 import argparse

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from river import linear_model, tree
 
-from kernelstream.river import StreamClassifier
+from kernelstream.river import RiverClassifier
 
 
 def rows_like(n: int, d: int = 20) -> tuple[list[dict[str, float]], list[int]]:
@@ -60,7 +60,7 @@ def main() -> None:
     args = parser.parse_args()
     rows, labels = rows_like(args.rows)
     models = {
-        "kernelstream, 512 features": StreamClassifier(seed=0),
+        "kernelstream, 512 features": RiverClassifier(seed=0),
         "River logistic regression (linear)": linear_model.LogisticRegression(),
         "River Hoeffding tree": tree.HoeffdingTreeClassifier(),
     }
@@ -70,7 +70,7 @@ def main() -> None:
     for _ in range(args.repeats):
         for name, model in models.items():
             for task in (learn, predict, test_then_train, learn_many):
-                if task is learn_many and not isinstance(model, StreamClassifier):
+                if task is learn_many and not isinstance(model, RiverClassifier):
                     continue
                 start = time.process_time()
                 task(model, rows, labels)
@@ -79,7 +79,7 @@ def main() -> None:
     print("| model | task | rows/s |\n|---|---|---:|")
     for (name, task_name), rate in best.items():
         print(f"| {name} | {task_name} | {rate:,.0f} |")
-    documents, model = texts(args.rows), StreamClassifier(seed=0)
+    documents, model = texts(args.rows), RiverClassifier(seed=0)
     start = time.process_time()
     test_then_train(model, documents, [i % 2 for i in range(len(documents))])
     rate = len(documents) / (time.process_time() - start)

@@ -199,7 +199,7 @@ def insert(page: str, table: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machine", help="measure anew, on a machine that is called so")
+    parser.add_argument("--machine", help="measure again, on a machine of this name")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/scale.md")
     args = parser.parse_args()
     kept = RESULTS / "scale_on_paper.json"

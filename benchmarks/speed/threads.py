@@ -74,8 +74,8 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[int], Any], float]] = {
         lambda n: stream(n, 22, np.float64),
         0.5,
     ),
-    "one learner, small": (lambda: KernelClassifier(size="small", random_state=0), lambda n: stream(n, 20), 1.0),
-    "one learner, medium": (lambda: KernelClassifier(size="medium", random_state=0), lambda n: stream(n, 20), 0.5),
+    "default learner, small": (lambda: KernelClassifier(size="small", random_state=0), lambda n: stream(n, 20), 1.0),
+    "default learner, medium": (lambda: KernelClassifier(size="medium", random_state=0), lambda n: stream(n, 20), 0.5),
     "projectron 1,000": (
         lambda: zoo.make("projectron", budget=1000, gamma=0.02, random_state=0),
         lambda n: stream(n, 20),

@@ -1,4 +1,6 @@
-// Bindings of the distances that Laplacian kernels are made of.
+// Bindings of distances and the exponential kernels of them.
+#include <cmath>
+
 #include "base/arrays.hpp"
 #include "maps/city_block.hpp"
 
@@ -15,9 +17,24 @@ void bound_city_block(ks::Matrix<const T> X, ks::Matrix<const T> Z, ks::Matrix<T
 }
 
 template <class T>
+void bound_exponential(ks::Matrix<const T> X, ks::Matrix<const T> tiles, ks::Matrix<T> out, int norm, double c) {
+    constexpr std::size_t P = ks::tile_width<T>;
+    const std::size_t n = X.shape(0), d = X.shape(1), m = out.shape(1);
+    ks::require(out.shape(0) == n && tiles.shape(1) == d * P && tiles.shape(0) == (m + P - 1) / P,
+                "exponential: shapes do not agree");
+    ks::require(norm == 1 || norm == 2, "exponential: norm must be 1 or 2");
+    ks::require(c > 0 && std::isfinite(c), "exponential: c must be a finite number > 0");
+    nb::gil_scoped_release release;
+    (norm == 1 ? ks::exponential<T, 1> : ks::exponential<T, 2>)(n, m, d, X.data(), tiles.data(), T(c), out.data());
+}
+
+template <class T>
 void bind_for(nb::module_& m) {
     m.def("city_block", &bound_city_block<T>, nb::arg("X").noconvert(), nb::arg("Z").noconvert(), nb::arg("out").noconvert(),
           "out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d).");
+    m.def("exponential", &bound_exponential<T>, nb::arg("X").noconvert(), nb::arg("tiles").noconvert(),
+          nb::arg("out").noconvert(), nb::arg("norm"), nb::arg("c"),
+          "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
 }
 
 }  // namespace

@@ -342,7 +342,8 @@ class Whole {
         LabelLevel second(RECENT, C, number("recent_A", G * RECENT * RECENT), number("recent_w", G * RECENT),
                           number("recent_logs", G));
         stack_.labels = std::make_unique<Labels>(
-            Labels{N, C, std::move(first), std::move(second), number("recent_kept", KEPT * C), Earned<2>(finals), errors, true});
+            Labels{N, C, std::move(first), std::move(second), number("recent_kept", KEPT * C), Earned<2>(finals), errors,
+                   number("label_counts", 2), true});
     }
 
     void take_tracker(Vector<const double> levels, Vector<const double> steps) {

@@ -46,7 +46,7 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
         LabelLevel first(M, C, numbers("stack_A", G * M * M), numbers("stack_w", G * M), numbers("stack_logs", G));
         LabelLevel second(RECENT, C, numbers("recent_A", G * RECENT * RECENT), numbers("recent_w", G * RECENT),
                           numbers("recent_logs", G));
-        Labels all{N, C, std::move(first), std::move(second), numbers("recent_kept", KEPT * C), Earned<2>(finals), errors, recent};
+        Labels all{N, C, std::move(first), std::move(second), numbers("recent_kept", KEPT * C), Earned<2>(finals), errors, numbers("label_counts", 2), recent};
         nb::gil_scoped_release release;
         all.pass(n, F.data(), target, mass, learns, scores.data(), asked);
     }

@@ -1,4 +1,4 @@
-// Sums of |x_j - z_j| over the columns, of many rows with many others: what a Laplacian kernel is a function of.
+// Distances of many rows with many others, sums of |x_j - z_j| or roots of sums of squares, and exponentials of them.
 #pragma once
 
 #include <algorithm>
@@ -10,38 +10,67 @@
 
 namespace ks {
 
-// Q rows X (Q, d), `d` apart, with P others, which stand side by side in `tile` (d, P); out (Q, P), rows `ldo` apart.
-template <class T, std::size_t Q, std::size_t P>
-KS_INLINE void city_block_tile(std::size_t d, const T* KS_RESTRICT X, const T* KS_RESTRICT tile, std::size_t width, T* out,
-                               std::size_t ldo) {
+// Q rows X (Q, d), `d` apart, with P others, which stand side by side in `tile` (d, P); out (Q, P), rows `ldo` apart: sums
+// of |x_j - z_j| (Norm 1) or of their squares (Norm 2).
+template <class T, int Norm, std::size_t Q, std::size_t P>
+KS_INLINE void distance_tile(std::size_t d, const T* KS_RESTRICT X, const T* KS_RESTRICT tile, std::size_t width, T* out,
+                             std::size_t ldo) {
     T acc[Q][P] = {};
     for (std::size_t j = 0; j < d; ++j) {
         const T* KS_RESTRICT z = tile + j * P;
         KS_UNROLL
         for (std::size_t q = 0; q < Q; ++q) {
             const T x = X[q * d + j];
-            KS_UNROLL
-            for (std::size_t k = 0; k < P; ++k) acc[q][k] += std::abs(x - z[k]);
+#pragma omp simd
+            for (std::size_t k = 0; k < P; ++k) {
+                const T t = x - z[k];
+                acc[q][k] += Norm == 1 ? std::abs(t) : t * t;
+            }
         }
     }
     for (std::size_t q = 0; q < Q; ++q) std::copy_n(acc[q], width, out + q * ldo);
 }
 
-// out (n, m) for X (n, d) and Z (m, d). Every sum runs in the order of the columns.
+template <class T>
+constexpr std::size_t tile_width = 64 / sizeof(T);
+
+// out (Q, m) for Q rows and m others in tiles (tiles, d, P), the last of which may have places to spare. Every sum runs in the
+// order of the columns.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE void distance_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T* out) {
+    constexpr std::size_t P = tile_width<T>;
+    for (std::size_t t = 0; t * P < m; ++t)
+        distance_tile<T, Norm, Q, P>(d, X, tiles + t * d * P, std::min(P, m - t * P), out + t * P, m);
+}
+
+// out (n, m) for X (n, d) and Z (m, d).
 template <class T>
 KS_CLONES void city_block(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* Z, T* out) {
-    constexpr std::size_t P = 64 / sizeof(T), Q = 4;
-    const std::size_t tiles = (m + P - 1) / P;
-    std::vector<T> packed(tiles * d * P);
+    constexpr std::size_t P = tile_width<T>, Q = 4;
+    std::vector<T> tiles((m + P - 1) / P * d * P);
     for (std::size_t k = 0; k < m; ++k)
-        for (std::size_t j = 0; j < d; ++j) packed[(k / P * d + j) * P + k % P] = Z[k * d + j];
+        for (std::size_t j = 0; j < d; ++j) tiles[(k / P * d + j) * P + k % P] = Z[k * d + j];
     std::size_t i = 0;
-    for (; i + Q <= n; i += Q)
-        for (std::size_t t = 0; t < tiles; ++t)
-            city_block_tile<T, Q, P>(d, X + i * d, packed.data() + t * d * P, std::min(P, m - t * P), out + i * m + t * P, m);
-    for (; i < n; ++i)
-        for (std::size_t t = 0; t < tiles; ++t)
-            city_block_tile<T, 1, P>(d, X + i * d, packed.data() + t * d * P, std::min(P, m - t * P), out + i * m + t * P, m);
+    for (; i + Q <= n; i += Q) distance_rows<T, 1, Q>(m, d, X + i * d, tiles.data(), out + i * m);
+    for (; i < n; ++i) distance_rows<T, 1, 1>(m, d, X + i * d, tiles.data(), out + i * m);
+}
+
+template <class T, int Norm, std::size_t Q>
+KS_INLINE void exponential_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
+    distance_rows<T, Norm, Q>(m, d, X, tiles, out);
+    if (Norm == 2)
+#pragma omp simd
+        for (std::size_t k = 0; k < Q * m; ++k) out[k] = std::sqrt(out[k]);
+    exp_scaled_chunk(Q * m, out, c, false);
+}
+
+// out (n, m) <- exp(-c |x - z|) for X (n, d) and others in tiles.
+template <class T, int Norm>
+KS_CLONES void exponential(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
+    constexpr std::size_t Q = 4;
+    std::size_t i = 0;
+    for (; i + Q <= n; i += Q) exponential_rows<T, Norm, Q>(m, d, X + i * d, tiles, c, out + i * m);
+    for (; i < n; ++i) exponential_rows<T, Norm, 1>(m, d, X + i * d, tiles, c, out + i * m);
 }
 
 }  // namespace ks

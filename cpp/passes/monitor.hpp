@@ -14,7 +14,7 @@
 namespace ks::monitor {
 
 constexpr std::size_t BLOCK = 32, FIRST = 4 * BLOCK, PER_SIZE = 5, BUCKETS = 256, LEAST = 16;
-constexpr double MEMORY = 2000.0, CLIP = 5.0, RIDGE = 0.02;
+constexpr double MEMORY = 2000.0, CLIP = 5.0, ROUNDING = 1e-9, RIDGE = 0.02;
 
 struct Bucket {
     double rows, sum, squares;
@@ -83,7 +83,7 @@ inline std::int64_t adwin(Bucket* buckets, std::int64_t& used, double* first, co
 inline std::int64_t page_hinkley(double* moments, double* held, const double* block, double delta, double threshold) {
     const double count = moments[0], mean = moments[1], variance = moments[2];
     if (count >= double(FIRST)) {
-        const double deviation = std::max(std::sqrt(variance), 1e-300);
+        const double deviation = std::max({std::sqrt(variance), ROUNDING * mean, 1e-300});
         double walk = held[0], low = 0.0, g = 0.0, most = 0.0, since = held[1];
         for (std::size_t i = 0; i < BLOCK; ++i) {
             walk += std::min((block[i] - mean) / deviation, CLIP) - delta;

@@ -12,6 +12,7 @@ namespace ks::stack {
 
 constexpr double label_ridge = 5.0, label_share = 0.001, least = 1e-7;
 constexpr double curved = 1e-4, reached = 1e-13;  // see the search for the length of a step
+constexpr double counted = 1.0 - 1.0 / 16000.0;  // factor by which counts of labels fade with every row
 constexpr int rounds = 60;
 
 KS_INLINE double likelihood(std::size_t C, const double* p, double y) {
@@ -259,6 +260,7 @@ struct Labels {
     double* kept;         // (KEPT, C)
     Earned<2> levels;     // what the two levels have earned
     double* errors;       // (3, N): mistakes of members, all and lately; rows
+    double* counts;       // (2): rows, and those of the second label of two, lately
     bool recent;
 
     // F (N, n, C). learns: y (n), weight (n) or null. Out: scores (n, C).
@@ -294,6 +296,8 @@ struct Labels {
                 remember_label(C, p, y[t], kept);
             }
             count_mistakes(z, y[t]);
+            counts[0] = counted * counts[0] + 1.0;
+            counts[1] = counted * counts[1] + (C == 1 && y[t] > 0 ? 1.0 : 0.0);
             notes.after(first, N);
         }
         if (!learns) return;

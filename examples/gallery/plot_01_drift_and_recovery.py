@@ -4,8 +4,8 @@ Drift and recovery
 
 A stream of two classes whose borders jump to new places three times. Every row is predicted first and learned
 afterwards, so the curves are honest: they are mistakes on rows that nobody had seen. A linear model cannot follow the
-borders at all; a single kernel learner carries the old borders with it for a while; the one learner shifts its weight
-to members with a short memory and is back soonest.
+borders at all; a single kernel learner carries the old borders with it for a while; the default learner shifts its
+weight to members with a short memory and is back soonest.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ results = []
 for name, model in {
     "linear, scikit-learn": SGDClassifier(random_state=0),
     "Fourier features": FeatureClassifier(random_state=0),
-    "the one learner": KernelClassifier(size="small", random_state=0),
+    "the default learner": KernelClassifier(size="small", random_state=0),
 }.items():
     stream = drift.generate(N, block=100, kind="abrupt")
     results.append(evaluate.prequential(model, stream, classes=[-1, 1], name=name))

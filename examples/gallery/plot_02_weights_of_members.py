@@ -1,6 +1,6 @@
 """
-What the one learner leans on
-=============================
+What the default learner leans on
+=================================
 
 ``KernelClassifier`` weighs unlike members by a second-order recursion on their forecasts. Its history of weights shows
 whom it believed when: here a nonlinear stream whose border jumps in the middle.

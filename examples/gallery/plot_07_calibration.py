@@ -21,7 +21,7 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 left.plot([0, 1], [0, 1], color="black", lw=1, ls=":")
 for name, model in {
     "Fourier features, logistic loss": FeatureClassifier(loss="logistic", random_state=0),
-    "the one learner": KernelClassifier(size="small", random_state=0),
+    "the default learner": KernelClassifier(size="small", random_state=0),
 }.items():
     said = expit(model.learn(X, y).ravel())
     bins = np.minimum((10 * said).astype(int), 9)

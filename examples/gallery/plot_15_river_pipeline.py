@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from river import linear_model, metrics, preprocessing, tree
 
-from kernelstream.river import StreamClassifier
+from kernelstream.river import RiverClassifier
 
 rng = np.random.default_rng(0)
 rows = [dict(zip("abcd", map(float, x))) for x in rng.normal(size=(3000, 4)) * [1, 10, 100, 1000]]
@@ -20,7 +20,7 @@ fig, ax = plt.subplots(figsize=(7.5, 4), layout="constrained")
 for name, last in {
     "River: logistic regression": linear_model.LogisticRegression(),
     "River: Hoeffding tree": tree.HoeffdingTreeClassifier(),
-    "kernelstream": StreamClassifier(seed=0),
+    "kernelstream": RiverClassifier(seed=0),
 }.items():
     model = preprocessing.StandardScaler() | last
     metric, curve = metrics.Accuracy(), []

@@ -3,7 +3,7 @@ Following a function that moves
 ===============================
 
 A regression whose phase turns slowly. A model that weighs all rows alike falls behind, one that forgets keeps up:
-``OnlineRidge(forgetting=…)``, a window of the last rows, and the one learner, which finds out by itself.
+``OnlineRidge(forgetting=…)``, a window of the last rows, and the default learner, which finds out by itself.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ for name, model in {
     "ridge, all rows alike": OnlineRidge(lam=0.1, random_state=0),
     "ridge, forgetting 0.99": OnlineRidge(lam=0.1, forgetting=0.99, random_state=0),
     "the last 150 rows": WindowRegressor(rows=150),
-    "the one learner": KernelRegressor(size="small", random_state=0),
+    "the default learner": KernelRegressor(size="small", random_state=0),
 }.items():
     error = (y - model.learn(X, y).ravel()) ** 2
     ax.plot(rows, np.sqrt(error.reshape(-1, 100).mean(axis=1)), label=name)

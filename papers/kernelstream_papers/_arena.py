@@ -215,7 +215,7 @@ def _short(value: float, digits: int = 5) -> float:
 
 
 def forget_peak() -> float:
-    """Memory of this process now, in MB, from which its peak counts anew (Linux)."""
+    """Memory of this process now, in MB, from which its peak counts again (Linux)."""
     with suppress(OSError):  # otherwise the peak includes that of loading
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _status("VmRSS")

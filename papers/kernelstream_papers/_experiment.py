@@ -61,6 +61,8 @@ class Data:
         This class against the rest.
     classes : list of int
         Rows of these classes only.
+    also : list of str
+        Further arrays of the file that are columns too, scaled like the others.
     blur : float or None
         Rows are square images of values in [0, 1]: blurred by a Gaussian of so many pixels, then brought to [-1, 1].
     dtype : {"float64"} or None
@@ -82,6 +84,7 @@ class Data:
     order: str | None = None
     positive: int | None = None
     classes: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
     blur: float | None = None
     dtype: str | None = None
     pca: int | None = None
@@ -228,7 +231,7 @@ def _filled(value: Any, data: Data, experiment: str) -> Any:
 
 
 def digest(*parts: Any) -> str:
-    """Short fingerprint of settings: a changed declaration is run anew, an entry that is not used changes nothing."""
+    """Short fingerprint of settings: a changed declaration is run again, an entry that is not used changes nothing."""
     plain = [_used(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -301,7 +304,7 @@ def _entry(kind: Any, raw: dict[str, Any], name: str) -> Any:
     strange = sorted(set(raw) - known)
     if strange:
         raise ValueError(f"{name}: {kind.__name__.lower()} has no entry {', '.join(strange)}")
-    plain = {key: tuple(v) if key in ("only", "skip", "classes") else v for key, v in raw.items()}
+    plain = {key: tuple(v) if key in ("only", "skip", "classes", "also") else v for key, v in raw.items()}
     try:
         return kind(**plain)
     except TypeError as error:

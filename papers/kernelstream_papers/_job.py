@@ -22,6 +22,7 @@ from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
 from ._peers import peer
 from ._synthetic import play
 
+RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` knows
 PCA_ROWS = 10_000
 THREADS = "n_jobs"  # a setting of the library that an experiment may sweep, and no parameter of a learner
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
@@ -32,11 +33,17 @@ def _load(
     name: str,
     scale: str | None,
     classes: tuple[int, ...],
+    also: tuple[str, ...],
     blur: float | None,
     pca: int | None,
     dtype: str | None,
 ) -> Any:
     bunch = datasets.load(name, scale=scale)
+    for column in also:
+        low, high = bunch[column].min(), bunch[column].max()
+        start, end = RANGES[scale or "raw"]
+        one = start + (end - start) * (bunch[column] - low) / (high - low)
+        bunch.X = np.column_stack([bunch.X, one]).astype(bunch.X.dtype)
     if classes:
         kept = np.flatnonzero(np.isin(bunch.y, classes))
         bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
@@ -66,7 +73,7 @@ def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
 
 def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
     """X, y in a random order or their own, the held-out X and y (None in an online run), and the task."""
-    bunch = _load(data.name, data.scale, tuple(data.classes), data.blur, data.pca, data.dtype)
+    bunch = _load(data.name, data.scale, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype)
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"

@@ -117,7 +117,7 @@ def _write_files(experiment: Experiment, records: Iterable[dict[str, Any]], fold
     print(f"kernelstream: {len(paths)} result files in {folder}", file=sys.stderr)
     if without:
         print(
-            f"kernelstream: {without} runs are older and lack figures that the board asks for: run them anew with "
+            f"kernelstream: {without} runs are older and lack figures that the board asks for: run them again with "
             f"another folder, --results DIR",
             file=sys.stderr,
         )

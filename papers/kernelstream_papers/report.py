@@ -269,26 +269,27 @@ def _markdown(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     """The same tables for a README: a line per algorithm, ours (paper's) per data set."""
     parts = ["# Results", "", "Written by `kernelstream reproduce` from the raw runs beside this file.", ""]
     for experiment, cells, _ in found:
-        plain = [cell for cell in cells if not cell.point]
-        if plain:
-            parts += (
-                arena_tables(experiment, plain) if experiment.kind == "arena" else markdown_table(experiment, plain)
-            )
+        if cells:
+            lines = arena_tables if experiment.kind == "arena" else markdown_table
+            parts += lines(experiment, cells)
     return "\n".join(parts) + "\n"
 
 
 def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
-    """Lines of a Markdown table: mean ± std, the best in bold; beside it the paper's mean, or a peer's seconds."""
+    """Lines of a Markdown table: mean ± std, the best in bold; beside it the paper's mean, or a peer's seconds.
+
+    Every point of a sweep has a line of its own.
+    """
     measure = experiment.measure
     sets = list(dict.fromkeys(cell.data for cell in cells))
     top = best(experiment, cells)
     lines = [f"## {experiment.source}, {experiment.place}: {experiment.title}", ""]
     heads = [_heading(experiment, d) for d in sets]
     lines += [f"| {UNITS[measure]} | {' | '.join(heads)} |", f"|---|{'---:|' * len(sets)}"]
-    for label in dict.fromkeys(cell.algorithm for cell in cells):
+    for label in dict.fromkeys(map(_line, cells)):
         row = []
         for d in sets:
-            cell = next((c for c in cells if c.data == d and c.algorithm == label), None)
+            cell = next((c for c in cells if c.data == d and _line(c) == label), None)
             if cell is None or not cell.values:
                 row.append("")
                 continue
@@ -298,3 +299,8 @@ def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
             row.append(text + (f", {seconds(cell.time)} s" if experiment.source == "peers" else beside))
         lines.append(f"| {label} | {' | '.join(row)} |")
     return [*lines, ""]
+
+
+def _line(cell: Cell) -> str:
+    """What a line is called: the algorithm, and the point of a sweep."""
+    return ", ".join([cell.algorithm, *(f"{name} {value:g}" for name, value in cell.point.items())])

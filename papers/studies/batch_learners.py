@@ -1,10 +1,10 @@
-"""What each learner of all rows at once adds to `fit` of the one learner.
+"""What each learner of all rows at once adds to `fit` of the default learner.
 
     python papers/studies/batch_learners.py --out papers/studies/results/batch_learners.md [SET ...]
 
-Up to 6,000 rows to learn and 5,000 to test: the original parts of a set, or three quarters and a quarter at random. The
-members learn once; the learners of all rows are then weighed on the held-out rows with all of them, without each in
-turn, and not at all. Accuracy of labels and R² of numbers on the test rows, in percent.
+Up to ``--rows`` rows to learn and 5,000 to test: the original parts of a set, or three quarters and a quarter at
+random. The members learn once; the learners of all rows are then weighed on the held-out rows: all of them, all without
+each in turn, one alone, and none. Accuracy of labels and R² of numbers on the test rows, in percent.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ NUMBERS = (
 TRAIN, TEST = 6000, 5000
 
 
-def parts(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def parts(name: str, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     data = datasets.load(name)
     X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, np.float64)
     y = np.asarray(data.y)
     order = np.random.default_rng(1).permutation(len(y))
     test = getattr(data, "is_test", None)
     test = np.arange(len(y)) >= len(y) * 3 // 4 if test is None else np.asarray(test, bool)[order]
-    train, test = order[~test][:TRAIN], order[test][:TEST]
+    train, test = order[~test][:rows], order[test][:TEST]
     return X[train], y[train], X[test], y[test]
 
 
@@ -58,8 +58,8 @@ def score(F: np.ndarray, y: np.ndarray, classes: Any) -> float:
     return float(np.mean(classes[F.argmax(axis=1) if F.shape[1] > 1 else (F[:, 0] > 0).astype(int)] == y))
 
 
-def measured(name: str) -> dict[str, Any] | None:
-    X, y, A, b = parts(name)
+def measured(name: str, rows: int) -> dict[str, Any] | None:
+    X, y, A, b = parts(name, rows)
     numbers = name in NUMBERS
     caught: dict[str, Any] = {}
     learn = batch.learn
@@ -76,15 +76,14 @@ def measured(name: str) -> dict[str, Any] | None:
     SA, classes = est._learner.members_score(state, XA), getattr(est, "classes_", None)
     knots = batch.knots_of(XH)
     H, T, seconds = {}, {}, {}
-    for kind, made in batch.KINDS.items():
-        if made.ranked and X.shape[1] > batch.MOST_RANKED:
-            continue
+    for kind in caught["teacher"].kinds:
         learner, view = batch._make(kind, est), batch._view(kind, knots)
         learner._linkless = True
         begin = time.process_time()
-        caught["teacher"].teach(learner, view)
+        scores = caught["teacher"].teach(learner, view, caught["held"])
         seconds[kind] = time.process_time() - begin
-        H[kind], T[kind] = batch._scores(learner, view(XH), C), batch._scores(learner, view(XA), C)
+        H[kind] = batch._spread(learner, scores, C)
+        T[kind] = batch._spread(learner, learner._score(learner._state, view(XA)), C)
 
     def with_(kinds: list[str]) -> float:
         before, w, after = batch._weights(numbers, np.stack([S, *(H[k] for k in kinds)]), yH, wH)
@@ -93,34 +92,37 @@ def measured(name: str) -> dict[str, Any] | None:
         return score(w[0] * SA + sum(u * T[k] for u, k in zip(w[1:], kinds, strict=True)), b, classes)
 
     row = {"members alone": score(SA, b, classes), "all": with_(list(H))}
-    return row | {f"without {kind}": with_([k for k in H if k != kind]) for kind in batch.KINDS} | {"s": seconds}
+    row |= {f"with {kind}": with_([kind]) for kind in H}
+    return row | {f"without {kind}": with_([k for k in H if k != kind]) for kind in H} | {"s": seconds}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=[*LABELS, *NUMBERS], metavar="SET")
+    parser.add_argument("--rows", type=int, default=TRAIN, help="to learn, at most")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    columns = ["members alone", "all", *(f"without {kind}" for kind in batch.KINDS)]
+    ways = [f"{way} {kind}" for way in ("with", "without") for kind in batch.Local.kinds]
+    columns = ["members alone", "all", *ways]
     lines = [
-        "# Learners of all rows at once in `fit` of the one learner",
+        "# Learners of all rows at once in `fit` of the default learner",
         "",
         *(" ".join(part.split()) for part in __doc__.split("\n\n")[2:]),
         "",
         "`python papers/studies/batch_learners.py`",
         "",
-        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.KINDS) + " |",
+        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.Local.kinds) + " |",
         "| --- " * (len(columns) + 2) + "|",
     ]
     table = []
     for name in track(args.sets, description="sets"):
-        row = measured(name)
+        row = measured(name, args.rows)
         if row is None:
             continue
-        table.append([row[c] for c in columns])
-        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.KINDS)
-        lines.append(f"| {name} | " + " | ".join(f"{100 * row[c]:.2f}" for c in columns) + f" | {seconds} |")
+        table.append([row.get(c, row["members alone"]) for c in columns])
+        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.Local.kinds)
+        lines.append(f"| {name} | " + " | ".join(f"{100 * v:.2f}" for v in table[-1]) + f" | {seconds} |")
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")
     means = np.mean(table, axis=0)

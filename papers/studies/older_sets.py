@@ -1,4 +1,4 @@
-"""The one learner on 24 data sets in random order: beside its best member, and beside Fourier features with AdaGrad.
+"""The default learner on 24 data sets in random order, beside its best member and Fourier features with AdaGrad.
 
     KERNELSTREAM_DATA=... python papers/studies/older_sets.py [--rows 20000] [--jobs 2] [--forgetting]
 
@@ -35,7 +35,7 @@ MOST = 200_000  # rows of a stream
 
 
 def stack(name: str, rows: int) -> tuple[str, float, float, str, float]:
-    """Name, error of the one learner, of its best member, who that is, and of Fourier features."""
+    """Name, error of the default learner, of its best member, who that is, and of Fourier features."""
     warnings.simplefilter("ignore")
     data = load(name, rows)
     number = data.task == "regression"
@@ -71,7 +71,7 @@ def forgetting(name: str, rows: int) -> tuple[str, list[float]]:
 
 
 def stack_table(found: list[Any]) -> str:
-    lines = ["| data set | the one learner | best member | who | ratio | Fourier features, AdaGrad | ratio |",
+    lines = ["| data set | the default learner | best member | who | ratio | Fourier features, AdaGrad | ratio |",
              "|---|---:|---:|---|---:|---:|---:|"]  # fmt: skip
     lines += [
         f"| {name} | {own:.4f} | {best:.4f} | {who} | {own / best:.3f} | {plain:.4f} | {own / plain:.3f} |"

@@ -4,12 +4,12 @@
     python papers/studies/trust.py --picture FILE  # the picture of docs/trust.md, on a simulated stream
     python papers/studies/trust.py --changes FILE  # that of docs/monitor.md, and its table
 
-Calibration: hinge and logistic losses on Fourier features and the one learner, in the order of the file; log-loss over
-all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several classes)
-after 5,000 rows. The link of the hinge is asked before each row.
-Intervals: 90 % around online ridge regression and around the one learner; the least and the largest coverage of a
+Calibration: hinge and logistic losses on Fourier features and the default learner, in the order of the file; log-loss
+over all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several
+classes) after 5,000 rows. The link of the hinge is asked before each row.
+Intervals: 90 % around online ridge regression and around the default learner; the least and the largest coverage of a
 window of 5,000 rows, and the largest mean half-width over the best constant half-width of its window. Sets: coverage of
-the 90 % sets of the one learner, and their mean size.
+the 90 % sets of the default learner, and their mean size.
 Changes: share of mistakes on the demonstration stream, whose landscape changes five times in 24,000 rows, for what a
 learner may do about a change.
 """

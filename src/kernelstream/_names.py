@@ -15,6 +15,7 @@ ESTIMATORS = {
     ".falkon.models": ("FalkonClassifier", "FalkonRegressor"),
     ".feature": ("FeatureClassifier", "FeatureRegressor"),
     ".learned": ("RRFClassifier", "RRFRegressor"),
+    ".metric": ("MetricClassifier", "MetricRegressor"),
     ".nystroem": ("NystroemClassifier", "NystroemRegressor"),
     ".second_order.arow": ("AROWClassifier", "NewtonClassifier"),
     ".second_order.ridge": ("OnlineRidge", "OnlineRidgeClassifier"),

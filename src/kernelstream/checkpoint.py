@@ -24,13 +24,14 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from ._checks import whole
 from ._files import sweep
+from .evaluate._metrics import errors
 from .evaluate._runners import StreamRunner
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat
 
-KEEP = 3
-EVERY = 100_000
-LONG = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
+FILES_KEPT = 3
+ROWS_BETWEEN = 100_000
+LONG_BLOCK_SECONDS = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
 
 _NAME = re.compile(r"checkpoint-(\d+)\.ks\Z")
 
@@ -46,7 +47,7 @@ class Checkpoints:
         How many to keep.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int = KEEP):
+    def __init__(self, folder: str | os.PathLike[str], keep: int = FILES_KEPT):
         self.folder, self.keep = Path(folder), whole("keep", keep)
         self._unreadable: set[Path] = set()
 
@@ -153,8 +154,8 @@ def train(
     stream: Any,
     folder: str | os.PathLike[str] | None = None,
     *,
-    every: int = EVERY,
-    keep: int = KEEP,
+    every: int = ROWS_BETWEEN,
+    keep: int = FILES_KEPT,
     resume: bool = False,
     labels: Callable[[np.ndarray], np.ndarray] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -258,7 +259,7 @@ class _Copies:
 
     def before_block(self, est: Any, rows: int, inside: Callable[[], dict[str, Any]]) -> None:
         now = time.perf_counter()
-        if self.hold is not None and now - self.began > LONG and now - self.made > 20 * self.cost:
+        if self.hold is not None and now - self.began > LONG_BLOCK_SECONDS and now - self.made > 20 * self.cost:
             self.hold(pickle.dumps(est, protocol=5), rows, inside())
             self.made = time.perf_counter()
             self.cost = self.made - now
@@ -274,8 +275,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
         width = max(X.shape[1] for X, _ in blocks)
         X, y = concat([_padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
         est.fit(X, y)
-        wrong = est.predict(X) != y if is_classifier(est) else (est.predict(X) - y) ** 2
-        run.value = float(np.mean(wrong))
+        run.value = float(errors("classification" if is_classifier(est) else "regression", y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started
     return run
 
@@ -315,17 +315,13 @@ def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -
     try:
         if width is not None and X.shape[1] > width:
             est.widen(X.shape[1])
-        if task == "novelty":
-            return float(np.count_nonzero(est.learn(X) < 0))
-        answer = runner.answer_then_learn(X, y)[0]
+        answer = est.learn(X) if task == "novelty" else runner.answer_then_learn(X, y)[0]
     except MemoryError as error:
         raise ValueError(
             f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "
             f"(n_components, budget), or hash the columns into fewer"
         ) from None
-    if task == "classification":
-        return float(np.count_nonzero(answer != y))
-    return float(np.sum((answer - y) ** 2))
+    return float(errors(task, y, answer).sum())
 
 
 def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None) -> float:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from .evaluate import Result
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 __all__ = [
     "bars",
@@ -27,6 +29,22 @@ __all__ = [
 # colours that most colour-blind readers can tell apart, also in grey
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
 
+_PICTURE = """path : str or Path, optional
+        File to write; its ending decides the format (png, svg, pdf).
+    ax : matplotlib axes, optional
+        Where to draw, for example several models on the same axes; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure"""
+
+
+def _documented(draw: Draw) -> Draw:
+    """The parameters that all pictures share, in place of ``{picture}`` in the docstring."""
+    draw.__doc__ = (draw.__doc__ or "").replace("{picture}", _PICTURE)
+    return draw
+
 
 def figure(columns: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, list[Axes]]:
     """An empty figure with axes side by side; no window is opened and no backend is chosen."""
@@ -38,6 +56,7 @@ def figure(columns: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[F
     return made, list(made.subplots(1, columns, squeeze=False)[0])
 
 
+@_documented
 def curves(
     results: Result | Mapping[str, Result] | Iterable[Result],
     path: str | Path | None = None,
@@ -53,20 +72,12 @@ def curves(
     ----------
     results : Result, mapping of label to Result, or iterable of Results
         Labels default to the names of the results.
-    path : str or Path, optional
-        File to write; its ending decides the format (png, svg, pdf).
     metric : str, optional
         The first metric of the first result by default.
     windows : int, optional
         Show the metric over this many consecutive stretches, which makes changes visible; by default, the running
         metric over all rows so far.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -81,8 +92,7 @@ def curves(
     if not labelled:
         raise ValueError("there are no results to draw")
     metric = metric or next(iter(labelled[0][1].metrics))
-    if ax is None:
-        ax = figure()[1][0]
+    ax = ax or figure()[1][0]
     for number, (label, result) in enumerate(labelled):
         if metric not in result.curves:
             raise ValueError(f"result {label!r} has no metric {metric!r}; it has {', '.join(result.curves)}")
@@ -92,10 +102,11 @@ def curves(
         ax.plot(rows, value, label=label, color=colour, linewidth=1.6)
         for i, mark in enumerate(result.marks):  # changes that a monitor has found
             ax.axvline(mark.row, color=colour, linestyle=":", linewidth=1, label=None if i else f"{label}: change")
-    _dress(ax, metric, windows)
+    _dress(ax, metric.replace("_", " ") + (" so far" if windows is None else " over the last stretch"))
     return _finished(ax, title, path)
 
 
+@_documented
 def relevance(
     est: Any, path: str | Path | None = None, *, top: int = 30, ax: Axes | None = None, title: str | None = None
 ) -> Figure:
@@ -106,17 +117,9 @@ def relevance(
     est : estimator with ``relevance_``
         Such as :class:`~kernelstream.RRFClassifier`, fitted, whose widths are drawn, with a dashed line at the one all
         inputs started with; or a :class:`~kernelstream.trust.Explained`, with the share of each input.
-    path : str or Path, optional
-        File to write; its ending decides the format.
     top : int, default=30
         Draw at most this many inputs, those with the largest widths, largest first.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -136,6 +139,7 @@ def relevance(
     return bars(widths, names, path, top=top, ax=ax, title=title, label=label, start=start)
 
 
+@_documented
 def bars(
     values: Any,
     names: Any = None,
@@ -154,29 +158,20 @@ def bars(
     values : (d,) array
     names : (d,) sequence of str, optional
         By default x0, x1, ...
-    path : str or Path, optional
-        File to write; its ending decides the format.
     top : int, default=30
         Draw at most this many inputs, those with the largest values.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure.
-    title : str, optional
     label : str
         What the values are.
     start : float, optional
         A value to compare with, drawn as a dashed line.
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     values = [float(value) for value in values]
     names = [f"x{i}" for i in range(len(values))] if names is None else names
     shown = sorted(range(len(values)), key=lambda i: -abs(values[i]))[:top]
-    if ax is None:
-        ax = figure(height=max(2.2, 0.9 + 0.24 * len(shown)))[1][0]
+    ax = ax or figure(height=max(2.2, 0.9 + 0.24 * len(shown)))[1][0]
     ax.barh(range(len(shown)), [values[i] for i in shown], color=_COLOURS[0], height=0.7)
     ax.set_yticks(range(len(shown)), [str(names[i]) for i in shown])
     ax.invert_yaxis()
@@ -188,6 +183,7 @@ def bars(
     return _finished(ax, title, path)
 
 
+@_documented
 def relevance_over_time(
     history: Iterable[tuple[int, Any]],
     path: str | Path | None = None,
@@ -203,18 +199,11 @@ def relevance_over_time(
     ----------
     history : iterable of (rows seen, relevance (d,))
         Values of ``relevance_`` at several times.
-    path : str or Path, optional
-        File to write; its ending decides the format.
     names : sequence of str, optional
         Of the inputs.
     top : int, default=6
         Draw this many inputs, those that mattered most at any time.
-    ax : matplotlib axes, optional
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -223,19 +212,18 @@ def relevance_over_time(
     2
     """
     rows, shares = zip(*history, strict=True)
-    if ax is None:
-        ax = figure()[1][0]
+    ax = ax or figure()[1][0]
     most = [max(share[j] for share in shares) for j in range(len(shares[0]))]
     for number, j in enumerate(sorted(range(len(most)), key=lambda j: -most[j])[:top]):
         label = f"x{j}" if names is None else str(names[j])
         ax.plot(
             rows, [share[j] for share in shares], label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6
         )
-    _dress(ax, "share of the squared gradient", None)
-    ax.set_ylabel("share of the squared gradient")
+    _dress(ax, "share of the squared gradient")
     return _finished(ax, title, path)
 
 
+@_documented
 def calibration(
     y: Any,
     p: Any,
@@ -255,20 +243,12 @@ def calibration(
         Whether the event happened: True or 1 where it did.
     p : (n,) array
         The probability it was given. Of several classes, take ``p.max(axis=1)`` and whether that class was right.
-    path : str or Path, optional
-        File to write; its ending decides the format.
     bins : int, default=15
         Of equal width. The expected calibration error, the mean distance from the diagonal over rows, is in the legend.
     least : int, default=1
         Bins with fewer rows are not drawn.
     label : str, optional
-    ax : matplotlib axes, optional
-        Where to draw, for example several models on the same axes; by default a new figure.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -286,8 +266,7 @@ def calibration(
     count, given, happened = (np.bincount(at, weights, bins) for weights in (None, p, y))
     some = count >= max(least, 1)
     error = np.abs(given - happened).sum() / len(y)
-    if ax is None:
-        ax = figure(width=4.8)[1][0]
+    ax = ax or figure(width=4.8)[1][0]
     if not ax.lines:
         ax.plot([0, 1], [0, 1], color=_COLOURS[4], linestyle="--", linewidth=1)
     name = f"{label}: error {error:.3f}" if label else f"error {error:.3f}"
@@ -301,6 +280,7 @@ def calibration(
     return _finished(ax, title, path)
 
 
+@_documented
 def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
 
@@ -308,15 +288,7 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
     ----------
     est : KernelClassifier or KernelRegressor
         Fitted. Weights need not add up to one, and may be below 0: a member may correct the others.
-    path : str or Path, optional
-        File to write; its ending decides the format.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -332,19 +304,17 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
 
     rows, weights = est.weights_history_
     names = [member["name"] for member in est.members_]
-    if ax is None:
-        ax = figure(width=7.6)[1][0]
+    ax = ax or figure(width=7.6)[1][0]
     last = [abs(weight) for weight in (weights[-1] if len(weights) else [0.0] * len(names))]
     for place, i in enumerate(sorted(range(len(names)), key=lambda i: -last[i])):
         ax.plot(rows, weights[:, i], label=names[i], color=colormaps["tab10"](place), linewidth=1.6)
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
-    ax.set_xlabel("rows seen")
-    ax.set_ylabel("weight")
-    ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
+    _over_rows(ax, "weight")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return _finished(ax, title, path)
 
 
+@_documented
 def kernel_weights(
     est: Any,
     path: str | Path | None = None,
@@ -359,17 +329,9 @@ def kernel_weights(
     ----------
     est : estimator with ``weights_history_``
         Fitted. The bands, one on top of the other, add up to one.
-    path : str or Path, optional
-        File to write; its ending decides the format.
     least : float, default=0.05
         Learners that never had this much weight share one grey band.
-    ax : matplotlib axes, optional
-        Where to draw; by default a new figure.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
+    {picture}
 
     Examples
     --------
@@ -397,15 +359,12 @@ def kernel_weights(
         bands.append(1.0 - sum(bands))
         labels.append(f"the other {weights.shape[1] - len(shown)}")
         colours.append((0.85, 0.85, 0.85, 1.0))
-    if ax is None:
-        ax = figure(width=7.6)[1][0]
+    ax = ax or figure(width=7.6)[1][0]
     ax.stackplot(rows, bands, labels=labels, colors=colours, linewidth=0)
-    ax.set_xlabel("rows seen")
-    ax.set_ylabel("weight")
+    _over_rows(ax, "weight")
     ax.set_xlim(rows[0], rows[-1])
     ax.set_ylim(0, 1)
     ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.xaxis.set_major_formatter(lambda row, _: f"{row:,.0f}")
     handles, names = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _finished(ax, title, path)
@@ -442,13 +401,17 @@ def _labelled(results: Any) -> list[tuple[str, Any]]:
     return [(result.name, result) for result in results]
 
 
-def _dress(ax: Any, metric: str, windows: int | None) -> None:
+def _over_rows(ax: Any, values: str) -> None:
+    """Labels of axes whose x are rows of a stream."""
     ax.set_xlabel("rows seen")
-    words = metric.replace("_", " ")
-    ax.set_ylabel(words + (" so far" if windows is None else " over the last stretch"))
+    ax.set_ylabel(values)
+    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
+
+
+def _dress(ax: Any, values: str) -> None:
+    _over_rows(ax, values)
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
-    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
     ax.grid(alpha=0.25)
     # below the axes: inside, it would sooner or later cover a peak
     ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)

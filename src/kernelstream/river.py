@@ -1,8 +1,8 @@
 """River adapters: kernelstream's learners on rows that are dicts, one at a time or many.
 
 >>> from river import evaluate, metrics, preprocessing, datasets
->>> from kernelstream.river import StreamClassifier
->>> model = preprocessing.StandardScaler() | StreamClassifier(seed=1)
+>>> from kernelstream.river import RiverClassifier
+>>> model = preprocessing.StandardScaler() | RiverClassifier(seed=1)
 >>> metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
 >>> metric.get() > 0.85
 True
@@ -89,8 +89,16 @@ class _Adapter:
             if self.seed is not None:
                 est.set_params(random_state=self.seed)
             self._mixed = self.columns is not None or not all(map(_is_number, first))
-            self._est = make_stream(Columns(self.columns), est, self.room) if self._mixed else est
+            if self._mixed:
+                est = self._encoding(est)
+            self._est = est
         return self._est
+
+    def _encoding(self, est: Any) -> Any:
+        """An estimator of mixed rows: itself where it takes them, else with an encoder in front."""
+        if getattr(est, "columns", None) is None:  # KernelClassifier and KernelRegressor take them
+            return make_stream(Columns(self.columns), est, self.room)
+        return est if self.columns is None else est.set_params(columns=self.columns)
 
     # ---------------------------------------------------------------- columns
     def _add(self, rows: Iterable[Iterable[Any]]) -> None:
@@ -264,7 +272,7 @@ class _Adapter:
         return self._est is not None and bool(self._est.__sklearn_is_fitted__())
 
 
-class StreamClassifier(_Adapter, base.MiniBatchClassifier):
+class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     """A kernelstream classifier for River.
 
     Parameters
@@ -282,8 +290,8 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
 
     Examples
     --------
-    >>> from kernelstream.river import StreamClassifier
-    >>> model = StreamClassifier(seed=1)
+    >>> from kernelstream.river import RiverClassifier
+    >>> model = RiverClassifier(seed=1)
     >>> for i in range(300):
     ...     model.learn_one({"a": i % 7, "b": i % 3}, "near" if 2 <= i % 7 <= 4 else "far")
     >>> model.predict_one({"a": 3, "b": 1})
@@ -339,7 +347,7 @@ class StreamClassifier(_Adapter, base.MiniBatchClassifier):
         return _like(X, self._est.predict_proba(self._frame(X, grow=False)), self._est.classes_.tolist())
 
 
-class StreamRegressor(_Adapter, base.MiniBatchRegressor):
+class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     """A kernelstream regressor for River.
 
     Parameters
@@ -357,8 +365,8 @@ class StreamRegressor(_Adapter, base.MiniBatchRegressor):
 
     Examples
     --------
-    >>> from kernelstream.river import StreamRegressor
-    >>> model = StreamRegressor(seed=1)
+    >>> from kernelstream.river import RiverRegressor
+    >>> model = RiverRegressor(seed=1)
     >>> for i in range(500):
     ...     model.learn_one({"a": i % 7}, (i % 7) ** 2)
     >>> abs(model.predict_one({"a": 3}) - 9) < 1

@@ -16,10 +16,10 @@ from sklearn import metrics
 
 import kernelstream
 from kernelstream import streams
-from kernelstream.cli._scores import LabelScores, NumberScores
 from kernelstream.columns import CellsCSV, Columns, JSONLines, make_stream, open_rows
 from kernelstream.columns.guess import all_numbers, guess
 from kernelstream.columns.marks import Marks, find_marks
+from kernelstream.evaluate._tallies import LabelTally, NumberTally
 from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("plain_default")
@@ -241,7 +241,7 @@ def test_evaluation_shows_more_than_mistakes(home, capsys):
 def test_scores_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     y, said = rng.integers(0, 12, 500), rng.integers(0, 12, 500)
-    tally = LabelScores()
+    tally = LabelTally()
     for part in np.array_split(np.arange(500), 7):
         tally.add(y[part], said[part])
     found = tally.result()
@@ -251,11 +251,11 @@ def test_scores_are_those_of_scikit_learn():
     assert labels == [str(i) for i in range(12)]
     np.testing.assert_array_equal(counts, metrics.confusion_matrix(y, said))
     p = rng.integers(0, 9, 500) / 8  # with ties
-    pair = LabelScores()
+    pair = LabelTally()
     truth = y % 2
     pair.add(truth, said % 2, np.where(truth == 1, p, 1 - p))
     assert pair.result()["auc"] == pytest.approx(metrics.roc_auc_score(truth, p))
-    numbers = NumberScores()
+    numbers = NumberTally()
     for part in np.array_split(np.arange(500), 3):
         numbers.add(y[part] * 1.0, p[part])
     assert numbers.result()["r2"] == pytest.approx(metrics.r2_score(y, p))
@@ -480,5 +480,6 @@ def test_train_says_which_columns_are_odd(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("\n".join(["number,name,constant,word,when,size,y", *rows]) + "\n")
     assert run("train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks") == 0
     said = {line.split()[0]: line for line in capsys.readouterr().err.splitlines() if line.startswith("  ")}
-    assert all("an id?" in said[name] for name in ("number", "name")) and "always same" in said["constant"]
-    assert not any("id?" in said[name] or "always" in said[name] for name in ("word", "when", "size"))
+    assert "looks like a row number" in said["number"] and "looks like an identifier" in said["name"]
+    assert "it never changes" in said["constant"]
+    assert not any("; " in said[name] for name in ("word", "when", "size"))

@@ -8,7 +8,6 @@ counts the continuations that differ in a bit, over all recipes × tasks × dens
 import argparse
 import collections
 import copy
-import inspect
 import io
 import pickle
 import warnings
@@ -48,8 +47,8 @@ def target(task, labels, signal):
 
 def estimator(name, task, engine, **params):
     """A small model of a recipe."""
-    known = inspect.signature(zoo.get(name).build).parameters
-    automatic = {key: value for key, value in AUTOMATIC.items() if key in known and known[key].default == "auto"}
+    known = zoo.get(name).options
+    automatic = {key: value for key, value in AUTOMATIC.items() if known.get(key) == "auto"}
     params = {key: value for key, value in (SMALL | SIZES | params).items() if key in known and value is not None}
     if name == "random_binning_lasso":
         params = {"lam": LASSO} | params

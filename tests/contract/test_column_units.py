@@ -131,11 +131,12 @@ def test_columns_of_one_unit_are_left_alone(name, engine):
     assert all(np.array_equal(ours[key], theirs[key]) for key in ours.keys() - skipped)
 
 
+@pytest.mark.usefixtures("short_warm_up")
 @pytest.mark.parametrize("name", ["labels", "budget", "nystroem", "window"])
 def test_the_streaming_contract(name):
     est = STREAMING[name]
     target = labels if hasattr(est, "predict_proba") else y
-    check_streaming(est, (X * 10.0 ** np.arange(-2, 3))[:115], target[:115], chunks=(7,))
+    check_streaming(est, (X * 10.0 ** np.arange(-2, 3))[:40], target[:40], chunks=(7,))
 
 
 @pytest.mark.parametrize("name", ["feature", "nystroem", "several", "doubly"])

@@ -13,7 +13,10 @@ from sklearn.base import clone
 import kernelstream
 from kernelstream.testing.streaming import assert_same_state
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* has not converged")  # a few passes are enough to be copied
+pytestmark = [
+    pytest.mark.usefixtures("short_searches"),
+    pytest.mark.filterwarnings("ignore:.* has not converged"),  # a few passes are enough to be copied
+]
 
 KEPT = [name for name, case in CASES.items() if hasattr(type(case), "state_")]
 

@@ -78,6 +78,17 @@ def test_parameters_are_described(name):
     assert not undescribed(class_of(name))
 
 
+@pytest.mark.parametrize("name", sorted(public()))
+def test_the_defaults_are_those_of_the_signature(name):
+    """Descriptions are shared by classes whose defaults may differ."""
+    cls = class_of(name)
+    described = entries(sections(inspect.getdoc(cls)).get("Parameters", ""))
+    for parameter in inspect.signature(cls).parameters.values():
+        given = re.search(r"default=(\"[^\"]*\"|[^\s,]+(?:,\d{3})*)", described[parameter.name])
+        if given:
+            assert eval(re.sub(r"(?<=\d),", "", given[1])) == parameter.default, parameter
+
+
 def test_what_is_missing_is_found():
     class Bare:
         """Learn.

@@ -11,12 +11,11 @@ import scipy.sparse as sp
 
 from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge, engine, losses, zoo
 from kernelstream.core import overflow as overflow
-from kernelstream.estimators.binning import search as _binning_search
-from kernelstream.estimators.doubly import base as _doubly
-from kernelstream.estimators.doubly import choice as _doubly_choice
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
 from kernelstream.rows import MODERATE
 from kernelstream.updates import NORMA, OGD, CoinBetting, NormAdaGrad, PassiveAggressive, Pegasos
+
+pytestmark = pytest.mark.usefixtures("short_searches")
 
 N, D = 30, 3
 PAIRS = [(name, task) for name in zoo.names() for task in zoo.get(name).tasks]
@@ -124,18 +123,6 @@ def rows_of(task, dtype=np.float64, seed=0):
         "novelty": None,
     }[task]
     return X.astype(dtype), target
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Searches and trials as short as they can be: here it does not matter what they find."""
-    for module, names in {
-        _doubly: {"WARM_STEPS": 2, "LEAST_STEPS": 4},
-        _doubly_choice: {"TRIAL_STEPS": 2, "FRACTIONS": (1.0, 0.25), "LEAST_ROWS": 8},
-        _binning_search: {"GAMMAS": (1.0,), "FEW_GRIDS": 2, "MORE_GRIDS": 2, "_FOLDED": 0},
-    }.items():
-        for name, value in names.items():
-            monkeypatch.setattr(module, name, value)
 
 
 def small(name, task, **more):

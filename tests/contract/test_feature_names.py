@@ -5,6 +5,8 @@ import pytest
 from cases import CASES, X, answers, instance, targets
 from excuses import AS_THEY_COME
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 pandas = pytest.importorskip("pandas")
 FRAME = pandas.DataFrame(X, columns=["a", "b", "c"])
 

@@ -34,7 +34,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.updates import OGD
 
 X, y = make_moons(400, noise=0.15, random_state=0)
@@ -78,7 +78,7 @@ def test_files_that_come_with_scikit_learn(load):
 
 def permuted(n, seed, i):
     """Pass i over n rows: a permutation drawn from the seed alone."""
-    return generator(seed, (1 << 60) + i).permutation(n)
+    return generator(seed, Stream.FIT_ORDER, i).permutation(n)
 
 
 @pytest.mark.parametrize("est", STREAMING, ids=lambda est: type(est).__name__)

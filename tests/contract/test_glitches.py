@@ -29,7 +29,10 @@ from kernelstream.testing import check_streaming
 
 ENGINES = ["python", *(["native"] if engine.has_native() else [])]
 
-pytestmark = pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_searches"),
+    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning"),
+]
 
 
 def stream(n=600, d=3, seed=0, noise=0.1):
@@ -72,13 +75,13 @@ def test_a_new_level_is_believed_with_its_thirteenth_row(name, size):
 @pytest.mark.parametrize("name", ENGINES)
 def test_rows_from_a_second_level(name):
     """One row in twenty is learned after a few hundred rows, one in two hundred is not."""
-    rng = np.random.default_rng(1)
-    often, seldom = rng.random(20_000) < 0.05, rng.random(20_000) < 0.005
-    y = rng.standard_normal(20_000)
+    rng, n = np.random.default_rng(1), 20_000 if name == "native" else 5000
+    often, seldom = rng.random(n) < 0.05, rng.random(n) < 0.005
+    y = rng.standard_normal(n)
     for which, believed in ((often, True), (seldom, False)):
         weights, _ = seen_by(y + 1000 * which, name)
         assert weights[~which].all()
-        late = which & (np.arange(20_000) > 1000)
+        late = which & (np.arange(n) > 1000)
         assert weights[late].all() if believed else not weights[late].any()
 
 

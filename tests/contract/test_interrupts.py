@@ -41,6 +41,8 @@ from kernelstream.state import undo as _undo
 from kernelstream.trust import Calibrated, WithIntervals
 from kernelstream.updates import OGD
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 ROOT = os.path.dirname(kernelstream.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
 SAFE = {
@@ -239,6 +241,28 @@ def test_what_is_learned_of_columns_goes_back_with_the_model(call, engine):
     else:
         est.learn(new, target[call])
     assert difference(straight.state_, est.state_) is None
+
+
+@pytest.mark.parametrize("call", [slice(140, 141), slice(140, 144)], ids=str)
+def test_a_learner_goes_back_with_its_encoder(call):
+    """The default learner of rows with words: at any line both have learned the rows, or neither."""
+    rows, target = words(N), TARGETS["binary"]
+    est = KernelClassifier(size="small", random_state=0)
+    est.learn(rows[:140], target[:140])
+    new = rows[call] if call.stop - call.start > 1 else rows[call.start]
+    before, done = copy.deepcopy(est.state_), copy.deepcopy(est)
+    done.predict(rows[0])  # what is derived from the state is there
+    with after_lines(-1) as lines:
+        done.learn(new, target[call])
+    outcomes = []
+    for n in range(1, lines[0] + 1, 1 + lines[0] // 100):
+        model = copy.deepcopy(est)
+        model.predict(rows[0])
+        with pytest.raises(Injected), after_lines(n):
+            model.learn(new, target[call])
+        outcomes.append([difference(state, model.state_) is None for state in (before, done.state_)])
+        assert any(outcomes[-1]), (n, lines[0])
+    assert outcomes[0] == [True, False]
 
 
 def test_a_row_that_is_learned_alone():

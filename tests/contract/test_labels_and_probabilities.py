@@ -5,6 +5,8 @@ import pytest
 
 from kernelstream import estimators
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 CLASSIFIERS = [name for name in estimators.__all__ if name.endswith("Classifier") and "Binning" not in name]
 
 

@@ -9,6 +9,8 @@ from excuses import AS_THEY_COME, SCIKIT_LEARN
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
+
 CHECKED = {name: case for name, case in CASES.items() if name not in AS_THEY_COME}
 
 

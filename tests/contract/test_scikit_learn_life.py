@@ -94,15 +94,6 @@ def test_cross_validation():
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
-def test_clone_forgets_and_shares_nothing():
-    est = FeatureClassifier(RandomFourier(Gaussian(0.5), 20), random_state=0).fit(X, y)
-    copy = clone(est)
-    assert not hasattr(copy, "state_")
-    assert copy.features is not est.features
-    assert copy.features.kernel is not est.features.kernel
-    np.testing.assert_array_equal(copy.fit(X, y).state_["w"], est.state_["w"])
-
-
 def test_inside_meta_estimators():
     base = FeatureClassifier(small, "logistic", random_state=0)
     three = y + (X[:, 0] > 1.5)

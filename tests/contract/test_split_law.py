@@ -16,6 +16,8 @@ from kernelstream import zoo
 from kernelstream.engine import has_native
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 TOLERANCE = {"python": 0.0, "native": 1e-12}
 RECIPES = [(name, task) for name in zoo.names() for task in zoo.get(name).tasks]
 

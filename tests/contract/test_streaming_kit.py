@@ -8,19 +8,21 @@ from sklearn.base import is_classifier, is_regressor
 
 from kernelstream.testing import check_streaming, streaming
 
+pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
+
 STREAMS = [name for name, case in CASES.items() if hasattr(case, "learn") and "engine" in case.get_params(deep=False)]
-# Most look at 100 rows first. Doubly stochastic ones wait for 16, and one of them makes up its mind at 1, 2, 4, … rows.
+# Most look at 20 rows first. Doubly stochastic ones wait for 16, and one of them makes up its mind at 1, 2, 4, … rows.
 FEW = {
     **{name: 18 for name in STREAMS if name.startswith(("Doubly", "Density"))},
     "DoublyStochasticOneClass": 12,
-    "MultiKernelClassifier, shared": 40,
+    **dict.fromkeys(("BudgetOneClass, no budget", "CellsClassifier", "CellsRegressor"), 110),  # grow, or stop to, later
 }
 # What makes them quick, or reach their bound within these rows.
-SMALL = {"Doubly": {"gamma": 0.7}, "Density": {"gamma": 0.7}, "Nystroem": {"budget": 12}}
+SMALL = {("Doubly", "Density"): {"gamma": 0.7}, ("BudgetC", "BudgetR"): {"budget": 12}, ("Nystroem",): {"budget": 6}}
 
 
 def rows(name):
-    est, n = instance(name), FEW.get(name, 110)
+    est, n = instance(name), FEW.get(name, 40)
     for family, params in SMALL.items():
         if name.startswith(family):
             est.set_params(**params)

@@ -21,6 +21,8 @@ from kernelstream import (
 from kernelstream.features import RandomFourier
 from kernelstream.state import turns as _turns
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 4))
 TARGETS = {

@@ -122,7 +122,7 @@ def normal_equations(model, i, target):
 
 @pytest.mark.usefixtures("clean", "quick")
 def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(one_learner, "SAMPLE", 600)
+    monkeypatch.setattr(one_learner, "SAMPLE_ROWS", 600)
     with pytest.warns(UserWarning, match=rf"cells, .*: these members .* 600 of {N:,} rows"):
         model = distributed.fit(KernelClassifier(random_state=4), DX, DLABELS, client=client)
     rows = {line["name"]: line["rows"] for line in model.members_}

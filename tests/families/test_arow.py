@@ -130,9 +130,10 @@ def test_multiclass_is_one_against_the_rest():
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("short_warm_up")
 def test_streaming(model):
-    check_streaming(model, X[:110], labels[:110], rtol=1e-7, chunks=(7,))
-    X4, y4 = make_blobs(110, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+    check_streaming(model, X[:40], labels[:40], rtol=1e-7, chunks=(7,))
+    X4, y4 = make_blobs(40, n_features=3, centers=4, cluster_std=2.0, random_state=1)
     check_streaming(model, X4, y4, rtol=1e-7, chunks=(7,))
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits, make_friedman1, make_moons
-from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
 import kernelstream
@@ -57,7 +56,7 @@ def without(model):
 def parts(model, X):
     """Scores of the batch learners for rows, made by themselves."""
     rows = squashed(scaled_rows(X, model._state))
-    return [batch._scores(learner, view(rows), 1) for learner, view in batch._attached(model, model._state)]
+    return [learner.predict(view(rows))[:, None] for learner, view in batch._attached(model, model._state)]
 
 
 def test_the_forecast_is_the_formula(regressor):
@@ -69,16 +68,35 @@ def test_the_forecast_is_the_formula(regressor):
 
 
 def test_they_learn_the_held_out_rows_once_they_are_weighed(regressor):
-    """With all rows as centres, kernel ridge by scikit-learn on all 400 rows has the same forecasts."""
+    """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
-    (learner, _), *_ = [pair for pair in batch._attached(regressor, regressor._state) if hasattr(pair[0], "width_")]
-    assert learner.state_["t"] == len(learner.centers_) == 400
-    rows = squashed(scaled_rows(X, regressor._state)) / learner.width_
-    offset = learner.intercept_[0]
-    K = Matern(length_scale=learner.kernel_.length, nu=learner.kernel_.nu)(rows)
-    peer = KernelRidge(alpha=learner.lam_, kernel="precomputed").fit(K[:400, :400], y[:400] - offset)
-    assert offset == pytest.approx(y[:400].mean(), rel=1e-6)
-    np.testing.assert_allclose(learner.predict(rows * learner.width_), peer.predict(K[:, :400]) + offset, rtol=1e-3)
+    rows = squashed(scaled_rows(X, regressor._state))
+    learners = [learner for learner, _ in batch._attached(regressor, regressor._state)]
+    assert [learner.norm for learner in learners] == [2, 1]
+    for learner in learners:
+        state = learner.state_
+        assert state["t"] == len(state["centers"]) == 400
+        Z = squashed((rows - state["middle"]) / state["unit"])
+        Z = Z @ (np.diag(state["root"]) if state["root"].ndim == 1 else state["root"])
+        K = np.exp(-np.linalg.norm(Z[:, None] - Z, ord=learner.norm, axis=2))
+        peer = KernelRidge(alpha=learner.lam_, kernel="precomputed").fit(K[:400, :400], y[:400] - y[:400].mean())
+        np.testing.assert_allclose(learner.predict(rows), peer.predict(K[:, :400]) + y[:400].mean(), rtol=1e-3)
+
+
+def test_they_are_weighed_by_forecasts_without_the_held_out_rows(monkeypatch):
+    """The scores that decide are those of a learner that never saw these rows, in the metric that was found."""
+    caught = {}
+    learn = batch.learn
+    monkeypatch.setattr(batch, "learn", lambda *args: caught.update(args=args) or learn(*args))
+    KernelRegressor(random_state=0).fit(NUMBERS[0][:300], NUMBERS[1][:300])
+    est, teacher, (XH, yH, _), _, _ = caught["args"]
+    y = teacher.rows()[1]
+    learner = batch._make("metric", est)
+    scores = teacher.teach(learner, np.asarray, (XH, yH, None))
+    changed = batch._make("metric", est)
+    again = teacher.teach(changed, np.asarray, (XH, yH[::-1].copy(), None))
+    np.testing.assert_array_equal(changed.metric_, learner.metric_)
+    np.testing.assert_allclose(again - changed.intercept_, scores - learner.intercept_, atol=1e-4 * np.std(y))
 
 
 def test_their_share_falls_with_the_rows_that_come(regressor):
@@ -106,12 +124,12 @@ def test_any_split_of_the_rows_that_come(regressor):
 def test_files_and_what_does_not_fit(regressor):
     np.testing.assert_array_equal(copied(regressor).predict(NUMBERS[0][:9]), regressor.predict(NUMBERS[0][:9]))
     state = regressor.state_
-    weights = next(name for name in ("batch_binning_w", "batch_falkon_alpha") if name in state)
+    weights = "batch_metric_alpha"
     wrong = {
-        "batch_kinds": [("binning,nearest", "must name some of"), ("", "must name some of"), (3, "must name some of")],
+        "batch_kinds": [("metric,nearest", "must name some of"), ("", "must name some of"), (3, "must name some of")],
         "batch_blend": [(np.array([1.0]), "batch_blend"), (-state["batch_blend"], "batch_blend")],
         "batch_rows": [(10**9, "batch_rows")],
-        weights: [(state[weights][:-1], "must be an array of float64")],
+        weights: [(state[weights][:-1], "must be an array of"), (state[weights] * np.nan, "batch|alpha")],
         "batch_odd": [(1, "batch_odd")],
     }
     for name, cases in wrong.items():
@@ -139,7 +157,8 @@ def test_labels_and_a_class_that_comes_later(engine):
     assert "batch_blend" not in model.state_ and model.decision_function(X[:2]).shape == (2, 3)
 
 
-def test_several_classes_are_log_probabilities():
+def test_several_classes_are_log_probabilities(monkeypatch):
+    monkeypatch.setattr(batch, "TRACE", -1.0)  # however little they help
     X, y = load_digits(return_X_y=True)
     keep, X = y < 3, X[:, 1::3]
     model = KernelClassifier(random_state=0).fit(X[keep][:400], y[keep][:400])
@@ -182,8 +201,24 @@ def test_ranks_do_not_know_units():
     np.testing.assert_allclose(plain, other, atol=2e-3)
 
 
-def test_knots_that_do_not_fit_are_refused(regressor):
-    assert "ranked" in regressor.state_["batch_kinds"].split(",")
+class Ranked:
+    """Teaches what is taught where the rows are on many machines."""
+
+    kinds = ("ranked",)
+
+    def __init__(self, prepare, train):
+        self.rows = prepare(train)
+
+    def teach(self, learner, view, held):
+        learner.fit(view(self.rows[0]), self.rows[1])
+        return learner.predict(view(held[0]))[:, None]
+
+
+def test_knots_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(batch, "local", lambda est, prepare, train: Ranked(prepare, train))
+    monkeypatch.setattr(batch, "TRACE", -1.0)
+    regressor = KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
+    assert regressor.state_["batch_kinds"] == "ranked"
     knots = regressor.state_["batch_knots"]
     for wrong in (knots[:-1], knots[:, :9], np.full_like(knots, np.nan), 3, None):
         model = copied(regressor)

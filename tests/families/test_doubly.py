@@ -15,7 +15,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -38,7 +38,7 @@ def naive_features(X, t, kernel, D):
     if isinstance(kernel, kernels.Gaussian):
         W = philox.normals(SEED, t, np.arange(X.shape[1]), D).astype(float) * np.sqrt(2 * kernel.gamma)
         return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
-    return kernel.features(X, kernel.draw(generator(SEED, t), X.shape[1], D))
+    return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
 
 
 def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
@@ -329,18 +329,22 @@ def test_bandwidth_follows_the_data():
     assert gammas[1] >= 4 * gammas[0]
 
 
-@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
-def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
-    """On a valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step,
-    for which the bottom is at another width.
+def valley(tilt):
+    """A valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step, for
+    which the bottom is at another width.
     """
 
-    def valley(self, state, kernel, eta, X, y, weight, plan):
+    def trial(self, state, kernel, eta, X, y, weight, plan):
         half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
         doublings = np.log2(eta * choice.top(kernel, X, weight))
         return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
 
-    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley)
+    return trial
+
+
+@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
+def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
+    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley(tilt))
     model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
     median = kernels.Gaussian("median").resolve(X2).gamma
     assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
@@ -349,13 +353,7 @@ def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
 
 def test_fit_has_more_rows_than_its_trials(monkeypatch):
     """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
-
-    def valley(self, state, kernel, eta, X, y, weight, plan):
-        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2
-        doublings = np.log2(eta * choice.top(kernel, X, weight))
-        return 1 + 0.04 * (half_widths + 1 - 0.5 * (doublings - 1)) ** 2 - 0.05 * doublings
-
-    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley)
+    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley(0.5))
     widths = []
     for rows in (len(X2), 100):  # all rows in the trials, and some
         monkeypatch.setattr(base, "CHOICE_ROWS", rows)

@@ -1,14 +1,11 @@
 """Gaussian-process posterior by doubly stochastic gradients, against the closed form and a naive program."""
 
-import io
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-import kernelstream
 from kernelstream import DoublyStochasticGP, kernels
 from kernelstream.core import philox
 from kernelstream.estimators import DoublySchedule, DoublyStep
@@ -151,9 +148,10 @@ def test_bad_parameters(params, message):
 
 @pytest.mark.parametrize("params", [{}, {"points": grid}, {"variance_features": 0}, {"normalize_y": True}])
 def test_streaming(params):
-    check_streaming(DoublyStochasticGP(**FIXED | params), X[:60], y[:60], bounded=False, exact_split=False)
+    check_streaming(DoublyStochasticGP(**FIXED | params), X[:60], y[:60], bounded=False, exact_split=False, chunks=(7,))
 
 
+@pytest.mark.usefixtures("short_searches")
 def test_streaming_automatic():
     model = DoublyStochasticGP(
         schedule=DoublySchedule(batch_size=16, block_size=4), variance_features=4, random_state=0
@@ -166,12 +164,3 @@ def test_sparse_rows():
     a, b = (DoublyStochasticGP(**FIXED).partial_fit(rows, y) for rows in (wide, sp.csr_array(wide)))
     for one, two in zip(a.predict(wide, return_std=True), b.predict(sp.csr_array(wide), return_std=True)):
         np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-def test_file():
-    model = DoublyStochasticGP(**FIXED, normalize_y=True).fit(X, y)
-    file = io.BytesIO()
-    kernelstream.save(model, file)
-    file.seek(0)
-    for one, two in zip(kernelstream.load(file).predict(grid, return_std=True), model.predict(grid, return_std=True)):
-        assert np.array_equal(one, two)

@@ -14,8 +14,10 @@ from kernelstream.estimators import HedgeWeights
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
 
-X2, y2 = make_moons(70, noise=0.2, random_state=0)
-X4, y4 = make_blobs(70, n_features=3, centers=4, random_state=1)
+pytestmark = pytest.mark.usefixtures("short_warm_up")
+
+X2, y2 = make_moons(40, noise=0.2, random_state=0)
+X4, y4 = make_blobs(40, n_features=3, centers=4, random_state=1)
 WIDTHS = (0.05, 0.5, 5.0)
 
 
@@ -24,7 +26,7 @@ def fourier():
 
 
 def budgeted(kind=BudgetClassifier, strategy="remove_random"):
-    return [kind(gamma=g, budget=20, strategy=strategy) for g in WIDTHS]
+    return [kind(gamma=g, budget=10, strategy=strategy) for g in WIDTHS]
 
 
 @pytest.mark.parametrize("capacity", ["fixed", "shared"])

@@ -16,10 +16,9 @@ from kernelstream import engine as engines
 from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators import HedgeWeights, StochasticUpdates
-from kernelstream.estimators.ensemble.choice import STREAM
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
-from kernelstream.random import uniforms
+from kernelstream.random import Stream, uniforms
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -41,7 +40,7 @@ def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
     maps = [RandomFourier(gamma=g, n_components=25, random_state=seed).fit(X) for g in gammas]
     Z = [m.transform(X) for m in maps]
     m, w, theta, scores = len(maps), [np.zeros(50) for _ in maps], np.full(len(maps), 1 / len(maps)), []
-    u = uniforms(seed, 0, len(y) * m, STREAM).reshape(len(y), m)
+    u = uniforms(seed, 0, len(y) * m, Stream.MEMBER_CHOICE).reshape(len(y), m)
     for t in range(len(y)):
         f = np.array([w[i] @ Z[i][t] for i in range(m)])
         scores.append(theta @ np.sign(f))

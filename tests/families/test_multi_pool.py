@@ -28,8 +28,8 @@ KERNELS = [
     Polynomial(4, c=0.5, gamma=0.3),
 ]
 STRATEGIES = [
-    *[(name, 20) for name in ("remove_random", "bogd", "forgetron", "remove_smallest", "remove_redundant", "replace")],
-    *[("stop", None), ("stop", 30), ("oskl", None), ("spa", None)],
+    *[(name, 10) for name in ("remove_random", "bogd", "forgetron", "remove_smallest", "remove_redundant", "replace")],
+    *[("stop", None), ("stop", 15), ("oskl", None), ("spa", None)],
 ]
 TASKS = {"binary": (X2, y2), "multiclass": (X4, y4), "regression": (X2, yr)}
 NAMES = [name for name in zoo.names() if name.startswith("omkl")]
@@ -54,10 +54,10 @@ def whole(task, members, **params):
 def test_learners_are_those_that_learn_alone(task, strategy, budget):
     if strategy == "remove_redundant" and task == "regression":
         pytest.skip("margins exist for labels only")
-    X, y = (part[:90] for part in TASKS[task])
+    X, y = (part[:60] for part in TASKS[task])
     weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], len(y))
     est = whole(task, learners(task, strategy, budget))
-    for start, stop in [(0, 60), (60, 61), (61, len(y))]:
+    for start, stop in [(0, 40), (40, 41), (41, len(y))]:
         est.partial_fit(X[start:stop], y[start:stop], sample_weight=weight[start:stop])
     assert est._learner._expansions() is not None and len(est._learner._expansions().where) == len(KERNELS)
     for member, alone in zip(est.learners_, learners(task, strategy, budget), strict=True):
@@ -72,15 +72,15 @@ def test_learners_are_those_that_learn_alone(task, strategy, budget):
 def test_engines_agree(name, task):
     X, y = TASKS[task]
     bounded = any(word in name for word in ("rbp", "forgetron", "bogd", "bpas"))
-    params = {"budget": 40} if bounded else {}
+    params = {"budget": 24} if bounded else {}
     classes = {} if task == "regression" else {"classes": np.unique(y)}
     kernels = KERNELS[:3] if "fogd" in name else KERNELS[1:4]
     found = {}
     for engine in ("python", "native"):
         est = zoo.make(name, task=task, kernels=kernels, random_state=0, engine=engine, **params)
-        found[engine] = est.learn(X[:60], y[:60], **classes), est.weights_, est.predict(X[60:100])
+        found[engine] = est.learn(X[:40], y[:40], **classes), est.weights_, est.predict(X[60:100])
         if bounded and name.endswith("_sd"):
-            assert sum(learner.n_support_ for learner in est.learners_) <= 40
+            assert sum(learner.n_support_ for learner in est.learners_) <= 24
     for ours, theirs in zip(found["native"], found["python"], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
 

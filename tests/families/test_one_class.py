@@ -15,8 +15,9 @@ ENGINES = ["python", "native"]
 
 
 @pytest.mark.parametrize(
-    "budget, gamma, rows", [(None, 0.3, X[::5]), (20, "median", X[::2]), (20, 0.3, sp.csr_matrix(X[::4]))]
+    "budget, gamma, rows", [(None, 0.3, X[::5]), (20, "median", X[::6]), (20, 0.3, sp.csr_matrix(X[::6]))]
 )
+@pytest.mark.usefixtures("short_warm_up")
 def test_streaming(budget, gamma, rows):
     est = BudgetOneClass(gamma=gamma, budget=budget, eta=0.2, random_state=0)
     check_streaming(est, rows, np.zeros(rows.shape[0]), bounded=budget is not None)

@@ -11,7 +11,7 @@ from kernelstream import OnlineRidge, engine
 from kernelstream.baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
 from kernelstream.features import TaylorFeatures
 from kernelstream.kernels import Gaussian
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.testing import check_streaming
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
@@ -104,7 +104,7 @@ def pros_n_kons(X, y, gamma, alpha, beta, epsilon, C, coins):
 def test_pros_n_kons(name, alpha, beta, epsilon, C):
     model = ProsNKons(gamma=0.5, alpha=alpha, beta=beta, epsilon=epsilon, C=C, engine=name, random_state=3)
     scores = np.concatenate([model.learn(X[i : i + 33], y[i : i + 33]) for i in range(0, 200, 33)])
-    coins = generator(3, 1).random(1024)
+    coins = generator(3, Stream.MAP, 1).random(1024)
     expected, S = pros_n_kons(X, y, 0.5, alpha, beta, epsilon, C, coins)
     np.testing.assert_array_equal(model.dictionary_, X[S])
     assert model.n_restarts_ == len(S) > 3

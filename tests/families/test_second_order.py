@@ -267,15 +267,17 @@ def test_no_drift_in_a_million_rows():
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("short_warm_up")
 def test_streaming_regression(model):
-    check_streaming(model, X[:70], y[:70], chunks=(7,), bounded=model.get_params().get("features__degree") != "auto")
+    check_streaming(model, X[:40], y[:40], chunks=(7,), bounded=model.get_params().get("features__degree") != "auto")
 
 
 @pytest.mark.parametrize("params", [{"forecaster": "awv"}, {"lam": [0.1, 10.0]}, {"class_weight": "balanced"}], ids=str)
+@pytest.mark.usefixtures("short_warm_up")
 def test_streaming_classification(params):
-    X2, y2 = make_moons(60, noise=0.2, random_state=0)
+    X2, y2 = make_moons(40, noise=0.2, random_state=0)
     check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X2, y2)
-    X4, y4 = make_blobs(60, n_features=3, centers=4, cluster_std=2.0, random_state=1)
+    X4, y4 = make_blobs(40, n_features=3, centers=4, cluster_std=2.0, random_state=1)
     check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X4, y4, chunks=(7,))
     order = np.argsort(y4, kind="stable")[::-1]
     late = OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params)

@@ -9,7 +9,9 @@ from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
 from kernelstream.testing import check_streaming
 
-N = 115  # the bandwidth comes from the first 100 rows
+pytestmark = pytest.mark.usefixtures("short_warm_up")
+
+N = 40  # the bandwidth comes from the first 20 rows
 X2, y2 = make_moons(N, noise=0.2, random_state=0)
 X4, y4 = make_blobs(N, n_features=3, centers=4, cluster_std=2.0, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
@@ -26,19 +28,19 @@ QUICK = {"chunks": (7,)}
     ids=str,
 )  # fmt: skip
 def test_updates_binary(update):
-    check_streaming(FeatureClassifier(known, "hinge", update, random_state=0), X2[:50], y2[:50])
+    check_streaming(FeatureClassifier(known, "hinge", update, random_state=0), X2, y2)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "perceptron", "crammer_singer", "softmax"])
 def test_losses_multiclass(loss):
-    check_streaming(FeatureClassifier(known, loss, random_state=0), X4[:50], y4[:50], **QUICK)
+    check_streaming(FeatureClassifier(known, loss, random_state=0), X4, y4, **QUICK)
 
 
 @pytest.mark.parametrize(
     "update", ["auto", "ogd", "norm_adagrad", "coin_betting", updates.Averaged(updates.OGD(0.5))], ids=str
 )
 def test_updates_multiclass(update):
-    check_streaming(FeatureClassifier(known, "hinge", update, random_state=0), X4[:50], y4[:50], **QUICK)
+    check_streaming(FeatureClassifier(known, "hinge", update, random_state=0), X4, y4, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_updates_multiclass(update):
     + [("quantile", True), ("quantile", False)],
 )
 def test_losses_regression(loss, center):
-    check_streaming(FeatureRegressor(known, loss, center=center, random_state=0), X2[:50], yr[:50], **QUICK)
+    check_streaming(FeatureRegressor(known, loss, center=center, random_state=0), X2, yr, **QUICK)
 
 
 @pytest.mark.parametrize(

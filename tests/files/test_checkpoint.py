@@ -193,7 +193,7 @@ def test_other_data_in_a_pipe_are_noticed(tmp_path):
 
 def test_a_run_of_long_blocks_holds_what_it_was_before_each(tmp_path, monkeypatch):
     """What is held can be written as a checkpoint, and the run that goes on from it ends as any other."""
-    monkeypatch.setattr("kernelstream.checkpoint.LONG", 0.0)
+    monkeypatch.setattr("kernelstream.checkpoint.LONG_BLOCK_SECONDS", 0.0)
     whole, held = FeatureClassifier(random_state=0), []
     train(whole, table(), hold=lambda *given: held.append(given), notes={"a": 1})
     assert held and [rows % 64 for _, rows, _ in held] == [0] * len(held)

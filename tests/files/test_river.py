@@ -14,7 +14,7 @@ from kernelstream import BudgetClassifier, FeatureClassifier, FeatureRegressor, 
 from kernelstream.columns import Columns, make_stream
 from kernelstream.estimators.feature import map_entries
 from kernelstream.features import RandomFourier, sampling
-from kernelstream.river import StreamClassifier, StreamRegressor
+from kernelstream.river import RiverClassifier, RiverRegressor
 from kernelstream.testing.streaming import assert_same_state
 
 rng = np.random.default_rng(0)
@@ -26,11 +26,11 @@ DICTS = [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]
 BY_NAME = X[:, np.argsort(NAMES)]  # columns are given in the order of the names
 
 
-def each_check(model):
+def each_check(model, *marks):
     skipped = model._unit_test_skips()
     assert not skipped
     return [
-        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}")
+        pytest.param(model, check, id=f"{type(model).__name__}-{check.__name__}", marks=marks)
         for check in checks.yield_checks(model)
     ]
 
@@ -38,9 +38,9 @@ def each_check(model):
 @pytest.mark.parametrize(
     ("model", "check"),
     [
-        *each_check(StreamClassifier(FeatureClassifier(RandomFourier(n_components=20), "logistic"))),
-        *each_check(StreamRegressor(FeatureRegressor(RandomFourier(n_components=20)))),
-        *each_check(StreamClassifier(NystroemClassifier(budget=20, loss="logistic"), seed=3)),
+        *each_check(RiverClassifier(FeatureClassifier(RandomFourier(n_components=20), "logistic"))),
+        *each_check(RiverRegressor(FeatureRegressor(RandomFourier(n_components=20)))),
+        *each_check(RiverClassifier(NystroemClassifier(budget=20, loss="logistic"), seed=3), pytest.mark.slow),
     ],
 )
 def test_river_checks(model, check):
@@ -51,8 +51,8 @@ def test_the_same_model_as_without_river():
     small = RandomFourier(n_components=50)
     est = FeatureClassifier(small, "logistic", random_state=3).partial_fit(BY_NAME, y)
     one, many = (
-        StreamClassifier(FeatureClassifier(small, "logistic"), seed=3),
-        StreamClassifier(FeatureClassifier(small, "logistic"), seed=3),
+        RiverClassifier(FeatureClassifier(small, "logistic"), seed=3),
+        RiverClassifier(FeatureClassifier(small, "logistic"), seed=3),
     )
     for x, label in zip(DICTS, y.tolist(), strict=True):
         one.learn_one(x, label)
@@ -63,7 +63,7 @@ def test_the_same_model_as_without_river():
         p = np.array([list(model.predict_proba_one(x).values()) for x in DICTS[:50]])
         np.testing.assert_allclose(p, est.predict_proba(BY_NAME[:50]), rtol=1e-8)
     assert one.feature_names == sorted(NAMES)
-    reg = StreamRegressor(FeatureRegressor(small), seed=3)
+    reg = RiverRegressor(FeatureRegressor(small), seed=3)
     reg.learn_many(DICTS, target)
     truth = FeatureRegressor(small, random_state=3).partial_fit(BY_NAME, target)
     np.testing.assert_allclose(reg.predict_many(DICTS), truth.predict(BY_NAME), rtol=1e-8)
@@ -73,21 +73,21 @@ def test_the_same_model_as_without_river():
 def test_frames(library):
     frames = pytest.importorskip(library)
     frame, labels = frames.DataFrame({n: X[:, i] for i, n in enumerate(NAMES)}), frames.Series(["no", "yes"] * 200)
-    model = StreamClassifier(seed=0)
+    model = RiverClassifier(seed=0)
     assert len(model.predict_many(frame)) == 0
     model.learn_many(frame, labels)
     predicted, p = model.predict_many(frame), model.predict_proba_many(frame)
     assert type(predicted).__module__.startswith(library)
     assert list(predicted) == [model.predict_one(x) for x in DICTS]
     np.testing.assert_allclose(np.asarray(p["yes"])[:20], [model.predict_proba_one(x)["yes"] for x in DICTS[:20]])
-    reg = StreamRegressor(seed=0)
+    reg = RiverRegressor(seed=0)
     assert list(reg.predict_many(frame)) == [0.0] * 400
     reg.learn_many(frame, frames.Series(target))
     np.testing.assert_allclose(list(reg.predict_many(frame)), [reg.predict_one(x) for x in DICTS])
 
 
 def test_features_that_come_and_go():
-    model = StreamClassifier(FeatureClassifier(RandomFourier(gamma=0.5), "logistic"), seed=0)
+    model = RiverClassifier(FeatureClassifier(RandomFourier(gamma=0.5), "logistic"), seed=0)
     wide = FeatureClassifier(RandomFourier(gamma=0.5), "logistic", random_state=0)
     rows = np.zeros((400, 3))
     for i, x in enumerate(DICTS):
@@ -103,7 +103,7 @@ def test_features_that_come_and_go():
 
 
 def test_bad_rows():
-    model = StreamClassifier(seed=0)
+    model = RiverClassifier(seed=0)
     model.learn_one({"a": 1.0, "b": 2.0}, True)
     before = model.estimator.state_["t"]
     for value, reason in (
@@ -114,8 +114,8 @@ def test_bad_rows():
         with pytest.raises(ValueError, match=f"feature {reason}" if reason.startswith("'a'") else reason):
             model.learn_one({"a": value, "b": 1.0}, True)
     assert model.estimator.state_["t"] == before
-    assert StreamClassifier(FeatureClassifier()).predict_proba_one({"a": 1}) == {}  # no label is known yet
-    hinge = StreamClassifier(FeatureClassifier(), seed=0)
+    assert RiverClassifier(FeatureClassifier()).predict_proba_one({"a": 1}) == {}  # no label is known yet
+    hinge = RiverClassifier(FeatureClassifier(), seed=0)
     hinge.learn_many(DICTS, y)
     assert hinge.predict_one(DICTS[0]) in (0, 1)
     p = hinge.predict_proba_one(DICTS[0])
@@ -143,7 +143,7 @@ def _all_of(model):
 )
 def test_a_refused_row_changes_nothing(first, many, row, target):
     """Neither the columns nor the width of the model, and a model that never learned a row is still none."""
-    model = StreamRegressor(seed=0)
+    model = RiverRegressor(seed=0)
     if not first:
         model.learn_many([{"a": i / 7, "b": i % 5} for i in range(120)], list(range(120)))
     before = _all_of(model)
@@ -159,17 +159,17 @@ def test_a_refused_row_changes_nothing(first, many, row, target):
 
 
 def test_in_a_river_pipeline():
-    model = compose.Pipeline(preprocessing.StandardScaler(), StreamClassifier(seed=1))
+    model = compose.Pipeline(preprocessing.StandardScaler(), RiverClassifier(seed=1))
     metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
     assert metric.get() > 0.85
-    model = preprocessing.StandardScaler() | StreamRegressor(seed=1)
+    model = preprocessing.StandardScaler() | RiverRegressor(seed=1)
     metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     assert metric.get() < 1.0
 
 
 def test_order_of_features_means_nothing():
     shuffled = random.Random(0)
-    a, b = StreamRegressor(seed=0), StreamRegressor(seed=0)
+    a, b = RiverRegressor(seed=0), RiverRegressor(seed=0)
     for x, value in zip(DICTS, target.tolist(), strict=True):
         items = list(x.items())
         shuffled.shuffle(items)
@@ -183,7 +183,7 @@ def test_weights_of_single_rows():
     from sklearn.base import clone
 
     est = FeatureRegressor(random_state=0, engine="python")
-    model = StreamRegressor(est)
+    model = RiverRegressor(est)
     rows, weights = [{"a": i % 5, "b": i % 3} for i in range(30)], [0.5 + i % 2 for i in range(30)]
     for i, (row, w) in enumerate(zip(rows, weights, strict=True)):
         model.learn_one(row, float(i), w=w)
@@ -204,7 +204,7 @@ def test_a_new_feature_costs_a_column(monkeypatch):
     monkeypatch.setattr(
         sampling, "_standard", lambda k, s, d, D, first=0: drawn.append(d - first) or standard(k, s, d, D, first)
     )
-    model = StreamClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1)
+    model = RiverClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1)
     rows, labels = text_rows(400)
     for row, label in zip(rows, labels, strict=True):
         model.learn_one(row, label)
@@ -219,7 +219,7 @@ def test_a_new_feature_costs_a_column(monkeypatch):
 
 def test_many_words_one_by_one_and_in_blocks():
     rows, labels = text_rows(300)
-    one, many = (StreamClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1) for _ in "ab")
+    one, many = (RiverClassifier(FeatureClassifier(RandomFourier(n_components=8), "logistic"), seed=1) for _ in "ab")
     for row, label in zip(rows, labels, strict=True):
         one.learn_one(row, label)
     many.learn_many(rows, labels)
@@ -235,8 +235,8 @@ def test_many_words_one_by_one_and_in_blocks():
 
 def test_room_for_models_that_cannot_be_widened():
     with pytest.warns(UserWarning, match=r"room=100"):
-        StreamClassifier(BudgetClassifier())
-    model = StreamClassifier(BudgetClassifier(budget=20, random_state=0), room=2)
+        RiverClassifier(BudgetClassifier())
+    model = RiverClassifier(BudgetClassifier(budget=20, random_state=0), room=2)
     for i in range(30):
         model.learn_one({"a": float(i % 3), "b": 1.0}, i % 3 == 0)
     model.learn_one({"a": 1.0, "late": 2.0, "later": 1.0}, False)
@@ -251,7 +251,7 @@ def test_words_dates_and_gaps_go_through_the_encoder():
     """As with the encoder in front of the same model; also a row at a time, or as a data frame."""
     rows = [{"town": "Rome" if i % 3 else "Oslo", "wind": None if i % 7 == 0 else i % 5} for i in range(200)]
     y = ["warm" if row["town"] == "Rome" else "cold" for row in rows]
-    single, many, framed = (StreamClassifier(seed=1) for _ in range(3))
+    single, many, framed = (RiverClassifier(seed=1) for _ in range(3))
     for row, label in zip(rows, y, strict=True):
         single.learn_one(row, label)
     many.learn_many(rows, y)
@@ -267,7 +267,7 @@ def test_words_dates_and_gaps_go_through_the_encoder():
 
 
 def test_words_after_numbers_need_the_encoder_from_the_start():
-    model, told = StreamRegressor(seed=0), StreamRegressor(seed=0, columns={})
+    model, told = RiverRegressor(seed=0), RiverRegressor(seed=0, columns={})
     told.learn_one({"a": 1.0}, 2.0)
     told.learn_one({"a": 1.0, "b": "red"}, 2.0)
     model.learn_one({"a": 1.0}, 2.0)

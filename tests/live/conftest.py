@@ -24,3 +24,10 @@ def fresh(tmp_path):
     yield start
     for server in made:
         server.stop()
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    """Outages are waited for in milliseconds."""
+    monkeypatch.setattr("kernelstream.live.outages.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("kernelstream.live.outages.LONGEST_PAUSE", 0.004)

@@ -528,7 +528,7 @@ def test_the_demonstrations_stream_drifts():
     from kernelstream.live import demo
 
     blocks = demo.rows()
-    first = [next(blocks) for _ in range(2 * demo.CONCEPT // demo.BLOCK)]
+    first = [next(blocks) for _ in range(2 * demo.CONCEPT // demo.ROWS_PER_REQUEST)]
     X, y = (np.concatenate(part) for part in zip(*first))
     model = FeatureClassifier(random_state=0).fit(X[: demo.CONCEPT].astype(float), y[: demo.CONCEPT])
     wrong = model.predict(X.astype(float)) != y

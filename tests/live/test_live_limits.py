@@ -131,7 +131,7 @@ def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
     before = len(model.calls)
     time.sleep(0.5)
     assert len(model.calls) == before  # and nobody works on it any more
-    monkeypatch.setattr(desk, "WAITING", 10)
+    monkeypatch.setattr(desk, "MAX_WAITING_ROWS", 10)
     status, answer = client.post(PREDICT, rows(11))
     assert status == 503 and "at most 10 may" in answer["error"] and client.answer.getheader("retry-after")
 
@@ -203,7 +203,7 @@ def test_heads_have_an_end(slow, monkeypatch):
 
 
 def test_bodies_that_do_not_come(slow, monkeypatch):
-    monkeypatch.setattr(requests, "SECONDS", 0.3)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.3)
     server, _, _ = slow()
     head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     answer = talk(server.port, b"POST /models/m/predict HTTP/1.1\r\n" + head + b'{"rows"')
@@ -253,7 +253,7 @@ def some_body(rng):
 
 def test_slices_are_the_whole(monkeypatch):
     """A body that is decoded in slices is what the decoder makes of it at once, and refused where that refuses it."""
-    monkeypatch.setattr(requests, "AT_ONCE", 40)
+    monkeypatch.setattr(requests, "BYTES_PER_STEP", 40)
     rng, read, nested = random.Random(0), 0, 0
     for _ in range(1000):
         body = some_body(rng)

@@ -191,10 +191,10 @@ def test_calls_come_back(X, y):
 
 def test_long_headers_are_written_in_steps(monkeypatch):
     """The same bytes as at once, and no step writes more than a few rows."""
-    rows = [{"town": "Röm", "size": i / 7, "gap": None} for i in range(records.AT_ONCE * 3 + 5)]
+    rows = [{"town": "Röm", "size": i / 7, "gap": None} for i in range(records.ROWS_PER_STEP * 3 + 5)]
     header = {"X": {"json": rows}, "y": None, "ids": list(range(len(rows))), "positions": {"a": 1}}
     expected, sizes, plain = json.dumps(header, separators=(",", ":")), [], json.dumps
     monkeypatch.setattr(json, "dumps", lambda value, **how: sizes.append(value) or plain(value, **how))
     content = records.pack(records.LEARN, header)
     assert content[5:].decode() == expected
-    assert max(len(value) for value in sizes if isinstance(value, list)) == records.AT_ONCE
+    assert max(len(value) for value in sizes if isinstance(value, list)) == records.ROWS_PER_STEP

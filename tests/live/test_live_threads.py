@@ -77,7 +77,7 @@ def test_readers_follow(tmp_path):
 
 
 def test_too_many_calls_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "WAITING", 0)
+    monkeypatch.setattr(writer, "MAX_WAITING_CALLS", 0)
     with DurableLearner(tmp_path, logistic()) as learner, pytest.raises(Busy):
         learner.learn(*moons(5))
 

@@ -79,6 +79,7 @@ def test_every_file_can_be_read_and_names_what_exists(name):
 
 
 @pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")
+@pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("name", reproduce.names())
 def test_every_experiment_runs(name, tmp_path):
     rows = 5 if "awv-figure-2" in name else 20 if name.startswith("doubly") else 50
@@ -400,3 +401,14 @@ def test_the_papers_use_the_public_interface_only(path):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "kernelstream":
             words = [*node.module.split("."), *(alias.name for alias in node.names)]
             assert not [word for word in words if word.startswith("_")], f"{path.name}, line {node.lineno}"
+
+
+def test_every_point_of_a_sweep_has_a_line():
+    experiment = reproduce.load("rrf-figure-2")
+    points = [{"n_components": n} for n in (10, 400)]
+    cells = [
+        reproduce.Cell("cod-rna", "RRF", point, [4.0 - i], [1.0], None, None, {}, None)
+        for i, point in enumerate(points)
+    ]
+    lines = report.markdown_table(experiment, cells)
+    assert "| RRF, n_components 10 | 4.00 |" in lines and "| RRF, n_components 400 | **3.00** |" in lines

@@ -7,8 +7,8 @@ from sklearn.datasets import make_blobs, make_moons
 from kernelstream import BudgetClassifier, BudgetRegressor, budgets, losses, updates
 from kernelstream.testing import check_streaming
 
-X2, y2 = make_moons(60, noise=0.25, random_state=0)
-X4, y4 = make_blobs(60, n_features=3, centers=4, cluster_std=2.5, random_state=1)
+X2, y2 = make_moons(40, noise=0.25, random_state=0)
+X4, y4 = make_blobs(40, n_features=3, centers=4, cluster_std=2.5, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
 
 BOUNDED = {

@@ -200,9 +200,7 @@ def test_every_part_of_the_library_has_its_twin():
 
 
 @pytest.mark.filterwarnings("ignore:written in Python alone")
-@pytest.mark.parametrize(
-    "family", ["feature, loss", "feature, kernel", "feature, map", "budget, all", "nogd", "learned"]
-)
+@pytest.mark.parametrize("family", ["feature, loss", "feature, kernel", "feature, map", "nogd", "learned"])
 def test_torch_on_the_processor(family):
     pytest.importorskip("torch")
     kind, params = FAMILIES[family]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_moons
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor, settings
@@ -14,11 +13,6 @@ from kernelstream.updates import OGD, Averaged
 
 X, y = make_moons(1500, noise=0.2, random_state=0)
 FOURIER = RandomFourier(gamma=2.0, n_components=30, random_state=3)
-
-
-@parametrize_with_checks([Preconditioned(RandomFourier(n_components=20), rank=4, random_state=0)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def square_root(Z, k):

@@ -10,10 +10,8 @@ from sklearn.datasets import make_moons
 from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators import StochasticUpdates
-from kernelstream.estimators.budget.base import STREAM as REMOVALS
-from kernelstream.estimators.ensemble.choice import STREAM as LOTS
 from kernelstream.kernels import Gaussian, Laplacian
-from kernelstream.random import uniforms
+from kernelstream.random import Stream, uniforms
 
 X, y = make_moons(150, noise=0.25, random_state=0)
 first = np.flatnonzero(y)[:6]  # rows of one label at first: a wide kernel needs no second vector
@@ -31,7 +29,7 @@ def naive(rule, budget, counted, seeds, discount, delta, C=0.1, eta=0.2, lam=1e-
     theta, scores, refused = np.full(m, 1 / m), [], 0
     sets = [{} for _ in range(m)]  # of every learner: row to coefficient; removals go by place, which dicts keep
     own = np.zeros(m, int)  # rows that each learner has learned from
-    u = uniforms(0, 0, len(y) * m, LOTS).reshape(len(y), m)
+    u = uniforms(0, 0, len(y) * m, Stream.MEMBER_CHOICE).reshape(len(y), m)
     for t in range(len(y)):
         f = np.array([sum(a * K[i][s, t] for s, a in sets[i].items()) for i in range(m)])
         f[np.abs(f) <= 1e-300] = 0.0  # says nothing
@@ -59,7 +57,7 @@ def naive(rule, budget, counted, seeds, discount, delta, C=0.1, eta=0.2, lam=1e-
             else:
                 n = len(places)
                 sets[i] = {s: a * n / (n - 1) for s, a in sets[i].items()}
-                r = int(uniforms(seeds[i], own[i] - 1, 1, REMOVALS)[0] * n)
+                r = int(uniforms(seeds[i], own[i] - 1, 1, Stream.BUDGET)[0] * n)
                 new = label[t] * eta
             sets[i] = {(t if s == places[r] else s): (new if s == places[r] else a) for s, a in sets[i].items()}
             if rule == "bogd":
@@ -99,7 +97,7 @@ def test_equals_the_naive_program(backend, counted, rule, budget, step):
 @pytest.mark.parametrize("task", ["binary", "regression"])
 @pytest.mark.parametrize("backend", ENGINES)
 def test_any_split_gives_the_same(name, task, backend):
-    rows, labels = X[:80], y[:80]
+    rows, labels = X[:50], y[:50]
     target = labels if task == "binary" else np.sin(rows[:, 0]) + rows[:, 1]
     classes = {"classes": [0, 1]} if task == "binary" else {}
     bounded = {"budget": 9} if name.count("_") == 2 else {}
@@ -130,7 +128,7 @@ def test_engines_agree_with_and_without_a_pool(name):
         for backend, rows in [("python", X), ("native", X), ("native", sp.csr_matrix(X))]:
             if backend in ENGINES:
                 est = zoo.make(name, kernels=kernels, engine=backend, random_state=1, **bounded)
-                found.append((est.learn(rows[:100], y[:100]), est.weights_))
+                found.append((est.learn(rows[:60], y[:60]), est.weights_))
         for scores, weights in found[1:]:
             np.testing.assert_allclose(scores, found[0][0], rtol=1e-8, atol=1e-9)
             np.testing.assert_allclose(weights, found[0][1], rtol=1e-8)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import numpy as np
 import pytest
 
+import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier
+from kernelstream.columns import Columns
 from kernelstream.features import RandomFourier
 
 MOST = 9
@@ -86,3 +89,46 @@ def test_a_row_of_many_labels_takes_the_short_way():
     for name, value in whole.state_.items():
         if name.endswith(("places", "_tables", "_bias")):
             np.testing.assert_allclose(short.state_[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def with_words(n):
+    """Dictionaries of two numbers and a word, and a label that needs all three."""
+    X, y = rows(n)
+    words = [{"x": a, "z": b, "w": "abcde"[i * i % 5]} for i, (a, b) in enumerate(X[:, :2].tolist())]
+    return words, np.array(["no", "yes"])[y ^ (np.arange(n) ** 2 % 5 == 1)]
+
+
+def test_a_dictionary_with_a_word_takes_the_short_way():
+    """Once encoded it is a row of numbers like any other."""
+    pytest.importorskip("kernelstream._core")
+    pairs = list(zip(*with_words(304), strict=True))
+    model = KernelClassifier(size="small", random_state=0)
+    for row, label in pairs[:300]:
+        model.learn(row, label)
+    calls = python_calls(model.learn, *pairs[300])
+    assert "stack_pass" not in calls and len(calls) <= 40, (len(calls), calls)
+    assert len(python_calls(model.predict, pairs[301][0])) <= 40
+    river = pytest.importorskip("kernelstream.river")
+    adapter = river.RiverClassifier(KernelClassifier(size="small", random_state=0))
+    for row, label in pairs[:300]:
+        adapter.learn_one(row, label)
+    calls = python_calls(adapter.learn_one, *pairs[300])
+    assert "stack_pass" not in calls and len(calls) <= 50, (len(calls), calls)
+
+
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_dictionaries_one_by_one_are_the_encoder_and_the_learner(engine):
+    """To the bit where both learn row by row, before and after a file; nearly where one learns a block."""
+    words, y = with_words(300)
+    single, block = (KernelClassifier(size="small", engine=engine, random_state=0) for _ in range(2))
+    plain, encoder = KernelClassifier(size="small", engine=engine, random_state=0), Columns(engine=engine)
+    scores = []
+    for i, row in enumerate(words):
+        if i == 150:
+            file = io.BytesIO()
+            ks.save(single, file)
+            single = ks.load(file)
+        numbers = encoder.learn_transform(row, y[i : i + 1])
+        scores.append(single.learn(row, y[i]))
+        assert (scores[-1] == plain.learn(numbers, y[i : i + 1])).all(), i
+    np.testing.assert_allclose(np.concatenate(scores), block.learn(words, y), atol=1e-9)

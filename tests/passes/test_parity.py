@@ -140,12 +140,12 @@ def test_parity_of_losses_and_updates(family):
 # ---------------------------------------------------------------- expansions
 @pytest.mark.parametrize("strategy", budgets.names())
 def test_parity_of_strategies(strategy):
-    """With half of the losses and updates that go with it, others in every run."""
+    """With a quarter of the losses and updates that go with it, others in every run."""
     pairs = [(loss, update) for loss in losses.names() for update in updates.names()]
     order = np.random.default_rng([SEED, zlib.crc32(strategy.encode())]).permutation(len(pairs))
     served = 0
     for tried, (loss, update) in enumerate(pairs[i] for i in order):
-        if served and 2 * tried >= len(pairs):
+        if served and 4 * tried >= len(pairs):
             break
         cls = of_kind(KINDS[loss], BudgetClassifier, BudgetRegressor)
         served += compare(

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 import kernelstream
 from kernelstream import (
-    BinningRegressor,
     DoublyStochasticClassifier,
     FeatureClassifier,
     FeatureRegressor,
@@ -16,17 +15,12 @@ from kernelstream import (
     OnlineRidge,
     RRFClassifier,
     RRFRegressor,
-    engine,
     losses,
-    zoo,
 )
-from kernelstream.core import grids as _grids
 from kernelstream.core import philox
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import RandomFourier
-from kernelstream.kernels import Laplacian
-from kernelstream.solvers import ConjugateGradient
 from kernelstream.updates import OGD, AdaGrad, Averaged, NormAdaGrad
 
 torch = pytest.importorskip("torch")
@@ -79,7 +73,7 @@ def test_equals_the_row_by_row_loop(loss, update):
                                rtol=1e-8, atol=1e-9)  # fmt: skip
 
 
-@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-4), ("tf32", 0.02), ("fp16", 0.02), ("bf16", 0.1)])
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-4), ("tf32", 0.02), ("fp16", 0.02)])
 @pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
 @pytest.mark.parametrize("form", ["tensor", "array", "csr"])
 def test_precisions(precision, tolerance, loss, form):
@@ -178,14 +172,11 @@ def test_doubly_stochastic(precondition, tmp_path):
     np.testing.assert_allclose(there.decision_function(X), got.decision_function(X), atol=0.01)
 
 
-def test_ridge_binning_nystroem():
+def test_ridge_and_nystroem():
     X, y, _ = rows(400)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
     want, got = (OnlineRidge(features, engine=engine).learn(X, y) for engine in ("python", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
-    args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-8), "random_state": 0}
-    want, got = (BinningRegressor(**args, engine=engine).fit(X, y).predict(X) for engine in ("auto", GPU))
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     args = {"gamma": 0.5, "budget": 20, "rank": 8, "update": "norm_adagrad", "random_state": 0}
     want, got = (NystroemClassifier(**args, engine=engine).fit(X, y > 0)._scores(X) for engine in ("python", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
@@ -201,27 +192,6 @@ def test_learned_kernels(loss):
     expected, scores = (est.learn(X, y, sample_weight=weight) for est in (want, got))
     np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.state_["theta"], want.state_["theta"], rtol=1e-7, atol=1e-9)
-
-
-def test_cells():
-    X = np.random.default_rng(0).standard_normal((3000, 4)).astype(np.float32)
-    grids = _grids.draw(Laplacian(gamma=0.5), 7, 4, 9, X.dtype)
-    for got, want in zip(
-        GPU.ops().binning.number_cells(X, grids), engine.get("python").binning.number_cells(X, grids), strict=True
-    ):
-        assert (got == want).all()
-
-
-@pytest.mark.parametrize("name", ["rbp", "forgetron", "bogd", "bpas", "bsgd_remove"])
-def test_budget_learners(name):
-    pytest.importorskip("kernelstream._core")
-    X, y, _ = rows(400)
-    y = task("binary", y)
-    gpu = TorchEngine("cuda", block=256)
-    want, got = (zoo.make(name, gamma=0.5, budget=30, random_state=0, engine=engine) for engine in ("native", gpu))
-    np.testing.assert_allclose(got.learn(X, y), want.learn(X, y), rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(got.dual_coef_, want.dual_coef_, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("precision", ["tf32", "float32", "fp16"])

@@ -26,7 +26,6 @@ from kernelstream import (
     RRFRegressor,
     losses,
     updates,
-    zoo,
 )
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
@@ -167,12 +166,6 @@ def test_learned_kernels(loss, batch_size, spectrum):
     for name in ("w", "G", "theta", "H", "memory"):
         np.testing.assert_allclose(got.state_[name], want.state_[name], rtol=1e-7, atol=1e-9, err_msg=name)
     np.testing.assert_allclose(got._scores(torch.from_numpy(X)), want._scores(X), rtol=1e-7, atol=1e-9)
-
-
-def test_families_without_it_say_so():
-    X, y, _ = rows(20)
-    with pytest.raises(ValueError, match="no torch engine"):
-        kernelstream.AROWClassifier(engine="torch").fit(X, y > 0)
 
 
 def test_bad_tensors_leave_the_model_alone():
@@ -353,24 +346,21 @@ class Small(type(CPU.ops())):
         return n <= 20
 
 
-@pytest.mark.parametrize("kind", ["features", "nogd", "budget", "rrf"])
+@pytest.mark.parametrize("kind", ["features", "nogd", "rrf"])
 def test_small_calls_by_the_processor(kind, monkeypatch):
     """Weights go to and fro between the processor and the device; the model is that of one engine alone."""
-    if kind == "budget":
-        pytest.importorskip("kernelstream._core")
     make = {
         "features": lambda engine: model("multiclass", "softmax", NormAdaGrad(), engine),
         "nogd": lambda engine: NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
                                                   random_state=0),
-        "budget": lambda engine: zoo.make("bogd", gamma=0.5, budget=30, random_state=0, engine=engine),
         "rrf": lambda engine: RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
                                             random_state=0),
     }[kind]  # fmt: skip
     X, y, weight = rows(400)
-    y = task("binary" if kind == "budget" else "multiclass", y)
+    y = task("multiclass", y)
     ops = Small("cpu", "tf32", 16)
     monkeypatch.setattr("kernelstream.engine.device._ops", lambda *_: ops)
-    want, got = make("native" if kind == "budget" else "python"), make(TorchEngine("cpu", block=16))
+    want, got = make("python"), make(TorchEngine("cpu", block=16))
     labels = {"classes": np.unique(y)}
     expected = want.learn(X, y, **labels, sample_weight=weight)
     cuts = [0, 5, 60, 61, 62, 80, 200, 210, 400]

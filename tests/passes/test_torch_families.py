@@ -1,30 +1,19 @@
-"""The torch engine in the families that have passes of their own: doubly stochastic, ridge, budgets, cells."""
-
-from functools import partial
+"""The torch engine in the families that have passes of their own: doubly stochastic, ridge."""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from torch_cases import CPU, rows, task
 
 import kernelstream
 from kernelstream import (
-    BinningClassifier,
-    BinningRegressor,
     DoublyStochasticClassifier,
     DoublyStochasticRegressor,
-    OnlineBinningClassifier,
     OnlineRidge,
     OnlineRidgeClassifier,
-    engine,
-    zoo,
 )
-from kernelstream.core import grids as _grids
 from kernelstream.core import threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomFourier
-from kernelstream.kernels import Laplacian
-from kernelstream.solvers import ConjugateGradient
 
 torch = pytest.importorskip("torch")
 
@@ -144,56 +133,6 @@ def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
     )
 
 
-BUDGETED = ["rbp", "forgetron", "bogd", "bpas", "spa", "bsgd_merge", "dualsgd"]
-
-
-@pytest.mark.parametrize("name", ["perceptron", "ogd", "projectron", *BUDGETED])
-def test_budget_learners(name):
-    """Gram blocks from the device: the same scores and support vectors as the native engine."""
-    pytest.importorskip("kernelstream._core")
-    X, y, weight = rows(400)
-    y = task("binary", y)
-    params = {"gamma": 0.5, "random_state": 0} | ({"budget": 30} if name in BUDGETED else {})
-    want, got = (zoo.make(name, **params, engine=engine) for engine in ("native", CPU))
-    expected = want.learn(X, y, sample_weight=weight)
-    cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 33), (33, 400))]
-    np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(got.support_vectors_, want.support_vectors_, rtol=1e-8, atol=1e-10)
-    scores = got.decision_function(torch.from_numpy(X))
-    np.testing.assert_allclose(scores, want.decision_function(X), rtol=1e-7, atol=1e-8)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_random_binning(dtype):
-    """Ridge on random binning features: conjugate gradients with sorted cells; a second fit starts from the first."""
-    X, y, weight = rows(400)
-    X = X.astype(dtype)
-    args = {"gamma": 0.4, "n_components": 24, "lam": 0.3, "solver": ConjugateGradient(1e-6), "random_state": 0}
-    want, got = (BinningRegressor(**args, warm_start=True, engine=engine) for engine in ("auto", CPU))
-    for _ in range(2):
-        want.fit(X, y, sample_weight=weight)
-        got.fit(torch.from_numpy(X), y, sample_weight=weight)
-    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-4, atol=1e-5)
-    classes = task("multiclass", y)
-    want, got = (BinningClassifier(**args, engine=engine).fit(X, classes) for engine in ("auto", CPU))
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_names_and_numbers_of_cells(form, dtype):
-    """Bit by bit those of the specification, near and far rows."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 4)) * 10.0 ** rng.integers(-3, 12, (300, 1))
-    X = form(np.concatenate([X, X[::-1]]).astype(dtype))
-    grids = _grids.draw(Laplacian(gamma=0.5), 7, 4, 9, dtype)
-    exact, ours = engine.get("python").binning, CPU.ops().binning
-    assert (ours.cell_hashes(X, grids) == exact.cell_hashes(X, grids)).all()
-    for got, want in zip(ours.number_cells(X, grids), exact.number_cells(X, grids), strict=True):
-        assert got.dtype == want.dtype
-        assert (got == want).all()
-
-
 @pytest.mark.parametrize("forecaster", ["ridge", "awv"])
 def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
     """Weights and factors are worked out once, however many rows are predicted and in however many blocks."""
@@ -216,18 +155,3 @@ def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
     got.learn(X[:1], y[:1])
     want.learn(X[:1], y[:1])
     np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("solver", [None, "newton-cg", "cd"])
-def test_random_binning_with_the_other_solvers(solver):
-    X, y, weight = rows(300)
-    classes = task("multiclass", y)
-    args = {"gamma": 0.4, "n_components": 16, "random_state": 0}
-    kind = OnlineBinningClassifier if solver is None else partial(BinningClassifier, solver=solver, lam=0.01)
-    want, got = (kind(**args, engine=engine) for engine in ("auto", CPU))
-    for est in (want, got):
-        est.fit(X, classes, sample_weight=weight)
-    if solver is None:
-        want.partial_fit(X[:40], classes[:40])
-        got.partial_fit(X[:40], classes[:40])
-    np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-8, atol=1e-10)

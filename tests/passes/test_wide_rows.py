@@ -233,10 +233,13 @@ def test_a_call_that_fails_is_taken_back():
     np.testing.assert_array_equal(model.decision_function(X), scores)
 
 
-@pytest.mark.parametrize("make", [
+linear_and_rbp = pytest.mark.parametrize("make", [
     lambda: FeatureClassifier("raw", engine="native"),
     lambda: zoo.make("rbp", gamma=0.05, budget=20, random_state=0, engine="native"),
 ], ids=["linear", "rbp"])  # fmt: skip
+
+
+@linear_and_rbp
 def test_no_array_of_rows_by_columns(make):
     """A call of a warm model makes nothing that grows like rows × columns or vectors × columns."""
     d = 100_000
@@ -255,10 +258,7 @@ def test_no_array_of_rows_by_columns(make):
     assert peak < 5 * d * 4  # five vectors; a block of rows would be 128
 
 
-@pytest.mark.parametrize("make", [
-    lambda: FeatureClassifier("raw", engine="native"),
-    lambda: zoo.make("rbp", gamma=0.05, budget=20, random_state=0, engine="native"),
-], ids=["linear", "rbp"])  # fmt: skip
+@linear_and_rbp
 def test_a_call_of_one_row_does_not_go_through_all_columns(make):
     """Its time is that of a model of 500 columns, not some milliseconds."""
     least = []

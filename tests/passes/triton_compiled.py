@@ -101,25 +101,6 @@ def each_word_once(code):
     return bool(found)
 
 
-def removal_programs():
-    from kernelstream import losses
-    from kernelstream.engine.torch import recursion, removal
-    from kernelstream.updates import Pegasos
-
-    program = recursion.program(losses.get("hinge"), Pegasos())
-    for strategy in removal.STRATEGIES:
-        for number, acc in (("*fp32", tl.float32), ("*fp64", tl.float64)):
-            names = ("F", "y", "weight", "alpha", "numbers", "memory", "book", "kept", "chosen", "members")
-            signature = dict.fromkeys(names, "*fp64") | {"A": number, "m": "i32", "stride": "i32"}
-            constants = {
-                "B": 1000, "BP": 1024, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
-                "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "CENTER": False,
-                "STRATEGY": strategy.name, "LIMITED": strategy.name == "bogd", "ACC": acc,
-                "GROUP": recursion.GROUP, "TILE": removal.TILE,
-            }  # fmt: skip
-            yield compiled(removal._removal, signature, constants, num_warps=recursion.WARPS)
-
-
 def other_programs():
     from kernelstream.engine.torch import philox, products
 
@@ -157,6 +138,5 @@ if __name__ == "__main__":
         for wide in (False, True):
             assert recursion_program(*pairs[number], wide)
     assert all(walk_programs())
-    assert all(removal_programs())
     assert all(other_programs())
     print("compiled")

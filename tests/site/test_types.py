@@ -1,8 +1,6 @@
-"""What a type checker sees: the marker, and a stub of the compiled core that is not stale."""
+"""What a type checker sees: the marker, and the stub of the compiled core, which the build writes."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ import pytest
 import kernelstream
 from kernelstream import engine
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = Path(kernelstream.__file__).parent
 
 
@@ -25,10 +22,3 @@ def test_the_stub_names_all_of_the_core():
     body = ast.parse((PACKAGE / "_core.pyi").read_text()).body
     known = {node.target.id if isinstance(node, ast.AnnAssign) else getattr(node, "name", "") for node in body}
     assert {name for name in dir(_core) if not name.startswith("_")} <= known
-
-
-@pytest.mark.skipif(not engine.has_native(), reason="there is no compiled core here")
-def test_the_stub_is_current():
-    pytest.importorskip("nanobind")
-    run = subprocess.run([sys.executable, ROOT / "tools" / "stub.py", "--check"], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr

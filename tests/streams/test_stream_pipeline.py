@@ -46,6 +46,7 @@ def saved_and_loaded(model):
     return kernelstream.load(file)
 
 
+@pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_estimator_takes_rows_as_they_come(name):
     model = make_stream(Columns(one_hot=4), small(name))

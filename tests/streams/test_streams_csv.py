@@ -5,10 +5,9 @@ import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from stream_rows import whole
 
-from kernelstream.streams import CSV, BadRowError, _columns
+from kernelstream.streams import CSV, BadRowError
 
 
 def test_csv_quotes_blank_lines_and_ends():
@@ -29,7 +28,8 @@ def test_csv_without_header():
     X, y = stream.read()
     assert X.tolist() == [[1, 2], [4, 5]]
     assert y.tolist() == [3, 6]
-    assert CSV(io.BytesIO(b"a,b\nc,d\n"), hashed=[0, 1], header=False).read()[0].shape == (2, 2048)
+    X, y = CSV(io.BytesIO(b"a,1\nb,2\n"), 0, header=False).read()
+    assert (X.tolist(), y.tolist()) == ([[1], [2]], ["a", "b"])
     X, y = CSV(io.BytesIO(b"1,2,3\n"), header=False).read()
     assert y is None
     assert CSV(io.BytesIO(b"1,2\n3,4\n"), header=True).read()[0].tolist() == [[3, 4]]
@@ -47,40 +47,23 @@ def test_csv_labels():
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_csv_categories(quoted):
-    text = b"city,size,colour,price\nRome,1,red,5\nOslo,0,blue,6\nRome,2,blue,7\n"
-
+def test_csv_columns_in_the_order_asked_for(quoted):
     def read(**options):
-        stream = CSV(io.BytesIO(text), "price", **options)
+        stream = CSV(io.BytesIO(b"city,size,rooms,price\nRome,1,3,5\nOslo,0,4,6\n"), **options)
         stream.quoted = stream.quoted or quoted
-        return stream, stream.read()[0]
+        return stream, *stream.read()
 
-    stream, X = read(hashed={"city": 50}, one_hot={"colour": ["red", "green", "blue"]})
-    assert sp.issparse(X)
-    expected = np.zeros((3, 54))
-    for row, (city, size, colour) in enumerate([("Rome", 1, 0), ("Oslo", 0, 2), ("Rome", 2, 2)]):
-        expected[row, _columns.bucket("city", city, 50)] = 1
-        expected[row, 50] = size
-        expected[row, 51 + colour] = 1
-    np.testing.assert_array_equal(X.toarray(), expected)
-    X.check_format(full_check=True)
-    assert stream.feature_names[50:] == ["size", "colour=red", "colour=green", "colour=blue"]
-    stream, X = read(drop=["city"], one_hot={"colour": ["red", "blue"]})
-    assert X.tolist() == [[1, 1, 0], [0, 0, 1], [2, 0, 1]]
-    stream, X = read(features=["colour", "size"], one_hot={"colour": ["red", "blue"]})
-    assert X.tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 2]]
+    stream, X, y = read(target="price", features=["rooms", "size"])
+    assert (stream.feature_names, X.tolist(), y.tolist()) == (["rooms", "size"], [[3, 1], [4, 0]], [5, 6])
+    assert X.flags.c_contiguous
+    stream, X, y = read(target="city", features=["price", 1], dtype="float32")
+    assert (X.dtype, X.tolist(), y.tolist()) == (np.float32, [[5, 1], [6, 0]], ["Rome", "Oslo"])
+    _, X, y = read(target="size", drop=["city"])
+    assert (X.tolist(), y.tolist()) == ([[3, 5], [4, 6]], [1, 0])
     with pytest.raises(
-        BadRowError, match=r"line 2: column 'city': 'Rome' is not a number \(if it holds categories, declare it"
+        BadRowError, match=r"line 2: column 'city': 'Rome' is not a number .kernelstream.columns.CellsCSV"
     ):
-        read()
-    with pytest.raises(BadRowError, match="line 3: column 'colour': 'blue' is not one of the values"):
-        read(drop=["city"], one_hot={"colour": ["red"]})
-
-
-def test_hashing_is_the_same_everywhere():
-    # printf city=Rome | b2sum -l 64, read as a little-endian number
-    assert _columns.bucket("city", "Rome", 2**64) == 0xECD0E7DCAAF7F2D7
-    assert _columns.bucket("city", "Rome", 1000) == 0xECD0E7DCAAF7F2D7 % 1000
+        read(target="price")
 
 
 @pytest.mark.parametrize(
@@ -134,9 +117,6 @@ def test_csv_missing_values_can_be_filled():
         ({"target": 9}, "no column 9"),
         ({"target": "price", "drop": ["x"]}, "no column 'x'"),
         ({"target": "price", "features": ["price"]}, "cannot be a feature and the target"),
-        ({"hashed": ["price"], "target": "price"}, "not a feature"),
-        ({"hashed": {"size": 0}}, "buckets"),
-        ({"hashed": ["size"], "one_hot": {"size": ["1"]}}, "hashed and as one_hot"),
         ({"drop": ["size", "price"]}, "no column left"),
         ({"delimiter": "ab"}, "one ASCII"),
         ({"missing": float("nan")}, "finite"),

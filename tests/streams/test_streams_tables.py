@@ -25,13 +25,10 @@ def table():
 
 def expected_table(table):
     good = table[table.city.notna() & table.x.notna()]
-    X = np.zeros((len(good), 5))
-    X[:, 0], X[:, 1], X[:, 2] = good.x, good.n, good.flag
-    X[:, 3], X[:, 4] = good.city == "Rome", good.city == "Oslo"
-    return X, good.label.to_numpy(str)
+    return np.column_stack([good.x, good.n, good.flag]).astype(float), good.city.to_numpy(str)
 
 
-OPTIONS = {"target": "label", "one_hot": {"city": ["Rome", "Oslo"]}, "on_error": "skip", "block": 37}
+OPTIONS = {"target": "city", "drop": ["label"], "on_error": "skip", "block": 37}
 
 
 def check_table(stream, table):
@@ -64,9 +61,9 @@ def test_frames(table, library):
 def test_frames_one_after_the_other(table):
     pieces = [table.iloc[i : i + 50] for i in range(0, 300, 50)]
     check_table(Frame(iter(pieces), **OPTIONS), table)
-    with pytest.raises(BadRowError, match="data frame, row 3: column 'city' is missing"):
-        Frame(table, "label", hashed=["city"]).read()
-    with pytest.raises(ValueError, match="column 'city' holds no numbers: drop it, or declare it"):
+    with pytest.raises(BadRowError, match=r"data frame, row 3: column 'city' \(the target\) is missing"):
+        Frame(table, "city", drop=["label"]).read()
+    with pytest.raises(ValueError, match="column 'city' holds no numbers: drop it, or encode the rows"):
         Frame(table, "label").read()
     with pytest.raises(ValueError, match="no data frame"):
         Frame(iter([]))

@@ -164,6 +164,13 @@ def test_any_split_marks_the_same_rows():
     assert all(np.array_equal(whole.state[name], parts.state[name]) for name in whole.state if name != "marks")
 
 
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("loss", [0.1, 7.7, 1e10 / 3, 1e150])
+def test_a_loss_that_is_always_the_same_is_no_change(engine, loss):
+    for detector in (PageHinkley(engine=engine), Adwin(engine=engine)):
+        assert detector.learn(np.full(5000, loss)) == []
+
+
 @pytest.mark.parametrize("delay", [0, 300])
 def test_the_demonstration_streams_jumps(delay):
     blocks = drift.generate(32_000, block=500, random_state=0)

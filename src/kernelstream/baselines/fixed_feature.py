@@ -15,6 +15,7 @@ from ..estimators._contract.base import State
 from ..estimators._contract.batch import CALLER, SolvedEstimator
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
+from ..estimators._described import described
 from ..estimators.feature import FeatureEstimator
 from ..features import FeatureMap
 from ..losses import Loss
@@ -81,6 +82,7 @@ class FixedFeatureEstimator(SolvedEstimator, FeatureEstimator):
         return self.state_["w"]
 
 
+@described()
 class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
 
@@ -108,8 +110,6 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     classes_ : array
         The labels, sorted.
 
@@ -164,6 +164,7 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
         return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 
+@described(like=FixedFeatureClassifier)
 class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
 
@@ -173,16 +174,8 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z.
     loss : Loss or str, default="squared"
         "squared"; with "pegasos" and "sbmd" also "absolute", "epsilon_insensitive", "huber", "quantile".
-    lam : float, default=1.0
-        Penalty, next to the *sum* of the losses.
-    solver : Solver or str, default="sdca"
-        "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled feature maps, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of all random numbers comes from.
 
@@ -195,14 +188,6 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     --------
     FixedFeatureClassifier : The same for labels.
     kernelstream.DoublyStochasticRegressor : What it is compared with.
-
-    Notes
-    -----
-    The features of all rows are made once and kept: memory is proportional to rows times features.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
 from ..estimators._contract.regressor import StreamRegressor
+from ..estimators._described import described
 from ..estimators.second_order.base import one_against_rest
 from ..estimators.second_order.ridge import FORECASTERS
 from ..rows import Rows, dense
@@ -149,6 +150,7 @@ def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
         extra = more_ridge(K, extra)
 
 
+@described()
 class KernelAWV(StreamRegressor, KernelRidgeEstimator):
     r"""Kernel-AWV: at every row the best function of the kernel's space, exactly.
 
@@ -160,10 +162,6 @@ class KernelAWV(StreamRegressor, KernelRidgeEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     lam : float, default=1.0
         Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
     forecaster : {"awv", "ridge"}, default="awv"
@@ -222,6 +220,7 @@ class KernelAWV(StreamRegressor, KernelRidgeEstimator):
         self.random_state = random_state
 
 
+@described(like=KernelAWV)
 class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
     r"""Kernel-AWV on targets -1 and +1, one output per class (two classes share one).
 
@@ -231,41 +230,13 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
-    lam : float, default=1.0
-        Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
-    forecaster : {"awv", "ridge"}, default="awv"
-        "awv" has the last term of the formula, "ridge" leaves it out.
     class_weight : dict, "balanced" or None, default=None
         Factors of the squared error by class.
-    engine : {"auto", "native", "python"}, default="auto"
-        Blocks of rows, or one row after the other.
-    random_state : ignored
-        Nothing here is random.
-
-    Attributes
-    ----------
-    state_ : dict
-        All rows, and the Cholesky factor of their Gram matrix.
-    classes_ : array
-        Labels known so far, sorted.
 
     See Also
     --------
     KernelAWV : The same for numbers.
     kernelstream.OnlineRidgeClassifier : The same recursion on features, at constant cost.
-
-    Notes
-    -----
-    The minimiser is a linear solve with the Gram matrix of all rows, whose Cholesky factor grows by a row each time.
-
-    References
-    ----------
-    .. [1] Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale problems,
-       NeurIPS 2019, section 2.
 
     Examples
     --------

@@ -16,9 +16,10 @@ from ..estimators._contract.batch import CALLER, BatchEstimator
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
+from ..estimators._described import described
 from ..estimators.budget.base import BudgetEstimator
 from ..losses._base import dual_of
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
@@ -56,7 +57,7 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
                     loss,
                     tol=self.tol,
                     max_iter=self.max_iter,
-                    rng=generator(state["seed"], c),
+                    rng=generator(state["seed"], Stream.SOLVER, c),
                     report=report,
                 )
                 for c, y in enumerate(np.ascontiguousarray(Y.T))
@@ -117,6 +118,7 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
         dual_of(self._row_loss())
 
 
+@described()
 class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
     r"""Kernel machine on all rows at once, by dual coordinate ascent.
 
@@ -128,10 +130,6 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     lam : float, default=0.001
         Penalty, next to the *mean* of the losses.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
@@ -140,12 +138,8 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         Stop when the duality gap is this share of the objective of f = 0.
     max_iter : int, default=200
         Passes over the rows.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python"}, default="auto"
         The engine of predictions: compiled loops, or their readable specification.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -161,8 +155,6 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         Distance to the dual objective: at most so far from the minimum.
     n_iter_ : int
         Passes or iterations of the solver.
-    classes_ : array
-        Labels known so far, sorted.
 
     See Also
     --------
@@ -219,6 +211,7 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         return losses.OneVsRest(loss) if n_classes > 2 else loss
 
 
+@described(like=KernelSDCAClassifier)
 class KernelSDCARegressor(KernelSDCA, StreamRegressor):
     r"""Kernel regression on all rows at once, by dual coordinate ascent.
 
@@ -229,53 +222,15 @@ class KernelSDCARegressor(KernelSDCA, StreamRegressor):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
-    lam : float, default=0.001
-        Penalty, next to the *mean* of the losses.
     loss : {"squared", "epsilon_insensitive", "absolute"} or Loss, default="squared"
         The loss, by name or as an object that has a dual step.
-    tol : float, default=0.001
-        Stop when the duality gap is this share of the objective of f = 0.
-    max_iter : int, default=200
-        Passes over the rows.
     center : bool, default=True
         Whether to learn the difference from the mean ybar of the targets.
-    engine : {"auto", "native", "python"}, default="auto"
-        The engine of predictions: compiled loops, or their readable specification.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
-
-    Attributes
-    ----------
-    support_vectors_ : (n_support, d) array
-        The rows that make up the function.
-    dual_coef_ : (n_outputs, n_support) array
-        Coefficients of the support vectors.
-    n_support_ : int
-        Number of support vectors now.
-    objective_ : float
-        Value of the objective that was reached.
-    dual_gap_ : float
-        Distance to the dual objective: at most so far from the minimum.
-    n_iter_ : int
-        Passes or iterations of the solver.
 
     See Also
     --------
     KernelSDCAClassifier : The same for labels.
     kernelstream.FalkonRegressor : Many more rows, nearly exact.
-
-    Notes
-    -----
-    The duality gap bounds the distance from the minimum, and is what ``tol`` is about.
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods for regularized loss minimization, JMLR 14
-       (2013).
 
     Examples
     --------

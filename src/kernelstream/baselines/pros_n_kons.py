@@ -13,10 +13,11 @@ from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import KernelEstimator
 from ..estimators._contract.regressor import StreamRegressor
+from ..estimators._described import described
 from ..estimators.second_order.base import mix_matrices, one_against_rest
 from ..features.nystroem import projection
 from ..losses import Squared
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows, dense
 from ..second_order import Newton, RowRecursion, Rule
 from ..solvers.kernel_blocks import upper_factor
@@ -104,7 +105,7 @@ class ProsNKonsEstimator(KernelEstimator):
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
-                runs[run] = generator(state["seed"], 1 + run).random(COINS)
+                runs[run] = generator(state["seed"], Stream.MAP, 1 + run).random(COINS)
         for run in [run for run in runs if run < wanted.start]:
             del runs[run]
         first = t % COINS
@@ -206,6 +207,7 @@ class ProsNKonsEstimator(KernelEstimator):
         whole("budget", self.budget, optional=True)
 
 
+@described()
 class ProsNKons(StreamRegressor, ProsNKonsEstimator):
     r"""PROS-N-KONS: second-order learning in a space spanned by a sample of the rows.
 
@@ -215,15 +217,11 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
     .. math:: A_t = A_{t-1} + \frac{1}{16 C^2} g_t g_t', \quad w_{t+1} = w_t - A_t^{-1} g_t, \quad
               g_t = 2(f_t - y_t) z_t, \quad A_0 = \alpha I,
 
-    with w projected so that :math:`|f_t| \le C`; at every change A and w start anew [1]_. The loss is
+    with w projected so that :math:`|f_t| \le C`; at every change A and w start again [1]_. The loss is
     :math:`(y - f)^2` with :math:`|y| \le C`.
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     alpha : float, default=1.0
         Regularisation of the Newton steps and of the leverage scores.
     beta : float, default=1.0
@@ -234,15 +232,11 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
         Bound of the predictions and of the targets.
     budget : int or None, default=None
         Largest dictionary; None lets it grow as long as rows join.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the sampling.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
     n_restarts_ : int
         How often the dictionary has changed.
     dictionary_ : (n_points, d) array
@@ -306,6 +300,7 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
         return tags
 
 
+@described(like=ProsNKons)
 class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     r"""PROS-N-KONS on targets -1 and +1, one output per class (two classes share one); C is 1.
 
@@ -313,51 +308,12 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
               g_t = 2(f_t - y_t) z_t, \quad A_0 = \alpha I,
 
     in the Nyström embedding z of a dictionary that grows by online leverage sampling; at every change of it A and w
-    start anew [1]_.
-
-    Parameters
-    ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
-    alpha : float, default=1.0
-        Regularisation of the Newton steps and of the leverage scores.
-    beta : float, default=1.0
-        Rows join the more often, the larger beta.
-    epsilon : float, default=0.5
-        Accuracy of the leverage scores: they are multiplied by 1 + epsilon.
-    budget : int or None, default=None
-        Largest dictionary; None lets it grow as long as rows join.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the sampling.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
-    n_restarts_ : int
-        How often the dictionary has changed.
-    dictionary_ : (n_points, d) array
-        The rows of the dictionary.
+    start again [1]_.
 
     See Also
     --------
     ProsNKons : The same for numbers.
     kernelstream.OnlineRidgeClassifier : Second order on fixed features.
-
-    Notes
-    -----
-    The space grows with the effective dimension of the rows, not with their number; every restart forgets the weights.
-
-    References
-    ----------
-    .. [1] Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, NeurIPS
-       2017.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Merge(Budget):
     The best coefficient of z is ``(alpha_a k(a, z) + alpha_b k(b, z))/k(z, z)``; h is found by golden section, for
     every possible partner with the Gaussian kernel, where ``k(a, z) = k(a, b)^((1-h)^2)``, ``k(b, z) = k(a, b)^(h^2)``
     and ``||x - z||^2 = h ||x - a||^2 + (1 - h) ||x - b||^2 - h (1 - h) ||a - b||^2`` gives z's kernel values. With
-    other kernels the partner is the vector nearest in feature space, and z's values are computed anew.
+    other kernels the partner is the vector nearest in feature space, and z's values are computed again.
 
     Wang, Crammer, Vucetic: Breaking the curse of kernelization (BSGD), JMLR 13 (2012).
     """

@@ -14,7 +14,7 @@ from ..updates import Perceptron
 from ._base import NOVELTY, Budget, Row, SupportSet, register
 from .removal import smallest
 
-REFRESH = 100  # updates after which a basis is made anew, so that rounding errors cannot grow
+REFRESH = 100  # updates after which a basis is computed again, so that rounding errors cannot grow
 AGAIN = 0.5  # share of a row below which what its projection leaves is projected again
 # Vectors that come and go: a row whose residual is below this share of k(x, x) lies in the span of the others. Rounding
 # errors of kernel values matter 1/DISTINCT times as much for the coefficients, and at NOVELTY they decide which join.
@@ -141,7 +141,7 @@ class Project(Budget):
     name = "project"
     gram = True
     precise = True
-    n_memory = 1  # changes of the basis since it was made anew
+    n_memory = 1  # changes of the basis since it was computed
 
     def __init__(self, victim: str = "cheapest"):
         self.victim = victim
@@ -210,7 +210,7 @@ def nearest(Q: np.ndarray, gram: np.ndarray, k: np.ndarray, k_xx: float) -> tupl
 
 
 def refresh(state: dict[str, Any]) -> None:
-    """Make the basis anew from the Gram matrix."""
+    """Compute the basis again from the Gram matrix."""
     n = state["n_support"]
     state["budget_memory"][0] = 0.0
     Q = basis_of(state["budget_gram"][:n, :n])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,15 +11,25 @@ from ._values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
-# Help for parameters that only recipes have, or that no docstring describes.
+# What every option does, whichever recipe has it.
 WORDS = {
     "C": "bound of a step, or of a coefficient: larger learns more of a row",
+    "G": "bound of the derivative of the loss: the larger, the fewer rows join",
     "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
+    "average": "predict with the mean of the functions of all rows so far",
     "batch_size": "rows of a step",
-    "beta": "the larger, the fewer rows join, or directions are kept",
+    "beta": "the larger, the fewer rows join, or the more directions are kept",
     "block_size": "features that a step adds",
     "budget": "rows that are kept, for each kernel",
+    "capacity": "fixed: every learner keeps its own budget; shared: they share one",
+    "center": "learn the difference from the mean of the targets",
     "class_weight": "factors of the loss by class, or 'balanced'",
+    "columns": "which columns hold words, dates or gaps",
+    "combination": "hedge: weights that follow the mistakes; uniform: equal weights",
+    "counted": "rows in which a learner that errs loses weight: every, or those drawn",
+    "degree": "degree of the Taylor series, or auto",
+    "delta": "error from which on the loss is linear",
+    "diagonal": "keep the diagonal of the matrix only",
     "discount": "factor of a learner's weight for a mistake",
     "engine": "what does the work: auto, native, python or torch",
     "epsilon": "errors up to this one cost nothing, for losses that have such a zone",
@@ -31,6 +39,7 @@ WORDS = {
     "forgetting": "factor by which old rows fade, in (0, 1]",
     "gamma": "bandwidth of a kernel given by name: a number, scale or median",
     "gamma_max": "bound of a coefficient, in steps",
+    "grids": "grids over few columns, or hashed ones over all columns",
     "intercept": "add a constant feature",
     "kernel": "a name, or one with parameters such as polynomial(degree=3)",
     "kernels": "kernels that compete",
@@ -38,14 +47,41 @@ WORDS = {
     "landmarks": "rows that features compare with: support, uniform, kmeans++, leverage, rpcholesky",
     "loss": "what an error costs, by name",
     "max_blocks": "blocks of features that are kept; none lets the model grow",
+    "max_features": "most features of the Taylor series",
+    "max_iter": "most passes over the rows, or Newton steps",
+    "members": "what learns: auto, or names of families",
+    "n_centers": "rows that serve as centres",
     "n_centres": "components of a learned mixture",
+    "n_columns": "columns into which the cells of all grids are hashed",
     "n_components": "random features, for each kernel",
     "n_grids": "grids of cells",
+    "neighbours": "neighbour whose distance is the width of the kernel",
+    "noise": "variance of the noise",
+    "normalize_y": "use mean and variance of the first targets as those of the prior",
+    "nu": "share of the rows outside the tube, or called novel",
     "passes": "how often to go through the rows, where all of them are there",
+    "points": "points whose standard deviation will be needed",
     "random_state": "where random numbers come from",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
+    "recent": "let the last labels help to predict the next one",
+    "refresh": "move the landmarks every so many rows",
+    "rows": "rows of the window",
+    "schedule": "rows of a batch, features of a block, blocks and passes",
     "share": "part of all weight that is spread evenly after every row",
+    "size": "small, medium or large: time and memory against accuracy",
+    "smoothing": "least probability with which a learner is drawn",
+    "solver": "how all rows are solved, by name",
+    "spectrum": "what of the kernel is learned, by name",
     "standardize": "scale every column by its running mean and deviation",
+    "step": "step sizes, averaging and preconditioning",
+    "strategy": "what makes room when the budget is full, by name",
+    "tau": "the quantile, between 0 and 1",
+    "tol": "relative error at which to stop",
+    "update": "how a row changes the weights, by name",
+    "updates": "all learners learn every row, or stochastic: those drawn",
+    "variance_features": "random features from which the variance is learned",
+    "vote": "add up votes, or scores",
+    "warm_start": "let fit go on from the weights that it has",
 }
 SEED = 0  # two runs of the same command give the same model
 
@@ -71,11 +107,10 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     except ValueError as error:
         parser.error(str(error))
     group = parser.add_argument_group(f"options of {name}", f"{recipe.summary} {recipe.reference}.")
-    said = words_about(recipe)
     for option, default in options_of(recipe).items():
         flag = f"--{option.replace('_', '-')}"
         shown = f"({SEED if option == 'random_state' else default})"
-        shown = f"{said[option]} {shown}".replace("%", "%%") if option in said else shown
+        shown = f"{WORDS[option]} {shown}".replace("%", "%%") if option in WORDS else shown
         try:
             if isinstance(default, bool) or option == "standardize":
                 group.add_argument(flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=shown)
@@ -96,39 +131,10 @@ def _named(argv: Sequence[str]) -> str:
 
 
 def options_of(recipe: Any) -> dict[str, Any]:
-    """Parameters and defaults of a recipe, then those of its estimator that it hands through."""
-    signature = inspect.signature(recipe.build).parameters
-    options = {name: signature[name].default for name in recipe.parameters}
-    if "common" not in signature:
-        return options
-    made = recipe.build(task=recipe.tasks[0])
-    for name, default in made.get_params(deep=False).items():
-        if name in options or not (default is None or isinstance(default, (bool, int, float, str))):
-            continue
-        try:
-            recipe.build(task=recipe.tasks[0], **{name: default})
-        except (TypeError, ValueError):  # the recipe sets it by itself
-            continue
-        options[name] = default
-    return options
-
-
-_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
-
-
-def words_about(recipe: Any) -> dict[str, str]:
-    """The first sentence of the documentation about each parameter: of the estimator, else of one of its parts."""
-    made = recipe.build(task=recipe.tasks[0])
-    homes = [made, *(part for part in made.get_params().values() if hasattr(part, "get_params"))]
-    found = {name: WORDS[name] for name in ("engine", "loss", "passes", "random_state")}
-    for home in homes:
-        text = inspect.cleandoc(type(home).__doc__ or "") + "\n"
-        for names, body in _ENTRY.findall(text):
-            sentence = re.split(r"(?<=[.;:])\s", " ".join(body.split()), maxsplit=1)[0].rstrip(".;:")
-            for name in names.split(", "):
-                if sentence:
-                    found.setdefault(name, re.sub(r":\w+:`~?\.?([^`]+)`|`+", r"\1", sentence[0].lower() + sentence[1:]))
-    return WORDS | found
+    """Options and defaults of a recipe, then those parameters of its estimator that a command line can give."""
+    others = recipe.build(recipe.tasks[0]).get_params(deep=False).items()
+    simple = {name: default for name, default in others if isinstance(default, (bool, int, float, str, type(None)))}
+    return recipe.options | {name: default for name, default in simple.items() if name not in recipe.options}
 
 
 def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:

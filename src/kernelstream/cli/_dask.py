@@ -41,7 +41,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
     notes["data"] = fingerprint(args.data)
     stream.close()
     started = time.perf_counter()
-    block = options.pop("block", distributed.BLOCK)
+    block = options.pop("block", distributed.BLOCK_ROWS)
     with distributed.connect(args.dask) as client:
         for module in args.modules:
             client.run(import_parts, module, os.getcwd())
@@ -52,7 +52,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
     if task != "regression":
         targets_for(task, args.task)(est.classes_)  # no worker sees all labels
     seconds = time.perf_counter() - started
-    # a doubly stochastic learner counts iterations, the one learner rows of its sample, the others all rows
+    # a doubly stochastic learner counts iterations, the default learner rows of its sample, the others all rows
     rows = None if isinstance(est, (DoublyEstimator, KernelClassifier, KernelRegressor)) else int(est.state_["t"])
     model_io.save(est, args.model, notes | ({} if rows is None else {"rows": rows}) | {"finished": True})
     if args.json:

@@ -7,12 +7,11 @@ from typing import Any
 
 from ._base import UsageError
 
-NUMBERS_ONLY = ("hashed", "one_hot", "missing")  # options of readers that give numbers
-MARKS = ("decimal", "thousands")
-COLUMNS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARKS)  # options of readers of cells
+MARK_OPTIONS = ("decimal", "thousands")
+# options of readers of cells
+CELL_OPTIONS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARK_OPTIONS)
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
 _OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
-FEW = 20  # rows that say nothing about a column
 _LOOK = 1 << 16  # bytes from which the kind of a file is judged
 
 
@@ -21,22 +20,18 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
 
     A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
     """
+    from ..columns.files import FORMATS, format_by_name, format_of
     from ..streams._bytes import Text, is_pipe, name_of
-    from ..streams._open import _NUMBERS_BY_NAME, _suffix
 
     forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
-    forced = forced or any(key in options for key in ("columns", *MARKS))
+    forced = forced or any(key in options for key in ("columns", *MARK_OPTIONS))
     given = options.get("format")
-    if given in ("libsvm", "arrays") or options.get("mixed") is False:
+    if options.get("mixed") is False or (not forced and "missing" in options):  # an option of readers of numbers
         return path
-    if not forced and any(key in options for key in NUMBERS_ONLY):
-        return path
-    if given is None and _suffix(name_of(path)) in _NUMBERS_BY_NAME:
-        return path
-    from ..columns.files import format_of
-
     source: Any = path
-    format = given or (format_of(path, b"") if "." in name_of(path) and _known_suffix(path) else None)
+    format = given or format_by_name(name_of(path))
+    if format is not None and format not in FORMATS:  # of numbers only
+        return path
     if format is None or format in ("csv", "jsonl"):
         source = Text(path)
         first = source.peek() if options.get("eager") else source.peek_bytes(_LOOK)
@@ -50,14 +45,6 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
             raise UsageError(f"{name_of(path)} holds numbers only: --columns, --strict and --decimal are for tables")
         return _reopened(source, path)
     return _judged(path, source, format, options, bool(forced))
-
-
-def _known_suffix(path: str) -> bool:
-    from ..columns.files import _BY_NAME
-    from ..streams._open import _BY_NAME as _NUMBERS
-    from ..streams._open import _suffix
-
-    return _suffix(path) in _BY_NAME or _suffix(path) in _NUMBERS
 
 
 def _reopened(source: Any, path: str) -> Any:
@@ -111,7 +98,7 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
     """
     from ..columns.marks import OTHER
 
-    decimal, thousands = (options.get(key) for key in MARKS)
+    decimal, thousands = (options.get(key) for key in MARK_OPTIONS)
     if decimal or thousands:
         decimal = decimal or OTHER.get(str(thousands), ".")
         stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
@@ -143,7 +130,8 @@ def show_kinds(stream: Any) -> None:
     """Say how the columns are read, and which of them look as if they were not worth it."""
     from ._reading import inner
 
-    reader, odd = inner(stream), odd_columns(stream.first[0], inner(stream).feature_names)
+    reader = inner(stream)
+    odd = notes_of(stream.first[0], reader.feature_names)
     if not getattr(reader, "mixed", False):
         for name, what in odd.items():
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
@@ -164,34 +152,16 @@ def show_kinds(stream: Any) -> None:
         print(f"  {name:{width}}  {'; '.join([kind, *more])}", file=sys.stderr)
 
 
-def odd_columns(rows: Any, names: Any) -> dict[str, str]:
-    """Columns of the first rows that are the same in all of them, or look like the number or the name of a row."""
-    if rows.shape[0] < FEW or (names is None and not hasattr(rows, "columns")) or hasattr(rows, "indptr"):
-        return {}
-    found = {}
-    for j, name in enumerate(names or rows.columns):
-        column = rows.get(name) if hasattr(rows, "columns") else rows[:, j]
-        values = column.tolist() if hasattr(column, "tolist") else list(column or ())
-        different = set(values)
-        if len(different) == 1 and "" not in different and None not in different:
-            found[name] = f"always {values[0]} so far"
-        elif len(different) == len(values) and _looks_like_id(values):
-            found[name] = "different in every row, an id?"
-    return found
+def notes_of(rows: Any, names: list[str] | None) -> dict[str, str]:
+    """What the encoder notes about the columns of the first rows: those that never change, or only name the rows."""
+    from ..columns import Columns
+    from ..columns.sources import Cells
 
-
-def _looks_like_id(values: list[Any]) -> bool:
-    """Whether values that are all different are words, or whole numbers that go up or down all the way."""
-    from ..columns.dates import seconds
-    from ..columns.kinds import LONG, number
-
-    numbers = [number(value) for value in values]
-    if all(x is None for x in numbers):
-        words = all(isinstance(value, str) and len(value) <= LONG for value in values)
-        return words and seconds(values[0]) != seconds(values[0])
-    if any(x is None or not x.is_integer() for x in numbers):
-        return False
-    return numbers in (sorted(numbers), sorted(numbers, reverse=True))  # type: ignore[type-var]
+    if not isinstance(rows, Cells):
+        if names is None or hasattr(rows, "indptr"):
+            return {}
+        rows = Cells({name: rows[:, j] for j, name in enumerate(names)}, len(rows))
+    return Columns(max_columns=max(rows.shape[1], 1)).partial_fit(rows).notes_
 
 
 class WrongCells:

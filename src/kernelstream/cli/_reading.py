@@ -8,12 +8,12 @@ import os
 from typing import Any
 
 from ._base import UsageError, positive
-from ._mixed import COLUMNS, NUMBERS_ONLY, open_cells
-from ._values import kinds, listed, mark, pair
+from ._mixed import CELL_OPTIONS, open_cells
+from ._values import kinds, listed, mark
 
 DATASET = "dataset:"
 _OPTIONS = (
-    *("format", "target", "header", "delimiter", "drop", "hashed", "one_hot", "missing"),
+    *("format", "target", "header", "delimiter", "drop", "missing"),
     *("n_features", "zero_based", "dtype", "on_error", "block", "columns", "strict", "decimal", "thousands"),
 )
 
@@ -50,13 +50,6 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
         default=None,
         help="a cell that does not fit its column is an error; otherwise it is missing, counted and reported",
     )
-    add(
-        "--hashed",
-        type=listed,
-        metavar="A,B:4096",
-        help="columns of categories to hash, into 1024 columns each or as many as given",
-    )
-    add("--one-hot", type=pair, action="append", metavar="A=X,Y,Z", help="a column of categories, and its values")
     add("--missing", type=float, metavar="NUMBER", help="takes the place of empty fields, which are errors otherwise")
     add("--n-features", type=positive, metavar="N", help="columns of a LIBSVM file (default: grows as they appear)")
     add("--zero-based", action="store_true", default=None, help="a LIBSVM file numbers its columns from 0")
@@ -72,19 +65,10 @@ def reading(args: argparse.Namespace) -> dict[str, Any]:
     options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name, None) is not None}
     if options.get("delimiter") in ("tab", "\\t"):
         options["delimiter"] = "\t"
-    if "hashed" in options:
-        buckets = {}
-        for item in options["hashed"]:
-            name, colon, count = item.rpartition(":")
-            buckets[name if colon and count.isdigit() else item] = int(count) if colon and count.isdigit() else 1024
-        options["hashed"] = buckets
-    if "one_hot" in options:
-        options["one_hot"] = {name: listed(values) for name, values in options["one_hot"]}
     if "columns" in options:
         options["columns"] = {name: kind for given in options["columns"] for name, kind in given.items()}
-        both = [f"--{key.replace('_', '-')}" for key in NUMBERS_ONLY if key in options]
-        if both:
-            raise UsageError(f"--columns reads categories and gaps by itself: leave out {', '.join(both)}")
+        if "missing" in options:
+            raise UsageError("--columns reads gaps by itself: leave out --missing")
     return options
 
 
@@ -110,7 +94,9 @@ def open_data(
             settled.update({key: value for key, value in found.items() if not settled})
             return source
         choices = [options] if otherwise is None else [options, otherwise]
-        plain = [{key: value for key, value in choice.items() if key not in ("format", *COLUMNS)} for choice in choices]
+        plain = [
+            {key: value for key, value in choice.items() if key not in ("format", *CELL_OPTIONS)} for choice in choices
+        ]
         return open_once(source, options.get("format"), *plain)
 
     if not args.data:
@@ -204,9 +190,12 @@ class _Limited:
 def fingerprint(paths: list[str]) -> list[Any]:
     """Enough about files to tell whether they are the same ones, wherever they are now; None for pipes.
 
-    Opening a pipe again would take bytes away from its reader.
+    Of text that is how the file begins: lines may be added to it, and readers compare what they have read before.
+    Tables in other formats are written at once, so all of the file counts. Opening a pipe again would take bytes away
+    from its reader.
     """
     from ..streams._bytes import is_pipe
+    from ..streams._open import BINARY
 
     found = []
     for path in paths:
@@ -218,5 +207,8 @@ def fingerprint(paths: list[str]) -> list[Any]:
             continue
         with open(path, "rb") as file:
             start = file.read(4096)
-        found.append(hashlib.sha256(start).hexdigest()[:16])
+            known = hashlib.sha256(start)
+            while start.startswith(tuple(BINARY)) and (piece := file.read(1 << 20)):
+                known.update(piece)
+        found.append(known.hexdigest()[:16])
     return found

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 0.75  # seconds for which a signal waits for the end of a block
+SECONDS_TO_BLOCK_END = 0.75  # seconds for which a signal waits for the end of a block
 
 
 class _Woken(BaseException):
@@ -78,7 +78,7 @@ class Stopping:
         if not self.keeps:
             self._end(number, "stopped at once: it learns all rows together, and there is no model before")
         print(f"kernelstream: {name_of(number)}: stopping (once more stops at once)", file=sys.stderr, flush=True)
-        again = self._signal(PATIENCE)
+        again = self._signal(SECONDS_TO_BLOCK_END)
         if again is None and self.learning:
             self._end(number, self.rescue())
         again = again or self._signal(None)

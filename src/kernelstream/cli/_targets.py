@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 MORE = "--task multiclass learns more than two"
-MANY = 30  # more different whole numbers than this among the first rows are hardly labels
+MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 NEW = 0.5  # labels of which a larger share is different are none
 
 
@@ -50,9 +50,9 @@ def find_task(y: np.ndarray) -> str:
     different = len(np.unique(y))
     if y.dtype.kind == "f" and not (y == np.round(y)).all():
         return "regression"
-    if y.dtype.kind in "iuf" and different > MANY:
+    if y.dtype.kind in "iuf" and different > MAX_LABELS:
         return "regression"
-    if different > max(MANY, NEW * len(y)):
+    if different > max(MAX_LABELS, NEW * len(y)):
         raise ValueError(
             f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
             f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "

@@ -78,8 +78,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.json:
         print_json(vars(done))
         return
-    told = f"{done.messages:,} messages, {done.learned:,} rows learned, {done.skipped:,} left out"
-    print(f"{told}, {done.messages / max(done.seconds, 1e-9):,.0f} messages/s, kept in {folder}")
+    summary = f"{done.messages:,} messages, {done.learned:,} rows learned, {done.skipped:,} left out"
+    print(f"{summary}, {done.messages / max(done.seconds, 1e-9):,.0f} messages/s, kept in {folder}")
     for reason, count in done.reasons.items():
         print(f"kernelstream: {count:,} left out: {reason}", file=sys.stderr)
     if done.skipped:

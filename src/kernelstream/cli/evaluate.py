@@ -13,10 +13,9 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
-from ._scores import LabelScores, NumberScores, of_true_label
 from ._targets import Peeked, as_labels, find_task, targets_for
 
-MOST = 12  # labels that make a table of answers that can still be read
+MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
 EXAMPLES = """examples:
   kernelstream evaluate test.csv --model prices.ks            held-out data, the model stays as it is
@@ -49,6 +48,8 @@ def _held_out(args: argparse.Namespace) -> None:
     from sklearn.base import is_classifier, is_outlier_detector
 
     from .. import model_io
+    from ..evaluate._metrics import of_true_class
+    from ..evaluate._tallies import LabelTally, NumberTally
     from .predict import fitted, open_model_data
 
     if args.curve:
@@ -60,7 +61,7 @@ def _held_out(args: argparse.Namespace) -> None:
     novelty = is_outlier_detector(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
     labels = is_classifier(est)
-    tally: Any = _Novelties(est) if novelty else LabelScores() if labels else NumberScores()
+    tally: Any = _Novelties(est) if novelty else LabelTally() if labels else NumberTally()
     read = targets_for("multiclass" if labels else "regression")
     for X, y in stream:
         if y is None and not novelty:
@@ -71,7 +72,7 @@ def _held_out(args: argparse.Namespace) -> None:
             continue
         y = read(y)
         sure = labels and hasattr(est, "predict_proba")
-        tally.add(y, est.predict(X), of_true_label(est.predict_proba(X), est.classes_, y) if sure else None)
+        tally.add(y, est.predict(X), of_true_class(est.predict_proba(X), est.classes_, y) if sure else None)
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
     about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
@@ -105,6 +106,7 @@ class _Novelties:
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
     from ..evaluate._metrics import BASIC
+    from ..evaluate._tallies import LabelTally, NumberTally
 
     if finds_novelties(args, {}):
         raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
@@ -113,7 +115,7 @@ def _prequential(args: argparse.Namespace) -> None:
         raise ValueError(f"{stream.name} has no rows")
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
     est = with_columns(build(args, task), stream, reading(args))
-    tally: Any = NumberScores() if task == "regression" else LabelScores()
+    tally: Any = NumberTally() if task == "regression" else LabelTally()
     sure = task != "regression" and hasattr(est, "predict_proba")
     monitor = None
     if args.monitor:
@@ -206,7 +208,7 @@ def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -
         if key == "changes":
             shown = ", ".join(f"{mark['what']} at row {mark['row']:,}" for mark in value) or "none"
         print(f"{key.replace('_', ' '):16} {shown}")
-    if 0 < len(labels) <= MOST:
+    if 0 < len(labels) <= MAX_LABELS_SHOWN:
         rows = [[label, *(f"{count:,}" for count in line)] for label, line in zip(labels, counts.tolist(), strict=True)]
         headings = ["label \\ answer", *labels]
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]

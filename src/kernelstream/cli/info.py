@@ -10,7 +10,7 @@ from typing import Any
 
 from ._base import Run, command, print_json, size_text
 
-MOST = 8  # columns whose relevance is shown
+MAX_COLUMNS_SHOWN = 8  # columns whose relevance is shown
 
 
 @command("info", "show what a model file holds")
@@ -118,5 +118,5 @@ def _relevance(about: dict[str, Any]) -> str:
     names = list(about.get("columns", ())) or about["feature_names"] or _notes(about).get("reader", {}).get("features")
     if names is None or len(names) != len(shares) or not sum(shares) > 0:
         names = [f"column {j}" for j in range(len(shares))]
-    best = sorted(zip(shares, names, strict=True), key=lambda pair: -pair[0])[:MOST]
+    best = sorted(zip(shares, names, strict=True), key=lambda pair: -pair[0])[:MAX_COLUMNS_SHOWN]
     return ", ".join(f"{name} {share / sum(shares):.0%}" for share, name in best if share > 0)

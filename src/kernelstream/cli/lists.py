@@ -11,7 +11,7 @@ from typing import Any
 from ._base import Run, UsageError, command, positive, print_json, print_table
 
 
-@command("demo", "the one learner beside the tools people use, on a real and a drifting stream")
+@command("demo", "the default learner beside the tools people use, on a real and a drifting stream")
 def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
     parser.add_argument("--rows", type=positive, help="rows of each stream (20,000)")

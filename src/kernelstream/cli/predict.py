@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--what probability: {args.model} has none{hint}")
     if args.what == "score" and not hasattr(est, "decision_function"):
         raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave --what out")
-    written = Table(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
+    written = CSVAnswers(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
     with contextlib.ExitStack() as stack:
         out = sys.stdout if args.out in (None, "-") else stack.enter_context(open(args.out, "w", encoding="utf-8"))
         out.write(written.header())
@@ -127,7 +127,7 @@ class Lines:
         return "".join(f"{line}\n" for line in _lines(self.est, X, self.what))
 
 
-class Table:
+class CSVAnswers:
     """CSV: an id if there is one, the prediction, and the probability of each label where there are some."""
 
     def __init__(self, est: Any, what: str, name: str | None):
@@ -167,11 +167,7 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
         return open_data(args, given, needs_target)
     wanted = getattr(args, "id", None)
     if known.get("mixed") or hasattr(est, "columns_") or wanted is not None:
-        if (
-            not known.get("mixed")
-            and wanted is not None
-            and ("features" not in known or "hashed" in known or "one_hot" in known)
-        ):
+        if not known.get("mixed") and wanted is not None and "features" not in known:
             raise UsageError(f"--id: the model does not say by which columns {args.data[0]} is to be read")
         target = given.get("target", known.get("target"))
         left_out = {*known.get("ignore", []), *([] if needs_target or target is None else [target])} - {wanted}

@@ -18,7 +18,7 @@ EXAMPLES = """examples:
 """
 
 
-@command("serve", "serve models over HTTP: they predict, learn, and lose nothing they were told")
+@command("serve", "serve models over HTTP: they predict, learn, and lose no acknowledged row")
 def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
@@ -123,8 +123,8 @@ def _run(args: argparse.Namespace) -> None:
     except BaseException:
         store.close()
         raise
-    told = f"kernelstream: {', '.join(store.names()[:5])} at {server.url}, kept in {folder} (control-C ends it)"
-    server.run(lambda: print(told, file=sys.stderr, flush=True))
+    message = f"kernelstream: {', '.join(store.names()[:5])} at {server.url}, kept in {folder} (control-C ends it)"
+    server.run(lambda: print(message, file=sys.stderr, flush=True))
 
 
 def _enter(store: Any, path: str) -> None:

@@ -15,7 +15,7 @@ from .._files import descriptor, is_special
 from .._progress import RowsBar
 from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
-from ._mixed import COLUMNS, WrongCells, show_kinds, with_columns
+from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._stopping import Awake, Stopping, name_of
 from ._targets import Peeked, find_task, targets_for
@@ -220,7 +220,7 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     if columns is None:
         return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
     names = [columns.names[j] for j in columns.features]
-    passing = ("drop", "on_error", "block", "n_features", *COLUMNS)
+    passing = ("drop", "on_error", "block", "n_features", *CELL_OPTIONS)
     keep = {key: value for key, value in options.items() if key not in passing}
     target = None if columns.target is None else columns.names[columns.target]
     return {**keep, "features": names, "target": target}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._store import Source, Store
+from ._store import InputColumn, Store
 
 
 class NeedsCopy(Exception):
@@ -18,17 +18,17 @@ class Journal:
 
     def __init__(self, store: Store):
         self.store = store
-        self.names: list[tuple[Source, Any, int, int, list[int]]] = []
-        self.wrong: list[tuple[Source, int, int]] = []
+        self.names: list[tuple[InputColumn, Any, int, int, list[int]]] = []
+        self.wrong: list[tuple[InputColumn, int, int]] = []
         self.saved: Any = None
 
-    def enter(self, source: Source, name: Any, for_good: bool) -> int:
+    def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
         """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
         store, table = self.store, source.table
         self.names.append((source, name, table.own, store.size, store.free[-1:]))  # type: ignore[union-attr]
         return store.enter(source, name, for_good)
 
-    def count_wrong(self, source: Source) -> None:
+    def count_wrong(self, source: InputColumn) -> None:
         """Remember the count of wrong cells before it changes."""
         self.wrong.append((source, source.wrong, source.first_wrong))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..registry.names import did_you_mean
-from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, Source, Store
+from ._store import CYCLE, GAP, MEAN, SLOT, VALUE, InputColumn, Store
 from .dates import CYCLES
 
 
@@ -15,18 +15,18 @@ def result_names(store: Store) -> list[str]:
     return [sources[at].name + _TAILS[part](store, sources[at], index) for at, part, index in store.layout]
 
 
-def _mean_tail(store: Store, source: Source, index: int) -> str:
+def _mean_tail(store: Store, source: InputColumn, index: int) -> str:
     """The label is named where there are more than two."""
     return f":mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ":mean"
 
 
-def _slot_tail(store: Store, source: Source, index: int) -> str:
+def _slot_tail(store: Store, source: InputColumn, index: int) -> str:
     """The category that has the slot, or the number of the slot while there is none."""
     owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
     return f"={owners[index]}" if index < source.table.own else f"#{index}"  # type: ignore[union-attr]
 
 
-_TAILS: dict[int, Callable[[Store, Source, int], str]] = {
+_TAILS: dict[int, Callable[[Store, InputColumn, int], str]] = {
     VALUE: lambda store, source, index: "",
     GAP: lambda store, source, index: ":missing",
     MEAN: _mean_tail,

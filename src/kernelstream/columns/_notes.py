@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ._store import Source, Store
+from ._store import InputColumn, Store
 
-ENOUGH = 30  # rows before anything is said
-DISTINCT = 1.1  # rows for each category, at most, where a column names the rows
+MIN_ROWS_NOTED = 30  # rows before anything is said
+MAX_ROWS_PER_WORD = 1.1  # rows for each category, at most, where a column names the rows
 
 
 def notes(store: Store) -> dict[str, str]:
     """A sentence about each column that is of no use as it is, by name."""
-    if store.t < ENOUGH:
+    if store.t < MIN_ROWS_NOTED:
         return {}
     found = {source.name: _note(store, source) for source in store.sources}
     return {name: text for name, text in found.items() if text}
 
 
-def _note(store: Store, source: Source) -> str:
+def _note(store: Store, source: InputColumn) -> str:
     if source.number >= 0:
         count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
         if count == store.t and low == high:
@@ -29,6 +29,6 @@ def _note(store: Store, source: Source) -> str:
         counts = store.counts[list(source.table.codes.values())]
         if len(counts) == 1:
             return "it never changes"
-        if len(counts) >= ENOUGH and counts.mean() <= DISTINCT:
+        if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
             return "it looks like an identifier: nearly every row has a word of its own"
     return ""

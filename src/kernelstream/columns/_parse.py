@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ._journal import Journal, NeedsCopy
-from ._store import Source, Store
+from ._store import InputColumn, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST, WHOLE, is_code, is_missing, number
+from .kinds import LARGEST_NUMBER, WHOLE, is_code, is_missing, number
 from .numbers import numbers
 from .sources import Cells
 
@@ -35,8 +35,8 @@ class Parsed:
     since: np.ndarray
     codes: np.ndarray
     cycles: list[tuple[int, np.ndarray]] = field(default_factory=list)
-    retired: list[Source] = field(default_factory=list)
-    full: Source | None = None
+    retired: list[InputColumn] = field(default_factory=list)
+    full: InputColumn | None = None
 
 
 def parse(
@@ -67,9 +67,9 @@ def parse(
         np.zeros(store.moments.shape[1], np.int64),
         np.full((n, len(store.mean_at)), -1, np.int32),
     )
-    wrong: list[tuple[int, Source, Any]] = []
+    wrong: list[tuple[int, InputColumn, Any]] = []
 
-    def enter_for(source: Source) -> Any:
+    def enter_for(source: InputColumn) -> Any:
         if journal is not None:
             return lambda name: journal.enter(source, name, learn)
         return lambda name: store.enter(source, name, learn)
@@ -114,14 +114,19 @@ def parse(
     return found
 
 
-def _ends_before(found: Parsed, source: Source) -> bool:
+def _ends_before(found: Parsed, source: InputColumn) -> bool:
     """Whether a column of integers was retired in the rows that were kept."""
     first = found.since[source.number]
     return bool((found.codes[first:, source.coded] < 0).any())
 
 
 def _count(
-    store: Store, wrong: list[tuple[int, Source, Any]], start: int, strict: bool, learn: bool, journal: Journal | None
+    store: Store,
+    wrong: list[tuple[int, InputColumn, Any]],
+    start: int,
+    strict: bool,
+    learn: bool,
+    journal: Journal | None,
 ) -> None:
     """Count wrong cells, or raise ValueError about the first."""
     if not wrong:
@@ -143,11 +148,11 @@ def _count(
 
 def _dates(part: Any) -> tuple[np.ndarray, list[int]]:
     x = all_seconds(part)
-    x[np.abs(x) > LARGEST] = np.nan
+    x[np.abs(x) > LARGEST_NUMBER] = np.nan
     return x, [i for i in np.flatnonzero(np.isnan(x)).tolist() if not is_missing(part[i])]
 
 
-def _integers(source: Source, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
+def _integers(source: InputColumn, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
     """Codes of whole numbers, up to the row where the column proves not to hold codes; and whether it does so."""
     table: Any = source.table
     odd = np.flatnonzero((np.abs(x) > WHOLE) | (np.floor(x) != x) & ~np.isnan(x))
@@ -224,7 +229,7 @@ def read_row(plan: Plan, row: dict[Any, Any], numbers: np.ndarray, codes: np.nda
             known = kind != _DATE and (value is None or type(value) in _PLAIN)
             if known:
                 x = math.nan if value is None else value
-                known = x != x or -LARGEST <= x <= LARGEST
+                known = x != x or -LARGEST_NUMBER <= x <= LARGEST_NUMBER
                 key = "" if x != x else x
             if known:
                 numbers[0, at] = x
@@ -266,7 +271,7 @@ def parse_row(
 
 
 def _closer(
-    store: Store, source: Source, row: dict[Any, Any], found: Parsed, most: int | None, journal: Journal
+    store: Store, source: InputColumn, row: dict[Any, Any], found: Parsed, most: int | None, journal: Journal
 ) -> bool:
     """One cell of a dictionary, new names and dates included; False where it is wrong or its table has no room."""
     value, learn = row.get(source.name), most is not None
@@ -275,7 +280,7 @@ def _closer(
         room = most
     else:
         x = seconds(value) if source.kind == "date" else number(value)
-        if x is None or (x != x and not is_missing(value)) or abs(x) > LARGEST:
+        if x is None or (x != x and not is_missing(value)) or abs(x) > LARGEST_NUMBER:
             return False
         found.numbers[0, source.number] = x
         if source.kind == "date":

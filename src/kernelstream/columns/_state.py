@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
-from ._store import CLASSES, CYCLE, GAP, MEAN, NUMERIC, SLOT, TABLED, VALUE, Source, Store
+from ._store import CLASSES, CYCLE, GAP, MEAN, NUMERIC, SLOT, TABLED, VALUE, InputColumn, Store
 from .dates import CYCLES
 from .kinds import KINDS, is_code
 
@@ -116,7 +116,7 @@ def from_state(state: State, one_hot: int) -> Store:
 def _sources(store: Store, names: list[str], state: State) -> None:
     numbers = coded = 0
     for i, name in enumerate(names):
-        source = Source(name, KINDS[state["kinds"][i]])
+        source = InputColumn(name, KINDS[state["kinds"][i]])
         source.wrong, source.first_wrong = map(int, state["wrong"][i])
         source.retired = bool(state["retired"][i])
         if source.kind in NUMERIC:

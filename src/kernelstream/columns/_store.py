@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .categories import PLACES, Table, pattern
+from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 
 VALUE, GAP, MEAN, SLOT, CYCLE = range(5)  # parts of a column of the source
@@ -16,7 +16,7 @@ NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
 
 
-class Source:
+class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
     ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
@@ -29,11 +29,11 @@ class Source:
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
         self.number = self.coded = self.gap = self.slots = -1
-        self.table = Table() if kind in TABLED else None
+        self.table = CategoryTable() if kind in TABLED else None
         self.retired = False
         self.wrong = self.first_wrong = 0
 
-    def copy(self) -> Source:
+    def copy(self) -> InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
         return made
@@ -49,8 +49,8 @@ class Store:
 
     def __init__(self, one_hot: int):
         self.one_hot = one_hot
-        self.sources: list[Source] = []
-        self.by_name: dict[str, Source] = {}
+        self.sources: list[InputColumn] = []
+        self.by_name: dict[str, InputColumn] = {}
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
         self.moments, self.number_at = np.zeros((7, 0)), np.zeros((3, 0), np.int32)
@@ -86,9 +86,9 @@ class Store:
         return self.mean_at.shape[1]
 
     # ---------------------------------------------------------------- growing
-    def add(self, name: str, kind: str) -> Source:
+    def add(self, name: str, kind: str) -> InputColumn:
         """A new source, with its columns at the end of the layout."""
-        at, source = len(self.sources), Source(name, kind)
+        at, source = len(self.sources), InputColumn(name, kind)
         self.plan = None
         self.sources.append(source)
         self.by_name[name] = source
@@ -142,7 +142,7 @@ class Store:
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
 
     # ---------------------------------------------------------------- categories
-    def enter(self, source: Source, name: Any, for_good: bool) -> int:
+    def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
         """The code of a category that has none yet; unless ``for_good``, it is encoded as the next new one would be."""
         table: Any = source.table
         if self.free:
@@ -171,14 +171,14 @@ class Store:
             more = np.zeros((capacity - len(old), *old.shape[1:]), old.dtype)  # fewer after an interrupt
             setattr(self, name, np.concatenate([old, more]))
 
-    def drop(self, source: Source, names: list[Any]) -> None:
+    def drop(self, source: InputColumn, names: list[Any]) -> None:
         """Remove categories from a table; their codes may be used again."""
         codes = [source.table.codes.pop(name) for name in names]  # type: ignore[union-attr]
         self.counts[codes] = 0.0
         self.sums[codes] = 0.0
         self.free += reversed(codes)
 
-    def forget(self, source: Source) -> None:
+    def forget(self, source: InputColumn) -> None:
         """Make room in a full table: half of the categories without a column of their own, those with the least weight.
 
         Of equal weight the older ones go. The missing cell is never forgotten.
@@ -189,7 +189,7 @@ class Store:
         lightest = np.argsort(weights, kind="stable")[: max(1, len(names) // 2)]
         self.drop(source, [names[i] for i in sorted(lightest.tolist())])
 
-    def retire(self, source: Source) -> None:
+    def retire(self, source: InputColumn) -> None:
         """Stop treating a column of integers as codes: it has too many values."""
         self.drop(source, list(source.table.codes))  # type: ignore[union-attr]
         source.retired = True

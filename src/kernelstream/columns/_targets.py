@@ -10,7 +10,7 @@ import numpy as np
 
 from ._store import CLASSES, Store
 from .categories import word
-from .kinds import LARGEST, is_missing
+from .kinds import LARGEST_NUMBER, is_missing
 
 
 class Targets:
@@ -33,8 +33,8 @@ class Targets:
                 self.numbers = np.ascontiguousarray(values, np.float64)
             except (TypeError, ValueError):
                 raise ValueError(f"y must hold numbers, got {values.dtype}") from None
-            if not (np.abs(self.numbers) <= LARGEST).all():
-                raise ValueError(f"y must hold finite numbers up to {LARGEST:g}")
+            if not (np.abs(self.numbers) <= LARGEST_NUMBER).all():
+                raise ValueError(f"y must hold finite numbers up to {LARGEST_NUMBER:g}")
             return
         seen: dict[Any, int] = {}
         try:
@@ -96,6 +96,6 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
         weight = np.full(n, weight)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must hold one weight for each of the {n} rows, got shape {weight.shape}")
-    if not ((weight >= 0) & (weight <= LARGEST)).all():
-        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST:g}")
+    if not ((weight >= 0) & (weight <= LARGEST_NUMBER)).all():
+        raise ValueError(f"sample_weight must hold numbers from 0 to {LARGEST_NUMBER:g}")
     return weight

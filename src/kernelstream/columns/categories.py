@@ -12,7 +12,7 @@ import numpy as np
 
 from .kinds import NUMBERS, TIMES, is_missing
 
-LONGEST = 64  # characters of a category's name; of a longer one the start and a digest are kept
+MAX_NAME_CHARACTERS = 64  # characters of a category's name; of a longer one the start and a digest are kept
 PLACES = 3
 _DRAWS = struct.Struct(f"<{PLACES}I").unpack
 _TYPES = (str, bool, np.bool_, bytes, *NUMBERS, *TIMES)
@@ -39,7 +39,9 @@ def word(value: Any) -> str | None:
             value = str(value)
     if is_missing(value):
         return ""
-    return value if len(value) <= LONGEST else f"{value[: LONGEST - 16]}{_digest(value, 8).hex()}"
+    return (
+        value if len(value) <= MAX_NAME_CHARACTERS else f"{value[: MAX_NAME_CHARACTERS - 16]}{_digest(value, 8).hex()}"
+    )
 
 
 def _digest(text: str, size: int) -> bytes:
@@ -59,7 +61,7 @@ def pattern(name: str, slots: int) -> list[tuple[int, float]]:
     return out
 
 
-class Table:
+class CategoryTable:
     """The categories that a column has had, by name, and the code of each; ``own`` of them have a slot of their own.
 
     Names are strings, in a column of integers numbers; the missing cell is "" in both.
@@ -71,8 +73,8 @@ class Table:
         self.codes: dict[Any, int] = {}
         self.own = 0
 
-    def copy(self) -> Table:
-        made = Table()
+    def copy(self) -> CategoryTable:
+        made = CategoryTable()
         made.codes, made.own = dict(self.codes), self.own
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from ..random import generator
+from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..state.turns import OwnTurns, in_turn
@@ -26,7 +26,7 @@ from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, readers
-from .kinds import KINDS, LARGEST, is_missing, kind_of
+from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
 
@@ -237,15 +237,17 @@ class Columns(Known, TransformerMixin, WithParameters):
         return store
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was before."""
+    def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was, but for a ``complete`` call."""
         before = self.__dict__.get("_store")
         journal = None if before is None else Journal(before)
         try:
             self._journal = journal
             yield
         except BaseException:
-            if journal is None:
+            if complete():
+                pass
+            elif journal is None:
                 self._forget()
             else:
                 journal.undo()
@@ -347,7 +349,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             if journal is not None:
                 journal.save(found.codes)
             here = slice(start, stop)
-            order = generator(0, start).permutation(stop - start) if shuffled else None
+            order = generator(0, Stream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
             y, w = (None if values is None else values[here] for values in (Y, weight))
             self._run(store, found, X[here], y, w, order=order)
             store.t += stop - start
@@ -453,7 +455,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 return None
             y = y[0]
         if store.task == "number":
-            quick = type(y) in (float, int, np.float64) and -LARGEST <= y <= LARGEST
+            quick = type(y) in (float, int, np.float64) and -LARGEST_NUMBER <= y <= LARGEST_NUMBER
             return np.array([[y]], np.float64) if quick else None
         try:
             at = store.labels.index(label_word(y.item() if isinstance(y, np.generic) else y))

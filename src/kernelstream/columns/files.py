@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..streams._base import BLOCK, Block, Stream
+from ..streams._base import BLOCK_ROWS, Block, Stream
 from ..streams._bytes import Text, name_of
 from ..streams._open import _BY_NAME as _NAMES
 from ..streams._open import _format_of, _suffix
@@ -60,7 +60,7 @@ class CellsCSV(CSV):
         self,
         source: Any,
         target: Any = None,
-        block: int = BLOCK,
+        block: int = BLOCK_ROWS,
         *,
         header: bool | None = None,
         delimiter: str | None = None,
@@ -125,25 +125,15 @@ class CellsCSV(CSV):
         while not self.eager and len(rows) < n and (plain := self._plain_rows(n - len(rows))):
             self.lines += range(self.text.line - len(plain) + 1, self.text.line + 1)
             rows += plain
-        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
-        while len(rows) < n and not (self.eager and rows and not self.text.has_line):
-            line = self.text.line + 1
-            try:
-                fields = next(reader)
-            except StopIteration:
-                break
-            except csv.Error as error:
-                self._bad(line, str(error))
-                continue
-            if len(fields) < 2 and not (fields and fields[0].strip()):
-                continue
-            if len(fields) != width:
-                self._bad(line, self._reason(0, len(fields), fields))
-                continue
-            if target is not None and not self._has_target(fields[target], line):
-                continue
-            rows.append(fields)
-            self.lines.append(line)
+        if len(rows) < n:
+            for line, fields in self._lines(skipinitialspace=True):
+                if len(fields) != width:
+                    self._bad(line, self._reason(0, len(fields), fields))
+                elif target is None or self._has_target(fields[target], line):
+                    rows.append(fields)
+                    self.lines.append(line)
+                    if len(rows) == n or (self.eager and not self.text.has_line):
+                        break
         if not rows:
             return None
         columns = list(zip(*rows, strict=True))
@@ -181,15 +171,15 @@ class CellsCSV(CSV):
 
     def _has_target(self, field: str, line: int) -> bool:
         """Whether a row has a target that can be used; it is a bad row otherwise."""
-        name = self.columns.names[self.columns.target or 0]
+        target = self.columns.target or 0
+        plain = self._plain(target, field)
         if is_missing(field):
-            self._bad(line, f"column {name!r} (the target) is missing")
-            return False
-        plain = self._plain(self.columns.target or 0, field)
-        if not self.labels and not (is_number(plain.strip()) and number(plain) is not None):
-            self._bad(line, f"column {name!r} (the target): {field[:40]!r} is not a number")
-            return False
-        return True
+            self._bad(line, self._reason(5, target, []))
+        elif not self.labels and not (is_number(plain.strip()) and number(plain) is not None):
+            self._bad(line, f"column {self.columns.names[target]!r} (the target): {field[:40]!r} is not a number")
+        else:
+            return True
+        return False
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
@@ -235,7 +225,7 @@ class JSONLines(TextStream):
         self,
         source: Any,
         target: str | None = None,
-        block: int = BLOCK,
+        block: int = BLOCK_ROWS,
         *,
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
@@ -327,7 +317,7 @@ class CellsArrow(Arrow):
         self,
         source: Any,
         target: Any = None,
-        block: int = BLOCK,
+        block: int = BLOCK_ROWS,
         *,
         ignore: Sequence[str] = (),
         on_error: str = "raise",
@@ -340,37 +330,27 @@ class CellsArrow(Arrow):
         self.lines: list[int] = []
 
     def _next(self, n: int) -> Block | None:
-        parts: list[tuple[Cells, Any]] = []
-        wanted, self.lines = n, []
-        while wanted:
-            taken, size = self._next_rows(wanted)
-            if not size:
-                break
-            cells, y, lines = self._usable(taken, size)
-            self.at += size
-            if cells.n:
-                parts.append((cells, y))
-                self.lines += lines
-                wanted -= cells.n
-        if not parts:
-            return None
+        self.lines = []
+        return super()._next(n)
+
+    def _good(self, taken: Any, size: int) -> tuple[Any, int]:
+        cells, y, target = cells_of(taken), None, self.columns.target
+        cells = Cells({name: cells.get(name) for name in self.used}, size, cells.hints)
+        lines = np.arange(self.at + 1, self.at + size + 1)
+        if target is not None:
+            y = self._column(taken, target)
+            missing = np.isnan(y) if y.dtype.kind == "f" else np.array([text is None for text in y])
+            for line in lines[missing].tolist():
+                self._bad(line, f"column {self.columns.names[target]!r} (the target) is missing")
+            y = y[~missing] if y.dtype.kind == "f" else np.array(y[~missing].tolist(), dtype=str)
+            cells, lines = cells.part(np.flatnonzero(~missing)), lines[~missing]
+        self.lines += lines.tolist()
+        return (cells, y), cells.n
+
+    def _joined(self, parts: list[Any]) -> Block:
         merged = {name: [v for cells, _ in parts for v in _listed(cells.get(name))] for name in self.used}
         y = None if self.columns.target is None else np.concatenate([y for _, y in parts])
-        return Cells(merged, n - wanted, parts[0][0].hints), y
-
-    def _usable(self, taken: Any, size: int) -> tuple[Cells, Any, list[int]]:
-        cells = cells_of(taken)
-        lines = list(range(self.at + 1, self.at + size + 1))
-        cells = Cells({name: cells.get(name) for name in self.used}, size, cells.hints)
-        if self.columns.target is None:
-            return cells, None, lines
-        y = self._column(taken, self.columns.target)
-        missing = np.isnan(y) if y.dtype.kind == "f" else np.array([text is None for text in y])
-        for row in np.flatnonzero(missing).tolist():
-            self._bad(self.at + row + 1, f"column {self.columns.names[self.columns.target]!r} (the target) is missing")
-        good = np.flatnonzero(~missing)
-        y = y[good] if y.dtype.kind == "f" else np.array(y[good].tolist(), dtype=str)
-        return cells.part(good), y, [lines[i] for i in good.tolist()]
+        return Cells(merged, sum(cells.n for cells, _ in parts), parts[0][0].hints), y
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, without reading them."""
@@ -385,15 +365,15 @@ FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsAr
 _BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
+def format_by_name(name: str) -> str | None:
+    """The format of a file of rows or numbers by the end of its name, or None."""
+    return _BY_NAME.get(_suffix(name)) or _NAMES.get(_suffix(name))
+
+
 def format_of(name: str, first: bytes) -> str | None:
     """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
-    suffix = _suffix(name)
-    if suffix in _BY_NAME or suffix in _NAMES:
-        found = _BY_NAME.get(suffix) or _NAMES[suffix]
-    elif first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        found = "jsonl"
-    else:
-        found = _format_of(first, name)
+    is_json = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    found = format_by_name(name) or ("jsonl" if is_json else _format_of(first, name))
     return found if found in FORMATS else None
 
 
@@ -406,7 +386,7 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     target : str, int or None
         Column of y.
     format : {"csv", "jsonl", "arrow"}, optional
-        By default it is told by the name, then by the first bytes.
+        By default it is inferred from the name, then from the first bytes.
     **options
         Of the reader: see :class:`CellsCSV`, :class:`JSONLines`, :class:`CellsArrow`.
 
@@ -419,12 +399,10 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     (['x'], [2.5])
     """
     if format is None:
-        name = name_of(source)
-        if _suffix(name) in _NAMES or _suffix(name) in _BY_NAME:
-            format = format_of(name, b"")
-        else:
-            source = source if isinstance(source, Text) else Text(source)
-            format = format_of(name, source.peek())
+        format = format_by_name(name_of(source))
+    if format is None:
+        source = source if isinstance(source, Text) else Text(source)
+        format = format_of(name_of(source), source.peek())
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     return FORMATS[format](source, target, **options)

@@ -1,4 +1,4 @@
-"""Kinds of columns told by their first rows, for files, where every cell is a text."""
+"""Kinds of columns, inferred from their first rows, for files, where every cell is a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dates import seconds
-from .kinds import LONG, is_code, is_missing, kind_of, number
+from .kinds import MAX_CATEGORY_CHARACTERS, is_code, is_missing, kind_of, number
 from .sources import Cells
 
 
@@ -58,4 +58,4 @@ def _kind(values: list[Any]) -> str:
         return "integer" if all(map(is_code, numbers)) else "number"
     if sum(not math.isnan(seconds(text)) for text in texts) > half:
         return "date"
-    return "text" if sum(map(len, texts)) / len(texts) > LONG else "category"
+    return "text" if sum(map(len, texts)) / len(texts) > MAX_CATEGORY_CHARACTERS else "category"

@@ -14,9 +14,9 @@ from ..streams._columns import MISSING
 from .dates import seconds
 
 KINDS = ("number", "integer", "category", "date", "text")
-LARGEST = 1e100  # larger numbers are not measurements, and their squares would overflow
+LARGEST_NUMBER = 1e100  # larger numbers are not measurements, and their squares would overflow
 WHOLE = 10**6  # whole numbers up to here may be codes of something
-LONG = 100  # characters: a longer text is not a category
+MAX_CATEGORY_CHARACTERS = 100  # characters: a longer text is not a category
 
 NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 TIMES = (datetime.date, datetime.time, np.datetime64)
@@ -68,7 +68,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, str):
         if not math.isnan(seconds(value)):
             return "date"
-        return "text" if len(value) > LONG else "category"
+        return "text" if len(value) > MAX_CATEGORY_CHARACTERS else "category"
     return "text"
 
 
@@ -93,4 +93,4 @@ def number(value: Any) -> float | None:
         x = float(value)
     except (ValueError, OverflowError, ArithmeticError):
         return math.nan if is_missing(value) else None
-    return x if -LARGEST <= x <= LARGEST or x != x else None
+    return x if -LARGEST_NUMBER <= x <= LARGEST_NUMBER or x != x else None

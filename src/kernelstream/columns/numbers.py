@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import engine as engines
 from ..streams._columns import MISSING
-from .kinds import LARGEST, number
+from .kinds import LARGEST_NUMBER, number
 
 _PLAIN = {float, int, bool, type(None)}
 
@@ -21,7 +21,7 @@ def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
     (array([1. , 2.5, nan, nan]), [3])
     """
     x = _quick(values)
-    if x is not None and not (np.abs(x) > LARGEST).any():
+    if x is not None and not (np.abs(x) > LARGEST_NUMBER).any():
         return x, []
     x = np.empty(len(values))
     wrong = []

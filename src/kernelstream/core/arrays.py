@@ -39,6 +39,20 @@ def squashed(X: np.ndarray) -> np.ndarray:
     return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
+def tiles(S: np.ndarray) -> np.ndarray:
+    """Rows (m, d) as :func:`exponential` takes them."""
+    return S
+
+
+def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np.ndarray:
+    """``exp(-c |x - s|)`` of rows X (n, d) and the m rows of ``tiles(S)``, (n, m), by the norm 1 or 2."""
+    out = np.empty((len(X), m), X.dtype)
+    for i, x in enumerate(X):
+        away = np.abs(x - S)
+        out[i] = np.exp(-c * (away.sum(axis=1) if norm == 1 else np.sqrt((away * away).sum(axis=1))))
+    return out
+
+
 def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
     """An array that the next call with the same name may reuse, or None: the python engine has no use for it."""
     return None

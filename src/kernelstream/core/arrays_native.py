@@ -55,6 +55,23 @@ def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     return D
 
 
+def tiles(S: np.ndarray) -> np.ndarray:
+    """Rows (m, d) side by side, 64 bytes of each column together, (tiles, d * 64 bytes)."""
+    width = 64 // S.itemsize
+    padded = np.zeros((-(-len(S) // width) * width, S.shape[1]), S.dtype)
+    padded[: len(S)] = S
+    return np.ascontiguousarray(padded.reshape(-1, width, S.shape[1]).transpose(0, 2, 1)).reshape(
+        -1, width * S.shape[1]
+    )
+
+
+def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np.ndarray:
+    """``exp(-c |x - s|)`` of rows X (n, d) and the m rows of ``tiles(S)``, (n, m), by the norm 1 or 2."""
+    out = np.empty((len(X), m), X.dtype)
+    _core.exponential(np.ascontiguousarray(X), S, out, norm, c)
+    return out
+
+
 def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
     """Weights of rows, 0 for those whose target is a glitch; see :mod:`.ranges`."""
     out = np.empty(len(y))

@@ -11,13 +11,13 @@ Needs the extra ``distributed``; docs/distributed.md says what each algorithm se
 """
 
 from ._client import connect
-from ._data import BLOCK, BadPartitionError, Data, partitions
+from ._data import BLOCK_ROWS, BadPartitionError, Data, partitions
 from ._fit import fit
 from .landmarks import fit_map
 from .predict import predict, prequential, score
 
 __all__ = [
-    "BLOCK",
+    "BLOCK_ROWS",
     "BadPartitionError",
     "Data",
     "connect",

@@ -13,7 +13,7 @@ from ..core.cell_matrix import CellMatrix
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import column_ranges, concat, dense
 from ._client import check_memory, compute, need, release, slots, spread
 from ._data import Data, Piece, nbytes, runs, tree
@@ -240,7 +240,7 @@ def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: 
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._free or est.lam is None:
         rows = AllRows(data, client)
-        sample = np.sort(generator(state["seed"], 4).permutation(found.n)[:MORE_ROWS])
+        sample = np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(found.n)[:MORE_ROWS])
         work = need("dask").delayed(_searched, pure=False)
         X, y = rows.delayed(sample), rows.delayed(sample, target=True)
         state |= compute(client, work(est, X, y, wanted))

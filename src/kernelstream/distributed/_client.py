@@ -14,8 +14,8 @@ from typing import Any
 logger = logging.getLogger("kernelstream.distributed")
 
 LOOK = 2.0  # seconds between two looks at the workers
-PATIENCE = 10.0  # seconds that a scheduler may take to answer
-ROOM = 0.6  # of a worker's memory limit: beyond that dask starts to write results to disk
+SCHEDULER_SECONDS = 10.0  # seconds that a scheduler may take to answer
+MEMORY_SHARE = 0.6  # of a worker's memory limit: beyond that dask starts to write results to disk
 
 
 def need(module: str) -> Any:
@@ -56,7 +56,7 @@ def connect(client: Any = None) -> Iterator[Any]:
             client.run(_carry_on)
         elif isinstance(client, str):
             try:
-                client = stack.enter_context(library.Client(client, timeout=PATIENCE))
+                client = stack.enter_context(library.Client(client, timeout=SCHEDULER_SECONDS))
             except (OSError, ValueError) as error:
                 raise ValueError(f"no dask scheduler answers at {client!r}: {error}") from None
         elif not isinstance(client, library.Client):
@@ -103,7 +103,7 @@ def check_memory(client: Any, wanted: int, what: str) -> None:
     """
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         limit = worker.get("memory_limit") or 0
-        if limit and wanted * worker["nthreads"] > ROOM * limit:
+        if limit and wanted * worker["nthreads"] > MEMORY_SHARE * limit:
             raise ValueError(
                 f"{what} takes {wanted * worker['nthreads'] / 1e9:.1f} GB on worker {address}, which has "
                 f"{limit / 1e9:.1f} GB: use fewer features, fewer threads to a worker, or more memory"

@@ -20,7 +20,7 @@ from .. import streams
 from ..streams import BadRowError, Stream
 from ._client import compute, need, release, slots, spread
 
-BLOCK = 1024
+BLOCK_ROWS = 1024
 CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 
 
@@ -135,7 +135,7 @@ class Rows(Piece):
 
     X: Any = None
     y: Any = None
-    block: int = BLOCK
+    block: int = BLOCK_ROWS
 
     def __sizeof__(self) -> int:
         return nbytes(self.X, self.y)
@@ -205,7 +205,7 @@ def partitions(
     X: Any,
     y: Any = None,
     *,
-    block: int = BLOCK,
+    block: int = BLOCK_ROWS,
     client: Any = None,
     labels: Any = None,
     width: int | None = None,

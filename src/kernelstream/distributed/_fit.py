@@ -13,7 +13,7 @@ from ..estimators.falkon.models import FalkonEstimator
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
-from ._data import BLOCK, partitions
+from ._data import BLOCK_ROWS, partitions
 from .binning import fit_binning
 from .doubly import fit_doubly
 from .falkon import fit_falkon
@@ -28,7 +28,7 @@ def fit(
     *,
     client: Any = None,
     classes: Any = None,
-    block: int = BLOCK,
+    block: int = BLOCK_ROWS,
     labels: Callable[[Any], Any] | None = None,
     **reader: Any,
 ) -> Any:

@@ -40,16 +40,16 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
     work = need("dask").delayed(_settled, pure=False)
     for i in range(len(data)):
         heads.append(need("dask").delayed(_head, pure=False)(data.pieces[i], wanted))
-        made, found, told = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
+        made, found, message = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
         if found >= wanted or i + 1 == len(data):
             break
     if made is None:
         raise ValueError("there are no rows")
-    say(told)
+    warn(message)
     return made
 
 
-def units_told(est: Any, X: Any) -> str:
+def units_warning(est: Any, X: Any) -> str:
     """What to say about columns that one machine would scale, by some rows X (n, d); "" where they share a unit."""
     if est._scaling() is not None or not units_differ(X):
         return ""
@@ -60,9 +60,9 @@ def units_told(est: Any, X: Any) -> str:
     )
 
 
-def say(told: str) -> None:
-    if told:
-        warnings.warn(told, UserWarning, stacklevel=2)
+def warn(message: str) -> None:
+    if message:
+        warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def known_labels(data: Data, client: Any) -> np.ndarray:
@@ -107,7 +107,7 @@ def _settled(
         est._estimate(state, X)
     state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
-    return est, X.shape[0], units_told(est, X)
+    return est, X.shape[0], units_warning(est, X)
 
 
 def _nothing(state: Any) -> None:

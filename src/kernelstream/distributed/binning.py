@@ -48,7 +48,7 @@ def _solve(pinned: Pinned, client: Any) -> dict[str, Any]:
     est, state = pinned.est, pinned.est._state
     solver, dtype = est._solver, np.dtype(state["dtype"])
     lam = float(est.lam if est.lam is not None else state["searched_lam"])
-    Z = Everywhere(pinned, client, est.engine, dtype)
+    Z = RemoteMatrix(pinned, client, est.engine, dtype)
     B = Z.right_side()
     W, R = np.zeros_like(B), B.copy()
     problem = Problem(Z, np.zeros((0, B.shape[1])), est._solver_loss(), lam, est._ops, dtype=dtype)
@@ -76,7 +76,7 @@ def _same(value: Names) -> Names:
     return value
 
 
-class Everywhere:
+class RemoteMatrix:
     """Z (n, D) in blocks on the workers, with the products that conjugate gradients need."""
 
     def __init__(self, pinned: Pinned, client: Any, engine: str, dtype: Any):

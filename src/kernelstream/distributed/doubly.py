@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.doubly.base import SHUFFLE, DoublyEstimator
+from ..estimators.doubly.base import DoublyEstimator
 from ..estimators.doubly.choice import CHOICE_ROWS
 from ..passes.doubly.descent import Descent, batches, gradients
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import concat
 from ._client import check_memory, compute, forget, need, slots, spread
 from ._data import Data, Piece, runs
-from ._start import begin, refuse, say, units_told
+from ._start import begin, refuse, units_warning, warn
 from .landmarks import AllRows
 
 _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job so far
@@ -36,10 +36,10 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     rows = AllRows(data, client)
     n = rows.n
     if model._warm_up_rows():
-        some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+        some = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:CHOICE_ROWS]
         work = delayed(_settled, pure=False)
         state |= compute(client, work(model, rows.delayed(some), rows.delayed(some, target=True), n))
-        say(compute(client, delayed(units_told, pure=False)(model, rows.delayed(some))))
+        warn(compute(client, delayed(units_warning, pure=False)(model, rows.delayed(some))))
     else:
         state["lam"] = model._regulariser(state, n)
     model._forget()

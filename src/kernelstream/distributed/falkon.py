@@ -15,7 +15,7 @@ import numpy as np
 
 from ..estimators.falkon.models import FalkonEstimator, usual_centers
 from ..kernels import Kernel
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows, divided, pack
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
@@ -25,8 +25,7 @@ from ._data import Data, Piece, accumulated, tree
 from ._start import begin
 from .landmarks import AllRows
 
-SAMPLE = 50_000  # rows among which widths, bandwidth and penalty are found
-STREAM = 7  # of the choice of these rows
+SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 
 Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
 
@@ -56,11 +55,12 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
     check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
     wanted, offset = targets(start, found)
     rows, seed = AllRows(data, client, counts), state["seed"]
-    some = np.arange(n) if n <= SAMPLE else np.sort(generator(seed, STREAM).choice(n, SAMPLE, replace=False))
+    rng = generator(seed, Stream.REMOTE_ROWS)
+    some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
     choose = delayed(_chosen, pure=False)
     state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted, count))
     lam = state.pop("lam")
-    centers = np.arange(n) if n == m else np.sort(generator(seed).choice(n, m, replace=False))
+    centers = np.arange(n) if n == m else np.sort(generator(seed, Stream.MAP).choice(n, m, replace=False))
     S = _wide(rows[centers], state)
     kernel = start._kernel(state)
     given = delayed((kernel, S, wanted, offset), pure=False)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from ..features import Nystroem, landmarks
 from ..kernels.bandwidth import median_rows
 from ..kernels.parameters import rules_of
-from ..random import generator, seed_from
+from ..random import Stream, generator, seed_from
 from ..rows import concat
 from ._client import compute, connect, need
 from ._data import Data, Piece, partitions
@@ -62,7 +62,7 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
     some = rows.delayed(median_rows(rows.n))  # all that the median rule looks at
     known = compute(client, need("dask").delayed(features.kernel_entries, pure=False)(some))
     kernel = features.resolved(known)
-    m, rng = features.n_components, generator(seed)
+    m, rng = features.n_components, generator(seed, Stream.MAP)
     if rows.n <= m:
         picked = np.arange(rows.n)
     elif features.landmarks == "uniform":

@@ -1,4 +1,4 @@
-"""The one learner on many machines: what adds up over workers learns all rows, the rest a sample of them.
+"""The default learner on many machines: what adds up over workers learns all rows, the rest a sample of them.
 
 Three kinds of learners are exact whatever machine sees which rows: least squares on features (two of the members),
 random binning by conjugate gradients, and kernel ridge through centres. The other members follow the rows one by one,
@@ -24,7 +24,7 @@ from ..estimators.stack.batch import FEWEST, View
 from ..estimators.stack.fit import Part
 from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
-from ..random import generator, seed_from
+from ..random import Stream, generator, seed_from
 from ..rows import concat
 from ._client import compute, need
 from ._data import Data, Piece, Rows, accumulated
@@ -34,8 +34,7 @@ from .falkon import fit_falkon
 from .landmarks import AllRows
 from .ridge import add_rows, copied, merged
 
-SAMPLE = 100_000  # rows that members learn who follow them one by one
-STREAM = 8  # of the choice of these rows
+SAMPLE_ROWS = 100_000  # rows that members learn who follow them one by one
 ENTRIES = (
     "n_features",
     "n_outputs",
@@ -65,18 +64,19 @@ def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = Non
         labels = known_labels(data, client)
     est = clone(est).set_params(random_state=seed_from(est._seed_source()))
     n = rows.n
-    some = np.arange(n) if n <= SAMPLE else np.sort(generator(est.random_state, STREAM).choice(n, SAMPLE, False))
+    rng = generator(est.random_state, Stream.REMOTE_ROWS)
+    some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
     sample = rows.delayed(some), rows.delayed(some, target=True)
     est.state_, held, part = compute(client, delayed(_learned, pure=False)(est, *sample, labels, classes is None))
     if part is None:
         return est.state_
     exact = [i for i, member in enumerate(est._learner.members) if _adds_up(member)]
     seen = _as_seen(est, data, rows.starts, some[held])
-    if n > SAMPLE:
+    if n > SAMPLE_ROWS:
         names = [name for i, name in enumerate(est._learner.names()) if i not in exact]
         warnings.warn(
             f"{', '.join(names)}: these members follow rows one by one, which workers cannot share; they have learned "
-            f"{SAMPLE:,} of {n:,} rows, drawn at random",
+            f"{SAMPLE_ROWS:,} of {n:,} rows, drawn at random",
             stacklevel=4,
         )
     factor, once = _factors(est), len(some) - len(held)
@@ -85,7 +85,8 @@ def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = Non
         passes = round(est._learner.members[i]._state["t"] / once)
         _enter(est, i, _everywhere(client, seen, est._learner.members[i], factor, passes))
     helped = n - len(held) >= FEWEST
-    _fit.conclude(est, part, Everywhere(est, seen, client) if helped else None, n - len(held) if n > SAMPLE else 0)
+    more = n - len(held) if n > SAMPLE_ROWS else 0
+    _fit.conclude(est, part, RemoteRows(est, seen, client) if helped else None, more)
     return est.state_
 
 
@@ -189,13 +190,15 @@ def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
     est._learner.members[i]._forget()
 
 
-class Everywhere:
-    """Teaches batch learners the rows of all partitions."""
+class RemoteRows:
+    """Teaches batch learners the rows of all partitions, but for the few that are held out."""
+
+    kinds: tuple[str, ...] = ("binning", "falkon", "ranked")  # which need no row but one at a time
 
     def __init__(self, est: Any, data: Data, client: Any):
         self.factors, self.data, self.client = _factors(est), data, client
 
-    def teach(self, learner: Any, view: View) -> None:
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
         """Search and solve."""
         if self.factors is not None:
             learner.set_params(class_weight=self.factors)
@@ -203,9 +206,7 @@ class Everywhere:
         solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
         pieces = [look(piece, view) for piece in self.data.pieces]
         learner.state_ = solve(learner, Data(self.data.names, pieces), self.client)
-
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """Nothing: of many rows few are held out, and a second solution would send all of them once more."""
+        return learner._score(learner._state, view(held[0]))
 
 
 def _viewed(piece: Rows, view: View) -> Rows:

@@ -10,12 +10,14 @@ from sklearn.base import is_classifier
 
 from .. import evaluate
 from ._client import compute, compute_each, connect, need
-from ._data import BLOCK, Data, Piece, partitions, tree
+from ._data import BLOCK_ROWS, Data, Piece, partitions, tree
 
 WHAT = ("predict", "decision_function", "predict_proba")
 
 
-def predict(est: Any, X: Any, *, what: str = "predict", client: Any = None, block: int = BLOCK, **reader: Any) -> Any:
+def predict(
+    est: Any, X: Any, *, what: str = "predict", client: Any = None, block: int = BLOCK_ROWS, **reader: Any
+) -> Any:
     """Answers of a fitted model as a dask array, one chunk for each partition; nothing is computed yet.
 
     Parameters
@@ -69,7 +71,7 @@ def _answers(piece: Piece, est: Any, what: str, nothing: np.ndarray) -> np.ndarr
 
 
 def score(
-    est: Any, X: Any, y: Any = None, *, client: Any = None, block: int = BLOCK, labels: Any = None, **reader: Any
+    est: Any, X: Any, y: Any = None, *, client: Any = None, block: int = BLOCK_ROWS, labels: Any = None, **reader: Any
 ) -> float:
     """Accuracy of a classifier, R² of a regressor, over all partitions: the number that ``est.score`` gives.
 
@@ -134,7 +136,7 @@ def prequential(
     client: Any = None,
     metrics: Any = None,
     classes: Any = None,
-    block: int = BLOCK,
+    block: int = BLOCK_ROWS,
     labels: Any = None,
     **reader: Any,
 ) -> list[evaluate.Result]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-PRECISIONS = ("tf32", "float32", "fp16", "bf16")
+PRECISIONS = ("tf32", "float32", "fp16")
 
 
 class TorchEngine(BaseEstimator):
@@ -21,9 +21,9 @@ class TorchEngine(BaseEstimator):
     ----------
     device : str or None
         "cuda", "cuda:1", "cpu", …; None is "cuda" where torch sees a GPU, else "cpu".
-    precision : {"tf32", "float32", "fp16", "bf16"}
+    precision : {"tf32", "float32", "fp16"}
         Of matrix products of float32 rows on a GPU: products of numbers rounded to 11 bits, summed in float32 (tf32);
-        plain float32; or features kept and multiplied in 11 bits (fp16) or 8 bits (bf16), which is half the memory.
+        plain float32; or features kept in 16 bits, of which 11 count, and multiplied so (fp16): half the memory.
         float64 rows stay float64. ``docs/gpu.md`` has the error each causes.
     block : int, default=512
         Rows per block. It changes the speed and, beyond rounding, nothing else.

@@ -14,6 +14,7 @@ from ..core.arrays_native import (
     all_below,
     all_finite,
     exp_scaled,
+    exponential,
     fourier,
     matmul,
     plain_rows,
@@ -21,6 +22,7 @@ from ..core.arrays_native import (
     squashed,
     standardize,
     taylor,
+    tiles,
     workspace,
 )
 from ..core.philox_native import normals
@@ -57,7 +59,6 @@ NAME = "native"
 THREADED = True  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 
 def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:

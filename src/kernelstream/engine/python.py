@@ -17,10 +17,12 @@ from ..core.arrays import (
     all_below,
     all_finite,
     exp_scaled,
+    exponential,
     fourier,
     matmul,
     plain_rows,
     squashed,
+    tiles,
     workspace,
 )
 from ..core.philox import normals
@@ -56,7 +58,6 @@ BLOCK = 1  # rows per call of a feature map: one, so that a row's features never
 THREADED = False  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-cells_ridge: Any = None  # a solver of its own for ridge regression on cells
 
 
 def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:

@@ -28,6 +28,7 @@ from ._contract.classifier import StreamClassifier
 from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres, pad_columns, scales
 from ._contract.warm_up import WARM_UP
+from ._described import described
 
 MAP = "map_"  # prefix of the map's entries in the state
 
@@ -248,6 +249,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
     state["memory"] = update.carry(state["memory"], change)
 
 
+@described()
 class FeatureClassifier(StreamClassifier, FeatureEstimator):
     r"""Online classifier on explicit features; one pass, bounded memory.
 
@@ -258,31 +260,14 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "nystroem", "tensor_sketch", "random", or an object such as
-        ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="hinge"
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
         multi-class from the start. "logistic" and "softmax" have probabilities of their own.
     update : Update or str, default="auto"
         How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
         row: it needs no step size and follows changes.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
         Seed of the map's random numbers, if the map has none of its own.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned.
-    classes_ : array
-        Labels known so far, sorted.
 
     See Also
     --------
@@ -339,6 +324,7 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self._update.check(self._loss_for(2))
 
 
+@described(like=FeatureClassifier)
 class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     r"""Online regression on explicit features; one pass, bounded memory.
 
@@ -349,26 +335,10 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
-    loss : Loss or str, default="squared"
-        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     update : Update or str, default="auto"
         "auto" is :class:`~kernelstream.updates.AdaGrad` with steps in units of the target's running deviation.
     center : bool, default=True
         Learn the difference from the running mean ybar of the targets seen so far.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the map's random numbers, if the map has none of its own.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned.
 
     See Also
     --------
@@ -380,11 +350,6 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
     -----
     Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
     returns the scores held before each row: their mistakes are an honest estimate of the error.
-
-    References
-    ----------
-    .. [1] Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007.
-    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

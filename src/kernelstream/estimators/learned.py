@@ -27,6 +27,7 @@ from ._contract.classifier import StreamClassifier
 from ._contract.regressor import FirstOrderRegressor
 from ._contract.state import centres
 from ._contract.warm_up import WARM_UP
+from ._described import described
 from .feature import mix_outputs
 
 
@@ -206,6 +207,7 @@ class RRFEstimator(StreamEstimator):
         self._finish_batch(self._state)
 
 
+@described()
 class RRFClassifier(StreamClassifier, RRFEstimator):
     r"""Online classifier that learns its kernel: a width for every input, together with the weights.
 
@@ -225,16 +227,8 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
     spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
-    loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-        probabilities of their own.
     step : RRFStep or "auto", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
     random_state : int, Generator, RandomState or None, default=None
@@ -244,10 +238,6 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
     ----------
     relevance_ : (d,) array
         The learned widths.
-    state_ : dict
-        Everything learned.
-    classes_ : array
-        Labels known so far, sorted.
 
     See Also
     --------
@@ -308,6 +298,7 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         self._update.check(self._loss_for(2))
 
 
+@described(like=RRFClassifier)
 class RRFRegressor(FirstOrderRegressor, RRFEstimator):
     r"""Online regression that learns its kernel: a width for every input, together with the weights.
 
@@ -319,51 +310,17 @@ class RRFRegressor(FirstOrderRegressor, RRFEstimator):
 
     Parameters
     ----------
-    n_components : int, default=100
-        Number D of frequencies; there are 2D weights per output.
-    gamma : float, "median" or "scale", default="median"
-        Where the kernel starts: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
-        and "scale" are estimated on the first rows.
-    spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
-        What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
-        of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
-    loss : Loss or str, default="squared"
-        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     step : RRFStep or "auto", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; the automatic step of the
         weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        "torch" learns mini-batches on a device (docs/gpu.md).
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the e_j.
-
-    Attributes
-    ----------
-    relevance_ : (d,) array
-        The learned widths.
-    state_ : dict
-        Everything learned.
 
     See Also
     --------
     RRFClassifier : The same for labels.
     FeatureRegressor : A kernel whose width is given.
     kernelstream.estimators.RRFStep : Step sizes.
-
-    Notes
-    -----
-    What is learned of the frequencies is their widths, one for every input. A width moves at most by a factor of 20
-    from its start (docs/learned_kernels.md).
-
-    References
-    ----------
-    .. [1] Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature reparameterization, IJCAI
-       2017.
 
     Examples
     --------

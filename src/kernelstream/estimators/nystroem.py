@@ -16,7 +16,7 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows, dense, host
 from ..state import undo as _undo
 from ..state.change import Change
@@ -28,6 +28,7 @@ from ._contract.kernel import KernelEstimator
 from ._contract.regressor import FirstOrderRegressor
 from ._contract.scaling import AUTO
 from ._contract.state import centres, pad_columns
+from ._described import described
 from .feature import MAP, FeatureEstimator, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
@@ -192,11 +193,11 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         state["pool"][places] = latest
 
     def _move_landmarks(self, state: State) -> None:
-        """Choose landmarks anew among the old ones and the pool, and carry the function over."""
+        """Choose new landmarks among the old ones and the pool, and carry the function over."""
         kernel = self._kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])
-        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], state["t"]))
+        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], Stream.MAP, state["t"]))
         S = candidates[np.sort(picked)]
         values = self._score(state, S)
         if "center" in state:
@@ -246,6 +247,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         )
 
 
+@described()
 class NystroemClassifier(StreamClassifier, NystroemEstimator):
     r"""NOGD for labels: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
@@ -255,8 +257,6 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
         if the first 100 rows show different units; with "median" rows are taken as they are.
@@ -264,27 +264,13 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None
         Eigenvectors kept; None is a fifth of the budget.
-    loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-        probabilities of their own.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
         in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
     refresh : int or None, default=None
         Move the landmarks every so many rows, to where the latest losses were; None keeps them.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
         Used when landmarks move.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
 
     See Also
     --------
@@ -339,6 +325,7 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self._update.check(self._loss_for(2))
 
 
+@described(like=NystroemClassifier)
 class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
@@ -349,47 +336,13 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
-        if the first 100 rows show different units; with "median" rows are taken as they are.
-    budget : int, default=100
-        Support vectors to collect; they become the landmarks.
-    rank : int or None, default=None
-        Eigenvectors kept; None is a fifth of the budget.
-    loss : Loss or str, default="squared"
-        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
-    update : Update or str, default="auto"
-        Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
-        in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
-    refresh : int or None, default=None
-        Move the landmarks every so many rows, to where the latest losses were; None keeps them.
     center : bool, default=True
         Learn the difference from the running mean of the targets.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None, default=None
-        Used when landmarks move.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
     NystroemClassifier : The same for labels.
     BudgetRegressor : Stays in the kernel expansion.
-
-    Notes
-    -----
-    Until the support set is full a row costs a row of the Gram matrix; afterwards a row costs time proportional to
-    budget times (columns + rank).
-
-    References
-    ----------
-    .. [1] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------

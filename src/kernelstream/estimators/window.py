@@ -15,6 +15,7 @@ from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
+from ._described import described
 
 ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
 
@@ -100,6 +101,7 @@ class Window(Learner):
         }
 
 
+@described()
 class WindowClassifier(StreamClassifier):
     r"""Classifier by smoothing over the last rows: log-odds of the classes' weights near a row.
 
@@ -116,19 +118,8 @@ class WindowClassifier(StreamClassifier):
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
         the first 100 rows have columns of different units.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : ignored
         Nothing here is random; it is there because all learners have it.
-
-    Attributes
-    ----------
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -176,6 +167,7 @@ class WindowClassifier(StreamClassifier):
         return Window(self, self.rows, self.neighbours, labels=True)
 
 
+@described(like=WindowClassifier)
 class WindowRegressor(StreamRegressor):
     r"""Regression by smoothing over the last rows.
 
@@ -183,38 +175,10 @@ class WindowRegressor(StreamRegressor):
 
     over the rows :math:`x_i` of the window, h(x) the distance to a near neighbour [1]_.
 
-    Parameters
-    ----------
-    rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
-    neighbours : int, default=10
-        The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the first 100 rows have columns of different units.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : ignored
-        Nothing here is random; it is there because all learners have it.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-
     See Also
     --------
     WindowClassifier : The same for labels.
     KernelRegressor : Has this learner among its members.
-
-    Notes
-    -----
-    The model is the window itself: it follows a change of the stream within so many rows. Time per row is proportional
-    to the rows of the window.
-
-    References
-    ----------
-    .. [1] Nadaraya: On estimating regression, Theory of Probability and its Applications 9 (1964).
 
     Examples
     --------

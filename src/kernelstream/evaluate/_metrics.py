@@ -11,7 +11,7 @@ import numpy as np
 
 from ..registry.names import unknown
 
-_SMALLEST = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
+_LEAST_PROBABILITY = np.finfo(np.float64).eps  # a probability of 0 costs 36, as in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,32 @@ class Metric:
     needs_probability: bool = False
 
 
+def errors(task: str, y: Any, predicted: np.ndarray) -> np.ndarray:
+    """What each forecast cost, (n,) float64: a mistake 1, a number the square of its error, a novelty 1."""
+    if task == "novelty":
+        return (predicted < 0).astype(np.float64)
+    if task == "regression":
+        return ((predicted - y) ** 2.0).reshape(len(predicted), -1).mean(axis=1)
+    return np.asarray(predicted != y, np.float64)
+
+
+def of_true_class(table: np.ndarray, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Probabilities (n,) that a table (n, classes) gives to the labels that are true; 0 to unknown ones."""
+    at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[at] == y, table[np.arange(len(y)), at], 0.0)
+
+
+def log_losses(p: np.ndarray) -> np.ndarray:
+    """``-log p`` of the probabilities of the true classes, (n,)."""
+    return -np.log(np.maximum(p, _LEAST_PROBABILITY))
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("mistake_rate", lambda y, predicted, p: predicted != y, "classification"),
         Metric("accuracy", lambda y, predicted, p: predicted == y, "classification"),
-        Metric(
-            "log_loss",
-            lambda y, predicted, p: -np.log(np.maximum(p, _SMALLEST)),
-            "classification",
-            needs_probability=True,
-        ),
+        Metric("log_loss", lambda y, predicted, p: log_losses(p), "classification", needs_probability=True),
         Metric("mse", lambda y, predicted, p: (predicted - y) ** 2, "regression"),
         Metric("rmse", lambda y, predicted, p: (predicted - y) ** 2, "regression", math.sqrt),
         Metric("mae", lambda y, predicted, p: np.abs(predicted - y), "regression"),

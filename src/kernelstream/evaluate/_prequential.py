@@ -14,11 +14,11 @@ from ..rows import canonical
 from ._metrics import Metric, choose
 from ._result import Recorder, Result, model_bytes
 from ._runners import Answer, BatchRunner, Runner, StreamRunner, task_of
-from ._watch import Watch
+from ._watch import MonitorFeed
 
 Block = tuple[Any, np.ndarray]
 
-BLOCK = 256
+BLOCK_ROWS = 256
 
 
 def prequential(
@@ -91,7 +91,7 @@ def prequential(
     """
     if delay < 0 or int(delay) != delay:
         raise ValueError(f"delay must be a whole number of rows, at least 0, got {delay}")
-    size = (1 if delay else BLOCK) if block_size is None else block_size
+    size = (1 if delay else BLOCK_ROWS) if block_size is None else block_size
     if size < 1 or int(size) != size:
         raise ValueError(f"block_size must be a whole number, at least 1, got {block_size}")
     blocks, total = _open(X, y, int(size))
@@ -105,7 +105,7 @@ def prequential(
     tally = _Tally(chosen, task, curve_points)
     label = name or type(est).__name__
     total = n_rows if total is None else total
-    watch = None if monitor is None else Watch(monitor, est, task, int(delay))
+    watch = None if monitor is None else MonitorFeed(monitor, est, task, int(delay))
     with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
         for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
             if watch is not None:
@@ -186,7 +186,7 @@ class _Tally:
         """Count the answers of a block; True when the sums have changed."""
         self.held.append((y, answer))
         self.n_held += len(y)
-        if self.n_held < BLOCK:
+        if self.n_held < BLOCK_ROWS:
             return False
         self.flush()
         return True

@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
 
+from ._metrics import of_true_class
+
 Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability of the true class (n,) or None
 
 
@@ -23,6 +25,23 @@ def task_of(est: Any, y: np.ndarray) -> str:
         if is_regressor(est):
             return "regression"
     return "regression" if np.asarray(y).dtype.kind == "f" else "classification"
+
+
+def labels_of(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The labels (n,) that scores (n,) or (n, classes) stand for; the first of equal ones."""
+    return classes[(scores >= 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
+def probabilities_of(est: Any, scores: np.ndarray) -> np.ndarray | None:
+    """Probabilities (n, classes) that belong to scores, where the estimator's loss has any."""
+    spec = getattr(est, "loss", None)
+    loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
+    if scores.ndim == 2 and loss is not None:
+        loss = loss.multiclass()
+    if not hasattr(loss, "probability"):
+        return None
+    p = loss.probability(scores)
+    return np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p
 
 
 class Runner:
@@ -58,11 +77,6 @@ class Runner:
         """The ``classes`` argument, which only a first call needs."""
         first, self.has_learned = not self.has_learned, True
         return {"classes": self.classes} if first and self.task == "classification" and self.classes is not None else {}
-
-    def _of_true_class(self, table: np.ndarray, y: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Entry of the true class of each row; 0 for a class without a column."""
-        at = np.minimum(np.searchsorted(columns, y), len(columns) - 1)
-        return np.where(columns[at] == y, table[np.arange(len(y)), at], 0.0)
 
 
 class StreamRunner(Runner):
@@ -108,23 +122,15 @@ class StreamRunner(Runner):
         classes = self.est.classes_
         if len(classes) == 1:
             return np.full(len(y), classes[0]), np.ones(len(y)) if self.probability else None
-        if scores.ndim == 1:
-            predicted = classes[(scores >= 0).astype(np.intp)]
-        else:
-            predicted = classes[scores.argmax(axis=1)]
-        return predicted, self._truth(scores, y, classes) if self.probability else None
+        return labels_of(scores, classes), self._truth(scores, y, classes) if self.probability else None
 
     def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         if self._linked():
-            return self._of_true_class(self.est._by_link(self.link, scores), y, classes)
-        spec = getattr(self.est, "loss", None)
-        loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
-        if scores.ndim == 2 and loss is not None:
-            loss = loss.multiclass()
-        if not hasattr(loss, "probability"):
+            return of_true_class(self.est._by_link(self.link, scores), classes, y)
+        table = probabilities_of(self.est, scores)
+        if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
-        p = loss.probability(scores)
-        return self._of_true_class(np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p, y, classes)
+        return of_true_class(table, classes, y)
 
 
 class BatchRunner(Runner):
@@ -150,7 +156,7 @@ class BatchRunner(Runner):
             return self._before_learning(len(y))
         if not self.probability:
             return predicted, None
-        return predicted, self._of_true_class(self._timed(self.est.predict_proba, X), y, self.est.classes_)
+        return predicted, of_true_class(self._timed(self.est.predict_proba, X), self.est.classes_, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         declaration = self._declaration()

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ._metrics import errors
 from ._runners import Answer
 
 
-class Watch:
+class MonitorFeed:
     """Shows rows and losses to a monitor and collects its marks; their row numbers are those of the stream."""
 
     def __init__(self, monitor: Any, est: Any, task: str, delay: int) -> None:
@@ -20,9 +21,7 @@ class Watch:
 
     def add(self, X: Any, y: np.ndarray, answer: Answer) -> None:
         """Show a block that has been answered."""
-        predicted = answer[0]
-        loss = (predicted - y) ** 2.0 if self.task == "regression" else np.asarray(predicted != y, np.float64)
-        self.waiting = np.concatenate([self.waiting, loss])
+        self.waiting = np.concatenate([self.waiting, errors(self.task, y, answer[0])])
         due = max(len(self.waiting) - self.delay, 0)
         found = self.monitor.learn(X=X.to_numpy(np.float64) if hasattr(X, "to_numpy") else X)
         late = self.monitor.learn(self.waiting[:due])

@@ -10,7 +10,7 @@ from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.state.schema import Schema
 
 
@@ -99,7 +99,7 @@ class RandomFeatures(KernelMap):
     def build(self, entries: Entries, d: int, dtype: Any) -> RandomMapping:
         D = self._check_parameters()
         kernel = self.resolved(entries)
-        draw = kernel.draw(generator(entries["seed"]), d, D)
+        draw = kernel.draw(generator(entries["seed"], Stream.MAP), d, D)
         # Draws are made in float64, so that both precisions of a seed are the same map.
         return RandomMapping(kernel, {key: _cast(value, dtype) for key, value in draw.items()}, d, dtype)
 

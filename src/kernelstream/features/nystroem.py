@@ -16,7 +16,7 @@ from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, register
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.state.schema import Array, Schema, length
 
 
@@ -195,7 +195,7 @@ class Nystroem(KernelMap):
             m = whole("n_components", self.n_components)
             if self.rank is not None and whole("rank", self.rank) > m:
                 raise ValueError(f"rank={self.rank} exceeds n_components={m}")
-            S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed))]
+            S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed, Stream.MAP))]
             return S.toarray() if sparse.issparse(S) else S
         S = check_array(self.landmarks, accept_sparse="csr", dtype=FLOATS, input_name="landmarks")
         if X is not None and S.shape[1] != X.shape[1]:

@@ -14,13 +14,11 @@ from scipy.linalg import hadamard
 
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
-from kernelstream.random import Streams, generator
+from kernelstream.random import Stream, Streams, generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
 # Kernels whose coordinates are independent but for one shared number: a scale, or the component of a mixture.
 SHARING = (Matern, SpectralMixture)
-# Stream of the shared numbers: one that no coordinate can have.
-SHARED = 2**64 - 1
 # Below this size the signs of a Hadamard block give too few directions to pass for Gaussian ones (with 2 coordinates,
 # only the diagonals), so shorter rows are padded up to it.
 MIN_HADAMARD = 64
@@ -115,14 +113,14 @@ def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
         W *= kernel.spread
         return W
     if _independent(kernel):
-        return np.stack([kernel.frequencies(generator(seed, i), 1, D)[0] for i in range(d)])
+        return np.stack([kernel.frequencies(generator(seed, Stream.MAP, i), 1, D)[0] for i in range(d)])
     if type(kernel) in SHARING:
         U = np.empty((d + 1, D))
         for i in range(d):
-            generator(seed, i).random(out=U[i])
-        generator(seed, SHARED).random(out=U[d])
+            generator(seed, Stream.MAP, i).random(out=U[i])
+        generator(seed, Stream.MAP_SHARED).random(out=U[d])
         return kernel.quantiles(np.clip(U, 0.5**54, None), d)
-    return kernel.frequencies(generator(seed), d, D)
+    return kernel.frequencies(generator(seed, Stream.MAP), d, D)
 
 
 def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndarray:
@@ -133,7 +131,7 @@ def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndar
     N = np.empty((d - first, D))
 
     def draw(rows: range) -> None:
-        stream = Streams(seed)
+        stream = Streams(seed, Stream.MAP)
         for i in rows:
             N[i - first] = kernel.standard(stream(i), 1, D)[0]
 
@@ -154,13 +152,14 @@ def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016.
     """
     _require_isotropic(kernel, "orthogonal")
-    rng = generator(seed)
-    W = np.empty((d, D))
-    for start in range(0, D, d):
-        width = min(d, D - start)
-        Q, R = np.linalg.qr(rng.standard_normal((d, width)))
+    rng = generator(seed, Stream.MAP)
+    blocks = []
+    for many, width in ((D // d, d), (1, D % d)):
+        Q, R = np.linalg.qr(rng.standard_normal((many, d, width)))
         # QR fixes the signs of Q by convention; those of R's diagonal make it uniform on the orthogonal group.
-        W[:, start : start + width] = Q * np.sign(np.diag(R))
+        Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None]
+        blocks.append(Q.swapaxes(0, 1).reshape(d, many * width))
+    W = np.concatenate(blocks, axis=1)
     W *= _norms(kernel, rng, d, D)
     return W
 
@@ -176,7 +175,7 @@ def structured(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016, section 4.
     """
     _require_isotropic(kernel, "structured")
-    rng = generator(seed)
+    rng = generator(seed, Stream.MAP)
     n = max(MIN_HADAMARD, 1 << (d - 1).bit_length())
     W = np.empty((d, D))
     for start in range(0, D, n):
@@ -251,7 +250,7 @@ def scrambled_sobol(seed: int, d: int, D: int) -> np.ndarray:
     columns = np.empty((SOBOL_BITS, d, 1), dtype=np.int64)
     points = np.empty((d, D), dtype=np.int64)
     for i in range(d):
-        words = generator(seed, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
+        words = generator(seed, Stream.MAP, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
         # Bit b of a point changes bit b and random lower ones: a lower triangular matrix with ones on its diagonal.
         columns[:, i, 0] = bits | (words[:-1] & (bits - 1))
         points[i] = words[-1]

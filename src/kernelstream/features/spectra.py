@@ -16,7 +16,7 @@ import numpy as np
 from kernelstream._checks import whole
 from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 
 from ..registry.names import unknown
 from ..registry.parameters import WithParameters
@@ -24,9 +24,6 @@ from ..registry.parameters import WithParameters
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
 #: switch an input off or to make it decisive, too little for one bad row to make features that are noise.
 GUARD = 3.0
-
-# Stream of the starting parameters; the frequencies use those of the input columns, from 0.
-START = 2**64 - 2
 
 
 class Spectrum(WithParameters):
@@ -130,7 +127,7 @@ class Mixture(Spectrum):
         # theta[0] holds the log-widths, theta[1] the centres; half the variance in each keeps the spectrum's size.
         theta = np.empty(self.shape(d))
         theta[0] = -0.5 * math.log(2.0)
-        theta[1] = generator(seed, START).standard_normal((self.n_centres, d)) / math.sqrt(2.0)
+        theta[1] = generator(seed, Stream.SPECTRUM_START).standard_normal((self.n_centres, d)) / math.sqrt(2.0)
         theta[:, 0] = 0.0
         return theta
 
@@ -191,7 +188,7 @@ class LowRank(Spectrum):
         r = self.height(d)
         if r == d:
             return np.eye(d)
-        Q, R = np.linalg.qr(generator(seed, START).standard_normal((d, r)))
+        Q, R = np.linalg.qr(generator(seed, Stream.SPECTRUM_START).standard_normal((d, r)))
         return Q * np.sign(np.diag(R)) * math.sqrt(d / r)
 
     def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:

@@ -11,11 +11,8 @@ from kernelstream import kernels
 from kernelstream._checks import is_number, whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, register, seeded
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.state.schema import POSITIVE, Number, Schema
-
-# The appended constant has hashes of its own, from a stream that no input column can have.
-CONSTANT = 2**64 - 1
 
 
 class TensorSketchMapping(Mapping):
@@ -139,13 +136,13 @@ class TensorSketch(FeatureMap):
         hashes = np.empty((d, degree), dtype=np.intp)
         signs = np.empty((d, degree), dtype=dtype)
         for i in range(d):
-            hashes[i], signs[i] = _hash(entries["seed"], i, degree, D)
+            hashes[i], signs[i] = _hash(generator(entries["seed"], Stream.MAP, i), degree, D)
         indptr = np.arange(0, d * degree + 1, degree)
         indices = (hashes + D * np.arange(degree)).ravel()
         scale = np.sqrt(entries.get("gamma", self.gamma))
         C = sparse.csr_array(((signs * scale).ravel().astype(dtype), indices, indptr), shape=(d, degree * D))
         b = np.zeros((degree, D), dtype=dtype)
-        h, s = _hash(entries["seed"], CONSTANT, degree, D)
+        h, s = _hash(generator(entries["seed"], Stream.MAP_SHARED), degree, D)
         b[np.arange(degree), h] = s * np.sqrt(self.c)
         return TensorSketchMapping(C, b, degree)
 
@@ -160,7 +157,7 @@ class TensorSketch(FeatureMap):
         self.kernel_object.validate(resolved=False)
 
 
-def _hash(seed: int, stream: int, degree: int, D: int) -> tuple[np.ndarray, np.ndarray]:
+def _hash(rng: np.random.Generator, degree: int, D: int) -> tuple[np.ndarray, np.ndarray]:
     """Places in [0, D) and signs of one coordinate in each of the sketches."""
-    words = generator(seed, stream).random((degree, 2))
+    words = rng.random((degree, 2))
     return (words[:, 0] * D).astype(np.intp), np.where(words[:, 1] < 0.5, -1.0, 1.0)

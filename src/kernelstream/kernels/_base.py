@@ -12,7 +12,7 @@ from scipy import sparse
 from kernelstream._checks import positive
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
-from kernelstream.random import generator
+from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
 
 from ..registry.names import enter, find, listed
@@ -252,7 +252,7 @@ class Kernel(WithParameters):
         """Number r of features that each draw gives rows of width ``d``."""
         if self._per_draw is not None:
             return self._per_draw
-        return self.features(np.full((1, d), 0.5), self.draw(generator(0), d, 1)).shape[1]
+        return self.features(np.full((1, d), 0.5), self.draw(generator(0, Stream.MAP), d, 1)).shape[1]
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         """`features` on checked rows, shape (n, r, D) or (n, r D)."""

@@ -11,7 +11,7 @@ from scipy import sparse
 try:
     from kernelstream._core import city_block, exp_scaled
 except ImportError:  # installed without the compiled core
-    city_block = exp_scaled = None  # type: ignore[assignment]
+    city_block = exp_scaled = None  # type: ignore[assignment, unused-ignore]
 
 from kernelstream.rows import Rows, canonical, dense
 

@@ -1,8 +1,11 @@
-"""Live models: learners that do not lose what they were told, behind HTTP and brokers, with a page to watch.
+"""Live models: learners that lose no acknowledged row, behind HTTP and brokers, with a page to watch.
 
-:class:`DurableLearner` is a model, an append-only log of what it was told, and snapshots. :class:`Store` keeps many of
-them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts.
+:class:`DurableLearner` is a model, an append-only log of the rows it was given, and snapshots. :class:`Store` keeps
+many of them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts, :class:`Client` and
+:class:`AsyncClient` talk to the first.
 """
+
+from typing import Any
 
 from .answers import Busy, Learned, StoreError, UnknownId, View
 from .learner import DurableLearner
@@ -11,5 +14,14 @@ from .rows import RowError
 from .store import Store
 
 __all__ = [
-    "Busy", "DurableLearner", "Learned", "Log", "LogError", "RowError", "Store", "StoreError", "UnknownId", "View",
+    "AsyncClient", "Busy", "Client", "DurableLearner", "Learned", "Log", "LogError", "RequestError", "RowError",
+    "Store", "StoreError", "UnknownId", "View",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("AsyncClient", "Client", "RequestError"):  # which need a package that nothing else here needs
+        from . import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

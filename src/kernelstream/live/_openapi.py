@@ -32,14 +32,14 @@ _ANSWERS: dict[str, Any] = {
     "rollback": {"version": _NUMBER},
     "acknowledge": {"acknowledged": _NUMBER},
 }
-_TOLD = {
+_CALLS = {
     "predict": "Predictions; with ids, the rows wait for their targets",
     "learn": "Learn rows, or targets of rows that were predicted with ids; durable when answered",
     "promote": "The challenger becomes the champion",
     "rollback": "A former version becomes the champion again",
     "acknowledge": "The loss of calls that /health reports has been seen: it is no problem any more",
 }
-_LOOKS = {
+_VIEWS = {
     "/models": "All models",
     "/models/{name}": "What a model is and how it does",
     "/metrics": "Prometheus text",
@@ -63,18 +63,18 @@ def document(version: str) -> dict[str, Any]:
         for code, text in _ERRORS.items()
     }
     paths: dict[str, Any] = {}
-    for name, told in _TOLD.items():
+    for name, summary in _CALLS.items():
         answer = {"type": "object", "properties": _ANSWERS[name]}
         paths[f"/models/{{name}}/{name}"] = {
             "post": {
-                "summary": told,
+                "summary": summary,
                 "parameters": [_NAME],
                 "requestBody": {"content": _json(by_name.get(name, {"type": "object"}))},
                 "responses": {"200": {"description": "done", "content": _json(answer)}} | failures,
             }
         }
-    for path, told in _LOOKS.items():
-        about: dict[str, Any] = {"summary": told, "responses": {"200": {"description": "the answer"}}}
+    for path, summary in _VIEWS.items():
+        about: dict[str, Any] = {"summary": summary, "responses": {"200": {"description": "the answer"}}}
         if "{name}" in path:
             about["parameters"] = [_NAME]
         paths[path] = {"get": about}

@@ -18,11 +18,11 @@ from .desk import Desk
 from .front import Front, Rates
 from .learner import DurableLearner
 from .metrics import Times, metrics_text
-from .requests import BODY, ROWS, Learn, Nothing, Predict, Rollback, read
+from .requests import MAX_BODY_BYTES, MAX_ROWS, Learn, Nothing, Predict, Rollback, read
 from .responses import Problem, answered, encode, guarded, json_response, unrouted
 from .rows import check_names, gaps_of
 from .store import Store
-from .watch import Watch
+from .watch import StatusPage
 
 with needs("serve"):
     import msgspec
@@ -33,9 +33,9 @@ with needs("serve"):
     from starlette.responses import Response
     from starlette.routing import Route
 
-SECONDS = 30.0  # that a prediction may take
-PATIENCE = 0.1  # seconds after which it is watched whether the client of a prediction is still there
-PROMPT = 0.02  # seconds that /health waits for the store; after that it says what it knows
+PREDICTION_SECONDS = 30.0  # that a prediction may take
+SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
+HEALTH_SECONDS = 0.02  # seconds that /health waits for the store; after that it says what it knows
 
 
 class Application:
@@ -53,14 +53,19 @@ class Application:
     """
 
     def __init__(
-        self, store: Store, body: int = BODY, rows: int = ROWS, seconds: float = SECONDS, opened: bool = False
+        self,
+        store: Store,
+        body: int = MAX_BODY_BYTES,
+        rows: int = MAX_ROWS,
+        seconds: float = PREDICTION_SECONDS,
+        opened: bool = False,
     ):
         self.store, self.body, self.rows, self.seconds, self.opened = store, body, rows, seconds, opened
         self.desk = Desk(store, opened)
         self._health = {"status": "ok", "problems": {}}  # as it was known last
         self.counts: dict[Any, int] = {}
         self.times = {"predict": Times(), "learn": Times()}
-        self.watch = Watch(store)
+        self.watch = StatusPage(store)
         self._predict = msgspec.json.Decoder(Predict)
         self._learn = msgspec.json.Decoder(Learn)
         self._rollback = msgspec.json.Decoder(Rollback)
@@ -107,11 +112,11 @@ class Application:
     async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
         try:
-            done, _ = await asyncio.wait({future}, timeout=min(PATIENCE, self.seconds))
+            done, _ = await asyncio.wait({future}, timeout=min(SECONDS_UNWATCHED, self.seconds))
             if not done:
                 left: asyncio.Future[Any] = asyncio.ensure_future(_left(receive))
                 try:
-                    rest = max(0.0, self.seconds - PATIENCE)
+                    rest = max(0.0, self.seconds - SECONDS_UNWATCHED)
                     done, _ = await asyncio.wait({future, left}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     left.cancel()
@@ -129,11 +134,11 @@ class Application:
     async def learn(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
         """Learn rows; they are in the log when the answer goes out."""
         started = time.perf_counter()
-        told: Learn = await read(headers, receive, self._learn, self.body, self.rows)
+        request: Learn = await read(headers, receive, self._learn, self.body, self.rows)
         self._check_name(name)
-        if told.rows is None and told.ids is None:
+        if request.rows is None and request.ids is None:
             raise Problem(422, "learn needs rows, or ids of rows that were predicted")
-        future, warnings = await self.desk.run(self._learn_soon, name, told)
+        future, warnings = await self.desk.run(self._learn_soon, name, request)
         answer = await asyncio.wrap_future(future)
         self.times["learn"].add(time.perf_counter() - started)
         content: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
@@ -143,13 +148,13 @@ class Application:
             content["warnings"] = warnings
         return encode(content)
 
-    def _learn_soon(self, name: str, told: Learn) -> tuple[Any, list[str]]:
+    def _learn_soon(self, name: str, request: Learn) -> tuple[Any, list[str]]:
         """Check the rows and hand them to the learner; the future of its answer, and sentences about the rows."""
         with self.store.use(name) as learner:
             view = learner.view
-            check_names(told.rows, view.model, view.columns, self.opened)
-            warnings = gaps_of(told.rows, view.model).warnings()
-            return learner.learn_soon(told.rows, told.y, told.ids), warnings
+            check_names(request.rows, view.model, view.columns, self.opened)
+            warnings = gaps_of(request.rows, view.model).warnings()
+            return learner.learn_soon(request.rows, request.y, request.ids), warnings
 
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
@@ -184,9 +189,9 @@ class Application:
         return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
 
     async def health(self, request: Request) -> Response:
-        """Whether all is well; only clients with the token are told the problems."""
+        """Whether all is well; the problems are for clients with the token only."""
         asked = asyncio.ensure_future(to_thread.run_sync(self.store.health))  # it may have to wait for a model to wake
-        if (await asyncio.wait({asked}, timeout=PROMPT))[0]:
+        if (await asyncio.wait({asked}, timeout=HEALTH_SECONDS))[0]:
             self._health = asked.result()
         about = self._health if request.scope["trusted"] else {"status": self._health["status"]}
         return json_response(about, 200 if about["status"] == "ok" else 503)

@@ -25,7 +25,7 @@ logger = logging.getLogger("kernelstream.live")
 
 
 @dataclass
-class Seat:
+class ScoredModel:
     """A model and its scores."""
 
     model: Any
@@ -50,7 +50,7 @@ class Seat:
 class Champions:
     """The models of a learner and all that its calls change; ``folder`` (a path) and its log exist already."""
 
-    champion: Seat
+    champion: ScoredModel
 
     def __init__(self, folder: Path, log: Log, remembered: int):
         self.folder, self.log, self.remembered = folder, log, remembered
@@ -62,7 +62,7 @@ class Champions:
         self.columns: list[str] | None = None
         self.positions: dict[str, int | str] = {}  # how far the sources have been read
         self._moved = False  # since the latest snapshot
-        self.challenger: Seat | None = None
+        self.challenger: ScoredModel | None = None
         self.against: Scores | None = None  # of the champion, since the challenger came
         self.retired: list[dict[str, int]] = []
         self._stale = True  # whether the readers' copy is out of date
@@ -121,7 +121,7 @@ class Champions:
         self.challenger = self.against = None
         if content:
             model = model_io.load(io.BytesIO(content))
-            self.challenger = Seat(model, Scores(task_of(model)))
+            self.challenger = ScoredModel(model, Scores(task_of(model)))
             self.against = Scores(self.champion.scores.task)
 
     def _version_file(self, version: int) -> Path:
@@ -141,7 +141,7 @@ class Champions:
         model_io.read(self._version_file(to))  # an error must come now, not after the record is written
         self._retire()
 
-    def _succeed(self, seat: Seat) -> int:
+    def _succeed(self, seat: ScoredModel) -> int:
         if not self._version_file(self.version).exists():  # in a replay, if it was removed
             self._retire()
         self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
@@ -156,4 +156,4 @@ class Champions:
 
     def _rollback(self, to: int) -> int:
         model, notes = model_io.read(self._version_file(to))
-        return self._succeed(Seat(model, Scores.from_notes(notes["live"]["scores"])))
+        return self._succeed(ScoredModel(model, Scores.from_notes(notes["live"]["scores"])))

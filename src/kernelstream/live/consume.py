@@ -27,8 +27,8 @@ from .rows import as_rows
 from .sources import BadMessage, Message, Parsed, Position, Source, parse
 from .store import Store
 
-BATCH = 500  # messages learned in one call
-WAIT = 0.2  # seconds to wait for messages
+MESSAGES_PER_CALL = 500  # messages learned in one call
+READ_SECONDS = 0.2  # seconds to wait for messages
 CURSOR = "cursor"  # name of the learner that only holds the position up to which all others have learned
 
 logger = logging.getLogger("kernelstream.live")
@@ -76,7 +76,9 @@ class Reader:
         Messages of one call of ``learn``.
     """
 
-    def __init__(self, source: Source, *, target: str | None = None, answers: bool = False, batch: int = BATCH):
+    def __init__(
+        self, source: Source, *, target: str | None = None, answers: bool = False, batch: int = MESSAGES_PER_CALL
+    ):
         self.source, self.target, self.answers, self.batch = source, target, answers, batch
         self.done = Consumed()
         self._dead: set[tuple[str, Position]] = set()  # messages of this batch that are among the dead letters
@@ -102,7 +104,7 @@ class Reader:
                 try:
                     if outage.pause:
                         self.source.seek(positions())
-                    messages = self.source.read(self.batch, WAIT)
+                    messages = self.source.read(self.batch, READ_SECONDS)
                     if messages:
                         handle(messages)
                 except OSError as error:

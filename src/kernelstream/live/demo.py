@@ -18,7 +18,7 @@ from ..estimators import KernelClassifier, OnlineRidgeClassifier
 from .serve import Server
 from .store import Store
 
-BLOCK = 20  # rows of a request
+ROWS_PER_REQUEST = 20  # rows of a request
 CONCEPT = 2000  # rows from one change of the stream to the next
 RATE = 500  # rows a second
 COLUMNS = ("east", "north", "noise")  # the last has nothing to do with the label
@@ -32,7 +32,7 @@ def run(
     rate: float = RATE,
     say: Callable[[str], Any] = print,
 ) -> int:
-    """Serve the one learner with a challenger, and stream into it; returns the number of rows learned.
+    """Serve the default learner with a challenger, and stream into it; returns the number of rows learned.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of a stream without end; the landscape becomes another one every few thousand rows."""
     concept, rng = 1, np.random.default_rng(0)
     while True:
-        for X, y in drift.generate(CONCEPT, BLOCK, "none", concept, n_features=len(COLUMNS) - 1, noise=0.02):
+        for X, y in drift.generate(CONCEPT, ROWS_PER_REQUEST, "none", concept, n_features=len(COLUMNS) - 1, noise=0.02):
             yield np.column_stack([X, rng.normal(size=len(X))]), y
         concept += 1
 

@@ -16,8 +16,8 @@ from .scores import weights_of
 from .writer import Writer
 
 RELEVANCE = 3.0  # seconds that the relevance of the columns holds at least
-SHARE = 10  # finding it takes at most one part in SHARE of the time of a thread
-PROMPT = 0.01  # seconds that a description waits for it
+RELEVANCE_SHARE = 10  # finding it takes at most one part in RELEVANCE_SHARE of the time of a thread
+RELEVANCE_SECONDS = 0.01  # seconds that a description waits for it
 
 
 class Described(Writer):
@@ -80,7 +80,7 @@ class Described(Writer):
             finder = threading.Thread(target=self._find_relevance, args=(model,), name="relevance", daemon=True)
             self._finder = finder
             finder.start()
-            finder.join(PROMPT)
+            finder.join(RELEVANCE_SECONDS)
         return self._relevance
 
     def _find_relevance(self, model: Any) -> None:
@@ -90,7 +90,7 @@ class Described(Writer):
         except Exception:  # for example because the model has learned too little
             found = None
         now = time.monotonic()
-        self._relevance, self._relevance_due = found, now + max(RELEVANCE, SHARE * (now - started))
+        self._relevance, self._relevance_due = found, now + max(RELEVANCE, RELEVANCE_SHARE * (now - started))
         self._finder = None
 
 
@@ -113,8 +113,9 @@ def _members(model: Any) -> dict[str, Any] | None:
     weights = weights_of(model)
     if weights is None:
         return None
-    told = getattr(model, "members_", None)
-    names = [one["name"] for one in told] if isinstance(told, list) and told and isinstance(told[0], dict) else []
+    members: Any = getattr(model, "members_", None)
+    named = isinstance(members, list) and members and isinstance(members[0], dict)
+    names = [member["name"] for member in members] if named else []
     names = names or [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
     if len(set(names)) < len(weights):
         names = [f"{i + 1}: {name}" for i, name in enumerate(names or ["member"] * len(weights))]

@@ -23,9 +23,9 @@ from .rows import Gaps, RowError, as_rows, check_names, gaps_of
 from .store import Store
 
 THREADS = 4
-TURN = 0.04  # seconds of a processor that a turn of one model should take: nothing else waits for longer
-LEAST, MOST = 16, 4096  # rows of a turn
-WAITING = 200_000  # rows of a model that may wait
+TURN_SECONDS = 0.04  # seconds of a processor that a turn of one model should take: nothing else waits for longer
+MIN_TURN_ROWS, MAX_TURN_ROWS = 16, 4096  # rows of a turn
+MAX_WAITING_ROWS = 200_000  # rows of a model that may wait
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Line:
     new: deque[Asked] = field(default_factory=deque)
     begun: deque[Asked] = field(default_factory=deque)
     rows: int = 0  # that wait
-    size: int = 64  # rows of a turn, so many as take about TURN
+    size: int = 64  # rows of a turn, so many as take about TURN_SECONDS
     busy: bool = False  # whether a thread is at it, or will be
     last_new: bool = False  # whether the last turn was of new requests
 
@@ -93,18 +93,18 @@ class Line:
 
     def timed(self, rows: int, seconds: float) -> None:
         """Choose the rows of a turn by the time that one took."""
-        if seconds > TURN:
-            self.size = max(LEAST, min(self.size, rows) // 2)
-        elif rows >= self.size and seconds < TURN / 2:
-            self.size = min(MOST, 2 * self.size)
+        if seconds > TURN_SECONDS:
+            self.size = max(MIN_TURN_ROWS, min(self.size, rows) // 2)
+        elif rows >= self.size and seconds < TURN_SECONDS / 2:
+            self.size = min(MAX_TURN_ROWS, 2 * self.size)
 
 
 class Desk:
     """Predictions off the event loop.
 
-    The requests for one model wait in a line. A turn answers some rows of it in one call that takes about ``TURN``
-    seconds: short requests that have come meanwhile together, a long one piece by piece. Between two turns other
-    models, and other requests for the same one, have theirs, so that nobody waits for a long request.
+    The requests for one model wait in a line. A turn answers some rows of it in one call that takes about
+    ``TURN_SECONDS``: short requests that have come meanwhile together, a long one piece by piece. Between two turns
+    other models, and other requests for the same one, have theirs, so that nobody waits for a long request.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class Desk:
         asked, n = Asked(request, asyncio.get_running_loop().create_future()), len(request.rows)
         with self._lock:
             line = self._lines.setdefault(name, Line())
-            if line.rows + n > WAITING:
-                message = f"{line.rows:,} rows are waiting for this model, and at most {WAITING:,} may: try again later"
-                raise Problem(503, message, {"Retry-After": "1"})
+            if line.rows + n > MAX_WAITING_ROWS:
+                limit = f"at most {MAX_WAITING_ROWS:,} may: try again later"
+                raise Problem(503, f"{line.rows:,} rows are waiting for this model, and {limit}", {"Retry-After": "1"})
             line.rows += n
             line.new.append(asked)
             start, line.busy = not line.busy, True

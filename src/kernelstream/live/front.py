@@ -13,7 +13,7 @@ from typing import Any
 from .responses import Problem, problem_response
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-HEAD = 1 << 16  # most bytes of path and headers
+MAX_HEAD_BYTES = 1 << 16  # most bytes of path and headers
 
 
 class Rates:
@@ -106,8 +106,8 @@ class Front:
         await self.app(scope, receive, counted)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > HEAD:
-            raise Problem(431, f"path and headers have at most {HEAD:,} bytes", {"Connection": "close"})
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > MAX_HEAD_BYTES:
+            raise Problem(431, f"path and headers have at most {MAX_HEAD_BYTES:,} bytes", {"Connection": "close"})
         host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)
         name = host[0].strip("[]") if len(host) == 1 or host[1].isdigit() else ":".join(host).strip("[]")
         if self.local and name not in LOCAL:

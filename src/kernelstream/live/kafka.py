@@ -23,7 +23,7 @@ LASTING = (
     ck.KafkaError._UNKNOWN_PARTITION, ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED, ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 )  # fmt: skip
-WAIT = 10.0  # seconds for the brokers to say what there is
+BROKER_SECONDS = 10.0  # seconds for the brokers to say what there is
 
 
 class Kafka:
@@ -95,10 +95,10 @@ class Kafka:
         self._ended = set()
 
     def _partitions(self) -> list[int]:
-        until = time.monotonic() + WAIT
+        until = time.monotonic() + BROKER_SECONDS
         while True:
             with _asked():
-                about = self.consumer.list_topics(self.topic, timeout=WAIT).topics[self.topic]
+                about = self.consumer.list_topics(self.topic, timeout=BROKER_SECONDS).topics[self.topic]
             if about.partitions:
                 return list(about.partitions)
             if time.monotonic() > until:
@@ -178,7 +178,7 @@ class Kafka:
                 raise _failure(error)
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """Tell the broker how far it has been read, so that the lag can be watched."""
+        """Report to the broker how far it has been read, so that the lag can be watched."""
         offsets = [
             ck.TopicPartition(self.topic, int(part.rsplit("/", 1)[1]), int(at))
             for part, at in positions.items()
@@ -202,7 +202,7 @@ def _asked() -> Iterator[None]:
 
 
 def _failure(error: Any) -> OSError:
-    """Tell an outage, which may pass, from what does not: librdkafka connects again by itself."""
+    """Distinguish an outage, which may pass, from other errors: librdkafka connects again by itself."""
     if error.fatal() or error.code() in LASTING:
         return OSError(f"Kafka: {error.str()}")
     return Unavailable(f"Kafka does not answer: {error.str()}")

@@ -1,4 +1,4 @@
-"""A model that does not lose what it was told: every call is in a log before it is answered.
+"""A model that loses no acknowledged row: every call is in a log before it is answered.
 
 State on disk, in one folder::
 

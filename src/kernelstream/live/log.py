@@ -28,7 +28,7 @@ from pathlib import Path
 
 MAGIC = b"KSLOG\x00\x01\n"
 MARK = "mark"
-MOST = 1 << 30  # bytes of a record
+MAX_RECORD_BYTES = 1 << 30  # bytes of a record
 FILE_BYTES = 64 << 20  # a file that is larger is followed by another
 
 _START = struct.Struct("<8sQ")
@@ -300,7 +300,7 @@ class Log:
 
 
 def _packed(payload: bytes, number: int) -> bytes:
-    if len(payload) > MOST:
+    if len(payload) > MAX_RECORD_BYTES:
         raise ValueError(f"a record of {len(payload):,} bytes is too large for the log")
     return _HEAD.pack(len(payload), _checksum(payload, number), number) + payload
 
@@ -311,7 +311,7 @@ def _record(content: bytes, at: int, number: int) -> bytes | None:
         return None
     length, checksum, found = _HEAD.unpack_from(content, at)
     start = at + _HEAD.size
-    if found != number or length > MOST or start + length > len(content):
+    if found != number or length > MAX_RECORD_BYTES or start + length > len(content):
         return None
     payload = content[start : start + length]
     return payload if _checksum(payload, number) == checksum else None

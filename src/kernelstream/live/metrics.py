@@ -33,7 +33,7 @@ class Times:
 
 
 def metrics_text(store: Store, counts: dict[Any, int], times: dict[str, Times]) -> str:
-    """Everything Prometheus is told: responses by route and status, their times, and the models that are awake."""
+    """Everything that Prometheus reads: responses by route and status, their times, and the models that are awake."""
     lines = ["# TYPE kernelstream_requests_total counter"]
     for (path, status), count in sorted(counts.items()):
         lines.append(f'kernelstream_requests_total{{path="{path}",status="{status}"}} {count}')

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from .log import LogError
 from .sources import Unavailable
 
-FIRST, MOST = 0.1, 30.0  # seconds to wait, at first and at most
-STEP = 0.1  # seconds after which a request to stop is seen
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds to wait, at first and at most
+STOP_SECONDS = 0.1  # seconds after which a request to stop is seen
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -38,10 +38,10 @@ class Outage:
         if not self.pause:
             self.since = time.monotonic()
             logger.warning("%s; trying again until it works", error)
-        self.pause = min(MOST, 2 * self.pause or FIRST)
+        self.pause = min(LONGEST_PAUSE, 2 * self.pause or FIRST_PAUSE)
         until = time.monotonic() + self.pause
         while (left := until - time.monotonic()) > 0 and not self.stop():
-            time.sleep(min(STEP, left))
+            time.sleep(min(STOP_SECONDS, left))
 
     def over(self) -> None:
         """It works."""

@@ -12,7 +12,7 @@ from .responses import Problem
 from .rows import Gaps, encoder_of
 
 HALF_OF_ALL = np.sqrt(40.0 / 9.0)  # deviations on either side of the mean that hold nine targets in ten
-USUAL = 0.5  # of the learned rows had no value in a column: a gap there is nothing special
+USUAL_GAPS = 0.5  # of the learned rows had no value in a column: a gap there is nothing special
 
 
 def predictions(view: View, X: Any, gaps: Gaps) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
     if not cells or target is None or intervals.shape[1] != 2:
         return intervals
     missing = encoder.missing_
-    rows = sorted({i for i, name in cells if missing[name] < USUAL})
+    rows = sorted({i for i, name in cells if missing[name] < USUAL_GAPS})
     mean, deviation = target
     intervals = intervals.copy()
     intervals[rows, 0] = np.minimum(intervals[rows, 0], mean - HALF_OF_ALL * deviation)

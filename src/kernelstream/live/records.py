@@ -18,7 +18,7 @@ LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
 FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: set(),
                                  ROLLBACK: {"to"}}  # fmt: skip
 
-AT_ONCE = 256  # rows that are written in one step
+ROWS_PER_STEP = 256  # rows that are written in one step
 
 _LENGTH = struct.Struct("<I")
 _PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'
@@ -34,8 +34,8 @@ def _json(value: Any) -> str:
     """A header as JSON; long lists in steps, since the encoder lets no other thread run until it is done."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(str(key))}:{_json(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, list) and len(value) > AT_ONCE:
-        steps = (value[i : i + AT_ONCE] for i in range(0, len(value), AT_ONCE))
+    if isinstance(value, list) and len(value) > ROWS_PER_STEP:
+        steps = (value[i : i + ROWS_PER_STEP] for i in range(0, len(value), ROWS_PER_STEP))
         return "[" + ",".join(_json(step)[1:-1] for step in steps) + "]"
     return json.dumps(value, separators=(",", ":"))
 

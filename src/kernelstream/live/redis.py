@@ -80,7 +80,7 @@ class Redis:
 
 @contextlib.contextmanager
 def _asked() -> Iterator[None]:
-    """Tell an outage, which may pass, from what Redis refuses."""
+    """Distinguish an outage, which may pass, from what Redis refuses."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError) as error:

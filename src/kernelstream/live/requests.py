@@ -14,11 +14,11 @@ with needs("serve"):
     from anyio import to_thread
     from starlette.requests import ClientDisconnect
 
-BODY = 16 << 20  # most bytes of a request
-ROWS = 50_000  # most rows of a request
-SECONDS = 30.0  # that a body may take to arrive
-AT_ONCE = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
-LONGEST = 1 << 20  # bytes of one row of a large body
+MAX_BODY_BYTES = 16 << 20  # most bytes of a request
+MAX_ROWS = 50_000  # most rows of a request
+BODY_SECONDS = 30.0  # that a body may take to arrive
+BYTES_PER_STEP = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
+MAX_ROW_BYTES = 1 << 20  # bytes of one row of a large body
 
 Id = str | int
 Row = dict[str, Any] | list[Any]
@@ -50,7 +50,7 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty object."""
 
 
-async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int = ROWS) -> Any:
+async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int = MAX_ROWS) -> Any:
     """The body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":  # which a page of another site cannot send without being asked
@@ -61,11 +61,13 @@ async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: in
     if length.isdigit() and int(length) > most:
         raise Problem(413, f"a body has at most {most:,} bytes")
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(BODY_SECONDS):
             body = await _received(receive, most)
     except TimeoutError:
-        raise Problem(408, f"the body did not arrive within {SECONDS:g} seconds", {"Connection": "close"}) from None
-    if len(body) > AT_ONCE and decoder.type in (Predict, Learn):
+        raise Problem(
+            408, f"the body did not arrive within {BODY_SECONDS:g} seconds", {"Connection": "close"}
+        ) from None
+    if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
         return await to_thread.run_sync(_decoded, body, lambda text: in_slices(text, decoder.type, rows))
     asked = _decoded(body, decoder.decode)
     if len(getattr(asked, "rows", None) or ()) > rows:
@@ -155,7 +157,7 @@ def _items(body: bytes, at: int, decoder: Any, most: int) -> tuple[list[Any], in
     if body[at : at + 1] == b"]":
         return found, at + 1
     while True:
-        some = _SOME.match(body, at, at + AT_ONCE) or _SOME.match(body, at, at + LONGEST)
+        some = _SOME.match(body, at, at + BYTES_PER_STEP) or _SOME.match(body, at, at + MAX_ROW_BYTES)
         end = None if some is None else _NEXT.match(body, some.end())
         if some is None or end is None or end[1] == b"}":
             raise msgspec.DecodeError(f"a list of plain values, or of rows of them, is expected (byte {at})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -24,7 +23,7 @@ logger = logging.getLogger("kernelstream.live")
 
 
 class Problem(Exception):
-    """An error that is told to the client."""
+    """An error that is reported to the client."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None, **more: Any):
         super().__init__(message)
@@ -77,7 +76,7 @@ def guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
 
 
 def error_response(error: Exception, path: str) -> Response:
-    """The response that tells the client about an error."""
+    """The response that reports an error to the client."""
     if isinstance(error, Problem):
         return problem_response(error)
     if isinstance(error, RowError):
@@ -110,17 +109,6 @@ def problem_response(problem: Problem) -> Response:
     return Response(content, problem.status, problem.headers, media_type="application/json")
 
 
-def _finite(value: Any) -> Any:
-    """The same value, with None for numbers that JSON does not know, and lists for arrays."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.dtype.kind != "f" or np.isfinite(value).all() else _finite(value.tolist())
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _encode_numpy(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):  # msgspec writes null for numbers that JSON does not know
         return value.tolist()
@@ -130,11 +118,6 @@ def _encode_numpy(value: Any) -> Any:
 encode = msgspec.json.Encoder(enc_hook=_encode_numpy).encode
 
 
-def encode_finite(content: Any) -> bytes:
-    """``content`` as JSON, with null for numbers that JSON does not know, at any depth."""
-    return encode(_finite(content))
-
-
 def json_response(content: Any, status: int = 200) -> Response:
     """``content`` as a response."""
-    return Response(encode_finite(content), status, media_type="application/json")
+    return Response(encode(content), status, media_type="application/json")

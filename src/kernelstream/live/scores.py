@@ -10,21 +10,22 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
-from .. import losses
+from ..evaluate._metrics import errors, log_losses, of_true_class
+from ..evaluate._runners import labels_of, probabilities_of
+from ..monitor import PageHinkley
 
-WINDOW = 1000  # rows that count as recent
-POINTS = 400  # of a curve, at most; every second one goes when there are more
-SHOWN = 200  # forecasts that are kept beside the truth
-BINS = 10  # of probabilities, for the calibration
-FLOOR = 1e-7  # least probability that the log-loss takes
-MARKS = 100  # changes that are remembered
-TOGETHER = 64  # calls with few rows that are counted together
+RECENT_ROWS = 1000  # rows that count as recent
+MAX_CURVE_POINTS = 400  # of a curve, at most; every second one goes when there are more
+SHOWN_FORECASTS = 200  # forecasts that are kept beside the truth
+CALIBRATION_BINS = 10  # of probabilities, for the calibration
+MAX_MARKS = 100  # changes that are remembered
+LARGEST_ERROR = 1e150  # that the detector takes: its square is a number
+CALLS_COUNTED_TOGETHER = 64  # calls with few rows that are counted together
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -34,60 +35,6 @@ def task_of(model: Any) -> str:
     if is_outlier_detector(model):
         return "novelty"
     return "classification" if is_classifier(model) else "regression"
-
-
-def probabilities_of(model: Any, scores: np.ndarray) -> np.ndarray | None:
-    """Probabilities (n, C) that belong to scores, where the model's loss has any."""
-    spec = getattr(model, "loss", None)
-    if not isinstance(spec, (str, losses.Loss)):
-        return None
-    loss: Any = losses.get(spec, "classification")
-    if scores.ndim == 2:
-        loss = loss.multiclass()
-    if not hasattr(loss, "probability"):
-        return None
-    p = loss.probability(scores)
-    return np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p
-
-
-class Change:
-    """Marks rows where the loss has risen: a CUSUM of the standardised loss (Page 1954).
-
-    With z = (loss - mean) / deviation, of the rows since the last mark and at most 4, the sum s <- max(0, s + z - k) is
-    compared with h. For independent z of mean 0 the time between false marks is about exp(2 k h) / (2 k²), ten million
-    rows at k = 1/4 and h = 30; a rise by one deviation is marked after about h / (1 - k) = 40 rows.
-    """
-
-    K, H, LEAST, MOST = 0.25, 30.0, 100, 4.0
-
-    def __init__(self) -> None:
-        self.n, self.mean, self.m2, self.sum = 0, 0.0, 0.0, 0.0
-
-    def __call__(self, loss: float) -> bool:
-        """Take the loss of the next row; True where a change is marked."""
-        return bool(self.many([loss]))
-
-    def many(self, losses: Iterable[float]) -> list[int]:
-        """Take the losses of the next rows; the places of those where a change is marked."""
-        n, mean, m2, total, found = self.n, self.mean, self.m2, self.sum, []
-        K, H, LEAST, MOST, sqrt = self.K, self.H, self.LEAST, self.MOST, math.sqrt
-        for i, loss in enumerate(losses):
-            step = loss - mean
-            if n >= LEAST:
-                deviation = sqrt(m2 / n)
-                z = step / deviation if deviation > 0.0 else (MOST if step > 0.0 else 0.0)
-                total += (z if z < MOST else MOST) - K
-                if total > H:
-                    n, mean, m2, total = 0, 0.0, 0.0, 0.0
-                    found.append(i)
-                    continue
-                if total < 0.0:
-                    total = 0.0
-            n += 1
-            mean += step / n
-            m2 += step * (loss - mean)
-        self.n, self.mean, self.m2, self.sum = n, mean, m2, total
-        return found
 
 
 class Scores:
@@ -102,14 +49,14 @@ class Scores:
 
     def __init__(self, task: str):
         self.task = task
-        self._rows, self.error, self.log_loss, self.told = 0, 0.0, 0.0, 0
-        self.last: deque[float] = deque(maxlen=WINDOW)
-        self.last_log: deque[float] = deque(maxlen=WINDOW)
+        self._rows, self.error, self.log_loss, self.rated = 0, 0.0, 0.0, 0
+        self.last: deque[float] = deque(maxlen=RECENT_ROWS)
+        self.last_log: deque[float] = deque(maxlen=RECENT_ROWS)
         self.every = 20  # rows from one point of the curves to the next
         self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
-        self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN)
-        self.bins = np.zeros((BINS, 3))  # rows, sum of probabilities, how often it came true
-        self.change = Change()
+        self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN_FORECASTS)
+        self.bins = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, how often it came true
+        self.change = PageHinkley()
         self._marks: list[int] = []
         self.lock = threading.Lock()  # one thread counts, others read
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets not counted yet
@@ -147,14 +94,19 @@ class Scores:
 
     def _keeps(self, model: Any, answer: np.ndarray, y: Any, probabilities: Any, classes: Any) -> bool:
         """Keep a few rows, to be counted together with others; the result is the same."""
-        plain = probabilities is None and answer.ndim == 1 and len(answer) < TOGETHER and isinstance(y, np.ndarray)
+        plain = (
+            probabilities is None
+            and answer.ndim == 1
+            and len(answer) < CALLS_COUNTED_TOGETHER
+            and isinstance(y, np.ndarray)
+        )
         if not plain or self.task == "novelty" or hasattr(type(model), "weights_"):
             return False
         if self._kept and (self._kept_of[0] is not model or self._kept_of[1] is not classes):
             self._count_kept()
         self._kept.append((answer, y))
         self._kept_of = (model, classes)
-        if len(self._kept) >= TOGETHER:
+        if len(self._kept) >= CALLS_COUNTED_TOGETHER:
             self._count_kept()
         return True
 
@@ -171,43 +123,34 @@ class Scores:
     def _add(self, model: Any, classes: Any, answer: np.ndarray, y: Any, chances: np.ndarray | None) -> None:
         losses_ = None
         if self.task == "novelty":
-            predicted = np.where(answer < 0, -1, 1)
-            errors, truth = (answer < 0).astype(float), predicted
+            predicted = truth = np.where(answer < 0, -1, 1)
         elif self.task == "regression":
             predicted, truth = answer, np.asarray(y, float)
-            errors = ((predicted - truth) ** 2).reshape(len(answer), -1).mean(axis=1)
         else:
             truth = np.asarray(y)
             predicted, chances = self._labels(model, classes, answer, chances)
-            errors = (predicted != truth).astype(float)
             if chances is not None and chances.shape[1] == len(classes):
                 losses_ = self._probabilities(chances, classes, truth, predicted)
-        self._errors(errors, losses_, model)
+        self._errors(errors(self.task, truth, predicted), losses_, model)
         if predicted.ndim == 1:
-            shown = slice(-SHOWN, None)
+            shown = slice(-SHOWN_FORECASTS, None)
             self.pairs.extend(zip(predicted[shown].tolist(), truth[shown].tolist()))
 
     @staticmethod
     def _labels(model: Any, classes: Any, scores: np.ndarray, chances: Any) -> tuple[np.ndarray, np.ndarray | None]:
         if len(classes) == 1:
             return np.full(len(scores), classes[0]), None
-        if chances is None:
-            chances = probabilities_of(model, scores)
-        if scores.ndim == 1:
-            return classes[(scores >= 0).astype(np.intp)], chances
-        return classes[scores.argmax(axis=1)], chances
+        return labels_of(scores, classes), probabilities_of(model, scores) if chances is None else chances
 
     def _probabilities(self, table: np.ndarray, classes: Any, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Count the probabilities for the calibration; returns the log-loss of each row."""
-        at = np.minimum(np.searchsorted(classes, truth), len(classes) - 1)
-        of_truth = np.where(classes[at] == truth, table[np.arange(len(truth)), at], 0.0)
         if table.shape[1] == 2:
             p, came = table[:, 1], truth == classes[1]
         else:
             p, came = table.max(axis=1), truth == predicted
-        bins = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        bins = np.minimum((p * CALIBRATION_BINS).astype(np.intp), CALIBRATION_BINS - 1)
         np.add.at(self.bins, bins, np.column_stack([np.ones(len(p)), p, came]))
-        return -np.log(np.maximum(of_truth, FLOOR))
+        return log_losses(of_true_class(table, classes, truth))
 
     def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
         """Add up row by row, so that the sums do not depend on how the rows were grouped."""
@@ -216,13 +159,13 @@ class Scores:
             stop = min(len(errors), start + self.every - self._rows % self.every)
             part = errors[start:stop].tolist()
             self.error = _added(self.error, part)
-            for i in self.change.many(part):
-                self._marks = [*self._marks, self._rows + i + 1][-MARKS:]
+            found = self.change.learn(np.fmin(part, LARGEST_ERROR))
+            self._marks = [*self._marks, *(row for row, _ in found)][-MAX_MARKS:]
             self.last.extend(part)
             if losses_ is not None:
                 part = losses_[start:stop].tolist()
                 self.log_loss = _added(self.log_loss, part)
-                self.told += len(part)
+                self.rated += len(part)
                 self.last_log.extend(part)
             self._rows += stop - start
             if self._rows % self.every == 0:
@@ -230,10 +173,10 @@ class Scores:
             start = stop
 
     def _point(self, model: Any) -> None:
-        whole = self.log_loss / self.told if self.told else None
-        told = [_mean(self.last), self.error / self._rows, _mean(self.last_log), whole, weights_of(model)]
-        self.curve.append([self._rows, *told])
-        if len(self.curve) > POINTS:
+        whole = self.log_loss / self.rated if self.rated else None
+        values = [_mean(self.last), self.error / self._rows, _mean(self.last_log), whole, weights_of(model)]
+        self.curve.append([self._rows, *values])
+        if len(self.curve) > MAX_CURVE_POINTS:
             self.every *= 2
             self.curve = [point for point in self.curve if point[0] % self.every == 0]
 
@@ -250,8 +193,8 @@ class Scores:
                 "recent": _mean(self.last),
                 "window": len(self.last),
             }
-            if self.told:
-                about |= {"log_loss_whole": self.log_loss / self.told, "log_loss_recent": _mean(self.last_log)}
+            if self.rated:
+                about |= {"log_loss_whole": self.log_loss / self.rated, "log_loss_recent": _mean(self.last_log)}
         return about
 
     def picture(self) -> dict[str, Any]:
@@ -269,19 +212,18 @@ class Scores:
         """Everything, for a snapshot."""
         with self.lock:
             self._count_kept()
-        change = self.change
         return {
-            "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "told": self.told,
+            "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "rated": self.rated,
             "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
             "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
-            "marks": self._marks, "change": [change.n, change.mean, change.m2, change.sum],
+            "marks": self._marks, "change": {name: value.tolist() for name, value in self.change.state.items()},
         }  # fmt: skip
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> Scores:
         """What :meth:`to_notes` gave."""
         made = cls(notes["task"])
-        for name in ("error", "log_loss", "told", "every"):
+        for name in ("error", "log_loss", "rated", "every"):
             setattr(made, name, notes[name])
         made._rows, made._marks = notes["rows"], list(notes["marks"])
         made.curve = [list(point) for point in notes["curve"]]
@@ -289,7 +231,7 @@ class Scores:
         made.last_log.extend(notes["last_log"].tolist())
         made.pairs.extend(tuple(pair) for pair in notes["pairs"])
         made.bins = np.array(notes["bins"], float)
-        made.change.n, made.change.mean, made.change.m2, made.change.sum = notes["change"]
+        made.change.state = {name: np.array(value) for name, value in notes["change"].items()}
         return made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._extra import needs
 from .app import make_app
-from .front import HEAD, LOCAL
+from .front import LOCAL, MAX_HEAD_BYTES
 from .store import Store
 
 with needs("serve"):
@@ -48,7 +48,7 @@ class _Protocol(HttpToolsProtocol):
         super().data_received(data)
         if self._head is not None:
             self._head += len(data)
-            if self._head > HEAD:
+            if self._head > MAX_HEAD_BYTES:
                 self.transport.close()
 
     def _await_head(self) -> None:
@@ -63,7 +63,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells the application first that it shuts down: open event streams would keep it waiting."""
+    """Notifies the application first that it shuts down: open event streams would keep it waiting."""
 
     async def shutdown(self, sockets: Any = None) -> None:
         self.config.app.closing.set()  # type: ignore[union-attr]

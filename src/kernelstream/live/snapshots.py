@@ -15,14 +15,14 @@ from .. import model_io
 from .._files import sweep, write_atomic
 from . import records
 from .answers import StoreError
-from .champions import Champions, Seat, logger
+from .champions import Champions, ScoredModel, logger
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
 from .rows import rows_learned
 from .scores import Scores, task_of
 
-KEEP = 2  # snapshots
+SNAPSHOTS_KEPT = 2  # snapshots
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
 _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
@@ -87,7 +87,7 @@ class Snapshots(Champions):
             self._complain("snapshot", str(error))
             raise
         self.problems.pop("snapshot", None)
-        kept = [found for found, path in self._snapshots() if path not in self._unreadable][-KEEP:]
+        kept = [found for found, path in self._snapshots() if path not in self._unreadable][-SNAPSHOTS_KEPT:]
         for path in list(self.folder.iterdir()):
             match = _OWN.match(path.name)
             if match and int(match[1]) < kept[0]:
@@ -134,7 +134,7 @@ class Snapshots(Champions):
         if not hasattr(model, "learn"):
             raise ValueError(f"{type(model).__name__} has no learn: it cannot go on learning")
         seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
-        self.champion = Seat(seat, Scores(task_of(seat)))
+        self.champion = ScoredModel(seat, Scores(task_of(seat)))
         self.total = rows_learned(seat)
         self.columns = None if columns is None else [str(name) for name in columns]
         self.log.open()
@@ -147,10 +147,10 @@ class Snapshots(Champions):
         rival = None
         if "challenger" in notes:
             rival = model_io.load(path.with_name(f"challenger-{number:016d}.ks"))
-        self.champion = Seat(model, Scores.from_notes(notes["scores"]))
+        self.champion = ScoredModel(model, Scores.from_notes(notes["scores"]))
         if rival is not None:
             about = notes["challenger"]
-            self.challenger = Seat(rival, Scores.from_notes(about["scores"]), about["failures"])
+            self.challenger = ScoredModel(rival, Scores.from_notes(about["scores"]), about["failures"])
             self.against = Scores.from_notes(about["against"])
         self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
         self.positions = notes["positions"]

@@ -46,7 +46,7 @@ class Source(Protocol):
         """Send answers to messages; the same answer sent again is known by the message's place."""
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """Everything before these positions has been learned: tell the broker, so that the lag can be watched."""
+        """Everything before these positions has been learned: the broker is to know, for its lag."""
 
     def close(self) -> None:
         """Close the connection."""

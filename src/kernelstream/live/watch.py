@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from importlib import resources
 
 from ._extra import needs
-from .responses import Problem, encode_finite
+from .responses import Problem, encode
 from .store import Store
 
 with needs("serve"):
@@ -19,7 +19,7 @@ with needs("serve"):
 WATCHERS = 64  # pages that may watch at a time
 
 
-class Watch:
+class StatusPage:
     """The page and its events.
 
     Parameters
@@ -69,7 +69,7 @@ class Watch:
             rival = learner.challenger
             if rival is not None:
                 about["rival"] = rival.scores.picture()
-            return encode_finite(about)
+            return encode(about)
 
     async def page(self, request: Request) -> Response:
         """The page."""

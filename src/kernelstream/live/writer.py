@@ -20,9 +20,9 @@ from .rows import columns_of
 from .snapshots import Snapshots
 
 EXTRAS = ("predict_proba", "predict_interval", "predict_set")
-WAITING = 10_000  # calls that may wait for the writer
-TOGETHER = 256  # calls that share one fsync
-SHARE = 10  # copies for the readers take at most one part in SHARE of the writer's time
+MAX_WAITING_CALLS = 10_000  # calls that may wait for the writer
+CALLS_PER_FSYNC = 256  # calls that share one fsync
+COPY_SHARE = 10  # copies for the readers take at most one part in COPY_SHARE of the writer's time
 IDLE = 5.0  # seconds after which the writer's thread ends
 
 
@@ -58,7 +58,7 @@ class Writer(Snapshots):
         with self._condition:
             if self._closed:
                 raise StoreError("the learner has been closed")
-            if len(self._queue) >= WAITING:
+            if len(self._queue) >= MAX_WAITING_CALLS:
                 raise Busy(f"{len(self._queue):,} calls are waiting")
             self._queue.append(call)
             if self._thread is None:
@@ -82,7 +82,7 @@ class Writer(Snapshots):
                     if min(waits) <= 0:
                         break
                     self._condition.wait(min(waits))
-                batch = [self._queue.popleft() for _ in range(min(len(self._queue), TOGETHER))]
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), CALLS_PER_FSYNC))]
                 if not batch and (self._closed or time.monotonic() >= idle_since + IDLE):
                     if self._stale:
                         self._publish()
@@ -192,4 +192,4 @@ class Writer(Snapshots):
         self._swapped, self._stale = time.monotonic(), False
         if not self._pace or started - self._pace[-1][0] > 0.1:
             self._pace.append((started, self.total))
-        self._pause = max(self.swap, SHARE * (self._swapped - started))
+        self._pause = max(self.swap, COPY_SHARE * (self._swapped - started))

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from scipy import special
 
 from ..passes.monitor.python import BLOCK
-from ..random import generator, seed_from
+from ..random import Stream, generator, seed_from
 from ._blocks import Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
-TOO_MANY = 1e-9  # false alarms that are allowed per row, by the law of normal means
+FALSE_ALARMS_PER_ROW = 1e-9  # false alarms that are allowed per row, by the law of normal means
 
 
 class KernelTwoSample(Detector):
@@ -28,7 +28,7 @@ class KernelTwoSample(Detector):
     rows and the kernel is as wide as the median distance there. The last ``window`` rows are compared with all others
     since the last change at the end of every block of 32; the statistic may go wrong once in 10^9 rows by that law,
     which leaves room for tails that are not quite normal. The rows must be independent for that: where they come in
-    runs, as in a sorted file, each run is a change. With a row of more columns than before everything starts anew.
+    runs, as in a sorted file, each run is a change. With a row of more columns than before everything is reset.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class KernelTwoSample(Detector):
         width = self.state["kept"].shape[1]
         if values.shape[1] < width:
             raise ValueError(f"rows have {values.shape[1]} columns, and those before had {width}")
-        if values.shape[1] > width:  # the first rows, or a stream with more columns than before: start anew
+        if values.shape[1] > width:  # the first rows, or a stream with more columns than before: start again
             self.state = {"rows": self.state["rows"], "kept": values[:0], "first": values[:0]}
             self.reset()
         return values
@@ -111,13 +111,13 @@ class KernelTwoSample(Detector):
         norms = (scaled**2).sum(axis=1)
         squares = norms[:half, None] + norms[None, half:] - 2 * scaled[:half] @ scaled[half:].T
         width = np.sqrt(max(np.median(squares), 1e-12))
-        W = generator(self.seed).standard_normal((rows.shape[1], self.n_components)) / width
+        W = generator(self.seed, Stream.MAP).standard_normal((rows.shape[1], self.n_components)) / width
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:
         state = self.state
         statistic, rest = self._ops.kernel_look(state["W"], state["reference"], state["last"], block)
-        if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > TOO_MANY * BLOCK:
+        if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > FALSE_ALARMS_PER_ROW * BLOCK:
             return None
         self.reset()
         return self.window

@@ -1,4 +1,4 @@
-"""What a learner can do about a change: give the past less weight, or start anew."""
+"""What a learner can do about a change: give the past less weight, or start again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def forget(keep: float = 0.1) -> Reaction:
     """A reaction for :class:`Monitor`: what was learned loses weight, so that new rows change the model more.
 
     AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums
-    of least squares; of the one learner, those of its members and of their combination.
+    of least squares; of the default learner, those of its members and of their combination.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def forget(keep: float = 0.1) -> Reaction:
 def restart() -> Reaction:
     """A reaction for :class:`Monitor`: the weights start from zero; labels, features and scales stay.
 
-    In the one learner all members start from zero, and the way they are combined stays.
+    In the default learner all members start from zero, and the way they are combined stays.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def restart() -> Reaction:
     """
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._anew(learner._state), "begin anew")
+        _change(model, lambda learner: learner._anew(learner._state), "restart")
 
     return react
 

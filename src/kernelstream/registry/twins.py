@@ -16,7 +16,7 @@ from .names import home
 try:
     from .. import _core
 except ImportError:  # installed without the compiled core: there are no twins
-    _core = None  # type: ignore[assignment]
+    _core = None  # type: ignore[assignment, unused-ignore]
 
 Twin = tuple[str, list[float]]  # name and parameters, as the core takes them
 

@@ -37,9 +37,6 @@ class ConjugateGradient(Solver):
 
     def solve(self, problem: Problem) -> Solution:
         Z, n = problem.Z, len(problem.Y)
-        if problem.ops.cells_ridge is not None and hasattr(Z, "cells"):
-            W, history, converged = problem.ops.cells_ridge(problem, self.tol, self.max_iter)
-            return Solution(W, history, len(history), converged)
         A = np.ones((n, 1)) if problem.weight is None else problem.weight[:, None]
         W = np.zeros((Z.shape[1], problem.Y.shape[1]), problem.dtype) if problem.start is None else problem.start.copy()
         B = Z.tdot((A * (problem.Y - problem.base())).astype(problem.dtype))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..losses import Loss
-from ..random import generator
+from ..random import Stream, generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 
 
@@ -69,7 +69,7 @@ class CoordinateDescent(Solver):
         smallest = self.tol * max(float(np.abs(Z.tdot(slopes[:, None].astype(problem.dtype))).max()), 1e-300)
         sweep, blocks = self._sweeper(problem, y, f, w)
         history: list[float] = []
-        rng = generator(problem.seed, 3)
+        rng = generator(problem.seed, Stream.SOLVER)
         since_full = self.between
         for iteration in range(1, self.max_iter + 1):
             full = since_full >= self.between

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..kernels import Kernel
 from ..losses import Loss
-from ..random import generator
+from ..random import Stream, generator
 from ..rows import Rows
 from ._problem import Problem, Solution
 from .cg import ConjugateGradient
@@ -29,7 +29,6 @@ from .kernel_blocks import Centers, Factor, KernelBlocks, least_addition
 from .newton_cg import NewtonCG
 
 SAMPLED = 4  # rows per centre that the preconditioner is made of, besides the centres
-STREAM = 6  # of the random choice of these rows
 
 
 class CenterMatrix:
@@ -58,7 +57,7 @@ class CenterMatrix:
         # centres stand for themselves: where one is alone, no other row tells how much there is in its direction
         others = np.setdiff1d(np.arange(n), centers)
         if len(others) > SAMPLED * m:
-            others = np.sort(generator(seed, STREAM).choice(others, SAMPLED * m, replace=False))
+            others = np.sort(generator(seed, Stream.FALKON_ROWS).choice(others, SAMPLED * m, replace=False))
         self.sample, self.others = np.concatenate([centers, others]), len(others)
 
     def dot(self, V: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.utils.extmath import row_norms
 
 from ..core import threads
-from ..kernels import Gaussian, Kernel
+from ..kernels import Gaussian, Kernel, Laplacian, Matern
 from ..rows import Rows, dense
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
@@ -38,6 +38,9 @@ class Centers:
         self.kernel, self.S, self.ops = kernel, S, ops
         self.dtype = np.dtype(S.dtype)
         self.gaussian = type(kernel) is Gaussian
+        self.norm, self.factor = (0, 0.0) if sp.issparse(S) or self.gaussian else _exponential(kernel)
+        if self.norm:
+            self.tiles = ops.tiles(S)
         if not self.gaussian:
             return
         # |x - s|^2 = |x|^2 - 2 x's + |s|^2, of dense rows about the mean of the centres, where it cancels less
@@ -50,6 +53,8 @@ class Centers:
 
     def __call__(self, X: Rows) -> np.ndarray:
         """``k(X, S)`` of rows X (n, d), (n, m)."""
+        if self.norm and not sp.issparse(X):
+            return self.ops.exponential(X, self.tiles, len(self.S), self.norm, self.factor)
         if not self.gaussian:
             return self.kernel.pairwise(X, self.S)
         if self.middle is None or sp.issparse(X):
@@ -69,10 +74,27 @@ class Centers:
             return self.kernel.pairwise(X, self.S)
         return self.ops.exp_scaled(D, float(self.kernel.gamma))
 
+    def table(self, X: Rows) -> np.ndarray:
+        """``k(X, S)`` as one array, made block by block on all threads."""
+        K = np.empty((X.shape[0], self.S.shape[0]), self.dtype)
+
+        def fill(rows: slice) -> None:
+            K[rows] = self(X[rows])
+
+        threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
+        return K
+
     def gram(self) -> np.ndarray:
         """``k(S, S)``, (m, m) float64."""
         S = self.S.astype(np.float64)
         return self.kernel.pairwise(S, S)
+
+
+def _exponential(kernel: Kernel) -> tuple[int, float]:
+    """Norm and factor c of a kernel ``exp(-c |x - s|)``; the norm 0 for another kernel."""
+    if type(kernel) is Laplacian:
+        return 1, float(kernel.gamma)
+    return (2, 1 / float(kernel.length)) if type(kernel) is Matern and kernel.nu == 0.5 else (0, 0.0)
 
 
 class KernelBlocks:

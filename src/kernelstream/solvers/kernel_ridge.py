@@ -11,17 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 
+from ..core import threads
 from ..kernels import Kernel
 from ..rows import Rows
 from ._problem import Solution
-from .kernel_blocks import Centers, Factor
+from .kernel_blocks import ELEMENTS, Centers
 
 FAR = 1e15  # times lam: a row of so little weight has no say
 
 
 class RowMatrix:
-    """``K + diag(more)`` for the Gram matrix K of rows X (n, d), with its factor, in float64.
+    """``K + diag(more)`` for the Gram matrix K of rows X (n, d) and its factor, in the type of the rows.
+
+    One array holds both: the kernel below the diagonal, the triangular factor on it and above. Products are in float64.
 
     Parameters
     ----------
@@ -32,17 +36,60 @@ class RowMatrix:
     """
 
     def __init__(self, kernel: Kernel, X: Rows, ops: Any, more: np.ndarray):
-        self.K = Centers(kernel, X, ops).gram()
-        self.K[np.diag_indices_from(self.K)] += more
-        self.factor = Factor(self.K, 0.0)
+        self.K = Centers(kernel, X, ops).table(X)
+        self.cuts = threads.cuts(len(self.K), max(1, ELEMENTS // len(self.K)))
+        self.diagonal = kernel.diag(X).astype(np.float64) + more
+        less = 0.0
+        while not factorise(self.K, self.diagonal + less):  # with as little more as arithmetic allows
+            less = 10 * max(less, float(np.finfo(self.K.dtype).eps * self.diagonal.max()))
+            if not np.isfinite(less):
+                raise np.linalg.LinAlgError("the kernel matrix has no factor")
+            for rows in self.cuts:
+                self.K[: rows.start, rows] = self.K[rows, : rows.start].T
+                self.K[rows, rows] = _symmetric(self.K[rows, rows])
 
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``(K + diag(more)) V``, (n, C) -> (n, C)."""
-        return self.K @ V
+        out = self.diagonal[:, None] * V
+        for rows in self.cuts:
+            before = self.K[rows, : rows.start].astype(np.float64)
+            out[rows] += before @ V[: rows.start] + (_symmetric(self.K[rows, rows].astype(np.float64)) @ V[rows])
+            out[: rows.start] += before.T @ V[rows]
+        return out
 
     def divide(self, V: np.ndarray) -> np.ndarray:
         """The same matrix, as far as the factor knows it, divides V."""
-        return self.factor.solve(self.factor.tsolve(V))
+        size = np.maximum(np.abs(V).max(axis=0), np.finfo(float).tiny)  # float32 has a narrower range
+        return divided_by(self.K, V / size) * size
+
+    def left_out(self, alpha: np.ndarray, last: int) -> np.ndarray:
+        r"""Residuals (last, C) that the last rows have where the other rows alone are learned; alpha (n, C) is of all.
+
+        .. math:: y_H - f_{-H}(x_H) = ((B^{-1})_{HH})^{-1} \alpha_H = L_{HH} L_{HH}'\, \alpha_H, \qquad B = L L'
+
+        for the matrix B and its factor L.
+        """
+        upper = np.triu(self.K[-last:, -last:]).astype(np.float64)
+        return upper.T @ (upper @ alpha[-last:])
+
+
+def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
+    """Put the triangular factor of a symmetric K (n, n) with another diagonal into its upper part; False: none."""
+    np.fill_diagonal(K, diagonal)
+    (potrf,) = get_lapack_funcs(("potrf",), (K,))
+    return not potrf(K.T, lower=1, overwrite_a=1, clean=0)[1]  # LAPACK stores columns: its lower part is our upper
+
+
+def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The matrix of a factor in the upper part of K (n, n) divides V (n, C), in the type of K."""
+    (potrs,) = get_lapack_funcs(("potrs",), (K,))
+    return potrs(K.T, V.astype(K.dtype, copy=False), lower=1)[0]
+
+
+def _symmetric(block: np.ndarray) -> np.ndarray:
+    """A square with what is below its diagonal on both sides, and 0 on it."""
+    below = np.tril(block, -1)
+    return below + below.T
 
 
 def kernel_ridge(
@@ -57,13 +104,28 @@ def kernel_ridge(
     max_iter: int = 100,
     report: Callable[[int, float], Any] = lambda iteration, value: None,
 ) -> Solution:
-    """Coefficients alpha (n, C) of the kernel functions of rows X (n, d) for targets Y (n, C) without their constant.
+    """Coefficients alpha (n, C) of the kernel functions of rows X (n, d) for targets Y (n, C) without the constant."""
+    return descend(row_matrix(kernel, X, lam, ops, weight), Y, tol, max_iter, report)
+
+
+def row_matrix(kernel: Kernel, X: Rows, lam: float, ops: Any, weight: np.ndarray | None) -> Any:
+    """``K + lam A^-1`` of rows X (n, d) with its factor, by an engine."""
+    more = lam * (np.ones(X.shape[0]) if weight is None else np.minimum(1 / weight, FAR))
+    own = getattr(ops, "row_matrix", None)
+    return RowMatrix(kernel, X, ops, more) if own is None else own(kernel, X, more)
+
+
+def descend(
+    matrix: Any,
+    Y: np.ndarray,
+    tol: float,
+    max_iter: int = 100,
+    report: Callable[[int, float], Any] = lambda iteration, value: None,
+) -> Solution:
+    """The matrix divides targets Y (n, C).
 
     ``tol`` is the relative size of the residual r, ``sqrt(r'M r)`` with M the factor's inverse, at which to stop.
     """
-    more = lam * (np.ones(len(Y)) if weight is None else np.minimum(1 / weight, FAR))
-    own = getattr(ops, "row_matrix", None)
-    matrix = RowMatrix(kernel, X, ops, more) if own is None else own(kernel, X, more)
     alpha, R = np.zeros_like(Y), Y.copy()
     D = P = matrix.divide(R)
     rz = (R * P).sum(axis=0)

@@ -12,7 +12,7 @@ from .._checks import whole
 
 logger = logging.getLogger("kernelstream.streams")
 
-BLOCK = 1024
+BLOCK_ROWS = 1024
 POLICIES = ("raise", "skip", "log")
 
 Block = tuple[Any, Any]  # rows (n, d), dense or CSR, and targets (n,) or None
@@ -65,7 +65,7 @@ class Stream:
     n_features: int | None = None
     feature_names: list[str] | None = None
 
-    def __init__(self, name: str, block: int = BLOCK, on_error: str = "raise"):
+    def __init__(self, name: str, block: int = BLOCK_ROWS, on_error: str = "raise"):
         whole("block", block)
         if on_error not in POLICIES:
             raise ValueError(f"on_error must be one of {', '.join(POLICIES)}, got {on_error!r}")

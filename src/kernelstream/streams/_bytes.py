@@ -12,7 +12,7 @@ import zlib
 from typing import Any
 
 CHUNK = 1 << 20
-LONGEST = 1 << 28  # no line of a table is a quarter of a gigabyte long
+MAX_LINE_BYTES = 1 << 28  # no line of a table is a quarter of a gigabyte long
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -41,7 +41,7 @@ def is_pipe(source: Any) -> bool:
 class Bytes:
     """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
 
-    How it is packed (gzip, bzip2, zstd) is told by its first bytes, not by its name.
+    How it is packed (gzip, bzip2, zstd) is inferred from its first bytes, not from its name.
     """
 
     def __init__(self, source: Any):
@@ -192,9 +192,9 @@ class Text:
             size += len(more)
             if b"\n" in more:
                 break
-            if size > LONGEST:
+            if size > MAX_LINE_BYTES:
                 raise ValueError(
-                    f"{self.bytes.name}, line {self.line + 1}: longer than {LONGEST >> 20} MiB: this is not a text file"
+                    f"{self.bytes.name}, line {self.line + 1}: longer than {MAX_LINE_BYTES >> 20} MiB: not a text file"
                 )
         self._begin(b"".join(parts), self._checksum())
         if self.ended and self.buffer and not self.buffer.endswith(b"\n"):

@@ -1,25 +1,18 @@
-"""Columns of a table as features: numbers as they are, categories hashed or one-hot, one column the target."""
+"""Columns of a table: which are features, and which is the target."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from .._checks import is_whole
 from ..registry.names import did_you_mean
 
 MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
-BUCKETS = 1024
-_REMEMBERED = 1 << 17  # categories whose column is cached
 
 
-class Columns:
-    """Which columns of a table become which columns of X.
+class TableColumns:
+    """Which columns of a table become the columns of X.
 
     Parameters
     ----------
@@ -31,10 +24,6 @@ class Columns:
         Columns to use, in this order; all but the target by default.
     drop : list
         Columns to leave out.
-    hashed : list, or dict of column: buckets
-        Columns of categories, each value of which goes to one of ``buckets`` columns (1024) by a hash of its name.
-    one_hot : dict of column: values
-        Columns of categories with a column of X for each of the values; any other value makes a bad row.
     """
 
     def __init__(
@@ -43,8 +32,6 @@ class Columns:
         target: str | int | None = None,
         features: Sequence[Any] | None = None,
         drop: Iterable[Any] = (),
-        hashed: Any = (),
-        one_hot: dict[Any, Sequence[Any]] | None = None,
         where: str = "the table",
     ):
         self.names, self.where = different(names), where
@@ -65,24 +52,9 @@ class Columns:
             chosen = [self._find(column) for column in features]
             if self.target in chosen:
                 raise ValueError(f"{self.names[self.target or 0]!r} cannot be a feature and the target")
-        hashed = hashed if isinstance(hashed, dict) else dict.fromkeys(hashed, BUCKETS)
-        self.hashed = {self._find(column): _buckets(column, buckets) for column, buckets in hashed.items()}
-        self.values = {self._find(c): {str(v): i for i, v in enumerate(vs)} for c, vs in (one_hot or {}).items()}
-        for j in (*self.hashed, *self.values):
-            if j not in chosen:
-                raise ValueError(f"column {self.names[j]!r} is declared as categories, but is not a feature")
-        both = set(self.hashed) & set(self.values)
-        if both:
-            raise ValueError(f"column {self.names[both.pop()]!r} is declared as hashed and as one_hot")
         if not chosen:
             raise ValueError(f"{where} has no column left to learn from")
         self.features = chosen
-        self.sparse = bool(self.hashed)
-        self.starts, self.width = {}, 0
-        for j in chosen:
-            self.starts[j] = self.width
-            self.width += self.hashed.get(j) or len(self.values.get(j, "x"))
-        self._memory: dict[int, dict[str, int]] = {j: {} for j in self.hashed}
 
     def _find(self, column: Any) -> int:
         """Number of a column given by name or number."""
@@ -102,62 +74,14 @@ class Columns:
         return ", ".join(map(str, names[:20])) + (", ..." if len(names) > 20 else "")
 
     @property
-    def textual(self) -> set[int]:
-        """Columns of categories."""
-        return {*self.hashed, *self.values}
-
-    @property
     def feature_names(self) -> list[str]:
         """A name for every column of X."""
-        names: list[str] = []
-        for j in self.features:
-            name = self.names[j]
-            if j in self.hashed:
-                names += [f"{name}#{i}" for i in range(self.hashed[j])]
-            elif j in self.values:
-                names += [f"{name}={value}" for value in self.values[j]]
-            else:
-                names.append(name)
-        return names
+        return [self.names[j] for j in self.features]
 
-    def encode(self, numbers: Mapping[int, np.ndarray], texts: Mapping[int, Sequence[str]], n: int, dtype: Any) -> Any:
-        """X (n, width) of checked columns."""
-        if not self.sparse:
-            X = np.zeros((n, self.width), dtype)
-            for j in self.features:
-                if j in self.values:
-                    X[np.arange(n), self.starts[j] + self._places(j, texts[j])] = 1
-                else:
-                    X[:, self.starts[j]] = numbers[j]
-            return X
-        columns = np.empty((n, len(self.features)), np.int32)
-        data = np.ones((n, len(self.features)), dtype)
-        for place, j in enumerate(self.features):
-            if j in self.textual:
-                columns[:, place] = self.starts[j] + self._places(j, texts[j])
-            else:
-                columns[:, place], data[:, place] = self.starts[j], numbers[j]
-        keep = data != 0
-        indptr = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).astype(np.int32)
-        X = sp.csr_array((data[keep], columns[keep], indptr), shape=(n, self.width))
-        X.has_canonical_format = True  # features are in order, and each fills its own range of columns
-        return X
-
-    def _places(self, j: int, texts: Sequence[str]) -> np.ndarray:
-        if j in self.values:
-            return np.fromiter(map(self.values[j].__getitem__, texts), np.int32, len(texts))
-        memory = self._memory[j]
-        if len(memory) > _REMEMBERED:
-            memory.clear()
-        for text in set(texts) - memory.keys():
-            memory[text] = bucket(self.names[j], text, self.hashed[j])
-        return np.fromiter(map(memory.__getitem__, texts), np.int32, len(texts))
-
-    def check_text(self, j: int, text: str) -> str | None:
-        """What is wrong with a category, or None."""
-        if j in self.values and text not in self.values[j]:
-            return f"column {self.names[j]!r}: {text!r} is not one of the values declared for it"
-        return None
+    @property
+    def used(self) -> list[int]:
+        """The features and the target."""
+        return [*self.features, *([] if self.target is None else [self.target])]
 
 
 def _is_place(column: Any) -> bool:
@@ -180,20 +104,3 @@ def different(names: Sequence[str]) -> list[str]:
             new = f"{name}.{again[name]}"
         found[new] = None
     return list(found)
-
-
-def bucket(column: str, value: str, buckets: int) -> int:
-    """Bucket of a category: the same on every machine and in every run."""
-    digest = hashlib.blake2b(f"{column}={value}".encode("utf-8", "surrogateescape"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % buckets
-
-
-def as_target(texts: Sequence[str]) -> np.ndarray:
-    """Labels as an array of strings."""
-    return np.array(texts, dtype=str)
-
-
-def _buckets(column: Any, buckets: Any) -> int:
-    if not is_whole(buckets) or buckets < 1:
-        raise ValueError(f"column {column!r} must be hashed into an integer >= 1 of buckets, got {buckets!r}")
-    return int(buckets)

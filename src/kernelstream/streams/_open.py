@@ -21,8 +21,7 @@ _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npy": "arrays",
     ".npz": "arrays", ".parquet": "arrow", ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-_NUMBERS_BY_NAME = (".libsvm", ".svm", ".svmlight", ".npy", ".npz")  # formats of numbers only
-_BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
+BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
 _PACKED = (".gz", ".bz2", ".zst")
 # A label and at least one index:value, or nothing but a label.
 _LIBSVM = re.compile(rb"\s*[^\s,;|:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?$")
@@ -36,7 +35,7 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
     source : path, "-", binary file, data frame, (X, y), or iterable of pairs (X, y)
         "-" is standard input.
     format : {"libsvm", "csv", "arrow", "arrays"}, optional
-        Of a file; by default it is told by the name, then by the first bytes.
+        Of a file; by default it is inferred from the name, then from the first bytes.
     **options
         Of the reader: see :class:`LibSVM`, :class:`CSV`, :class:`Arrow`, :class:`Arrays`, :class:`Frame`.
 
@@ -104,7 +103,7 @@ def _suffix(name: str) -> str:
 
 def _format_of(first: bytes, name: str) -> str:
     """The format of a file, from its first bytes."""
-    for magic, format in _BINARY.items():
+    for magic, format in BINARY.items():
         if first.startswith(magic):
             return format
     if not first:

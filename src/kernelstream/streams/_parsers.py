@@ -10,9 +10,9 @@ import numpy as np
 try:
     from .. import _core as _core
 except ImportError:  # installed without a compiler
-    _core = None  # type: ignore[assignment]
+    _core = None  # type: ignore[assignment, unused-ignore]
 
-LARGEST = 2**31 - 2  # index of a feature
+LARGEST_INDEX = 2**31 - 2  # index of a feature
 
 # Why a row is left out, by the numbers the compiled parser gives them.
 REASONS = (
@@ -20,7 +20,7 @@ REASONS = (
     "the label is not finite",
     "a feature has no value: write index:value",
     "the index of a feature is not a whole number",
-    f"the index of a feature is larger than {LARGEST}",
+    f"the index of a feature is larger than {LARGEST_INDEX}",
     "index 0, but indices start at 1 (zero_based=True allows it)",
     "the indices of a row must be different and ascending",
     "the index of a feature is larger than n_features",
@@ -69,7 +69,7 @@ def parse_libsvm_python(
         ``bad`` has (line, byte where the line starts, byte in the line, reason) for each row left out, from ``start``.
     """
     first = 0 if zero_based else 1
-    last = n_features + first - 1 if n_features else LARGEST
+    last = n_features + first - 1 if n_features else LARGEST_INDEX
     dtype = np.float32 if single else np.float64
     labels: list[float] = []
     indptr, indices, values = [0], [], []
@@ -125,8 +125,8 @@ def _row(content: bytes, first: int, last: int, dtype: Any) -> list[Any] | tuple
             return pair.start(), BAD_INDEX
         if not colon:
             return pair.start(), NO_COLON
-        index = int(text) if len(text.lstrip(b"0")) < 11 else LARGEST + 1
-        reasons = ((index > LARGEST, LARGE_INDEX), (index < first, ZERO_INDEX), (index > last, BEYOND))
+        index = int(text) if len(text.lstrip(b"0")) < 11 else LARGEST_INDEX + 1
+        reasons = ((index > LARGEST_INDEX, LARGE_INDEX), (index < first, ZERO_INDEX), (index > last, BEYOND))
         for wrong, reason in (*reasons, (index <= previous, UNSORTED)):
             if wrong:
                 return pair.start(), reason

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK, Block, Position, Stream
+from ._base import BLOCK_ROWS, Block, Position, Stream
 
 
 class Arrays(Stream):
@@ -40,7 +40,7 @@ class Arrays(Stream):
 
     unit = "row"
 
-    def __init__(self, X: Any, y: Any = None, block: int = BLOCK, *, on_error: str = "raise"):
+    def __init__(self, X: Any, y: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise"):
         name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else "array"
         super().__init__(name, block, on_error)
         rows, target = _opened(X, self.name) if isinstance(X, (str, os.PathLike)) else (_checked(X), None)

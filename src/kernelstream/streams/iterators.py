@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK, Block, Position, Stream
+from ._base import BLOCK_ROWS, Block, Position, Stream
 
 
 class Blocks(Stream):
@@ -36,7 +36,7 @@ class Blocks(Stream):
 
     unit = "row"
 
-    def __init__(self, blocks: Iterable[Any], block: int = BLOCK, *, n_rows: int | None = None):
+    def __init__(self, blocks: Iterable[Any], block: int = BLOCK_ROWS, *, n_rows: int | None = None):
         super().__init__(getattr(blocks, "name", None) or type(blocks).__name__, block)
         self.blocks, self.n_rows = blocks, n_rows
         self.source = iter(blocks)
@@ -82,7 +82,7 @@ class Blocks(Stream):
             todo -= block[0].shape[0]
 
 
-def rows(pairs: Iterable[Any], block: int = BLOCK, dtype: Any = np.float64) -> Blocks:
+def rows(pairs: Iterable[Any], block: int = BLOCK_ROWS, dtype: Any = np.float64) -> Blocks:
     """A stream of single rows: pairs (x, y) with x a sequence of numbers, or a dict from column to number.
 
     The columns of dicts are those of the first row, in its order; a later row may lack some (0), but not add any.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._base import BLOCK, Block, Position, check_dtype
+from ._base import BLOCK_ROWS, Block, Position, check_dtype
 from ._bytes import Text
 from ._parsers import BEYOND, REASONS, parse_libsvm
 from ._text import TextStream
@@ -51,7 +51,7 @@ class LibSVM(TextStream):
     def __init__(
         self,
         source: Any,
-        block: int = BLOCK,
+        block: int = BLOCK_ROWS,
         *,
         n_features: int | None = None,
         zero_based: bool = False,

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK, Block, Position, Stream, check_dtype
-from ._columns import Columns
+from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype
+from ._columns import TableColumns
 
 
-class Table(Stream):
-    """What tables share: typed columns, of which one may be the target and some categories.
+class TypedTable(Stream):
+    """What tables share: typed columns, of which one may be the target; the others hold numbers.
 
     Parameters
     ----------
     target : str, int or None
         Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
-    features, drop, hashed, one_hot, missing, dtype, on_error
+    features, drop, missing, dtype, on_error
         See :class:`CSV`.
     """
 
@@ -28,8 +28,8 @@ class Table(Stream):
     def _begin(self, names: Sequence[str], target: Any, options: dict[str, Any]) -> None:
         self.dtype = check_dtype(options.pop("dtype", np.float64))
         self.missing = options.pop("missing", None)
-        self.columns = Columns(names, target, where=self.name, **options)
-        self.n_features, self.feature_names = self.columns.width, self.columns.feature_names
+        self.columns = TableColumns(names, target, where=self.name, **options)
+        self.n_features, self.feature_names = len(self.columns.features), self.columns.feature_names
         self.pieces: Iterator[Any] | None = None
         self.piece: Any = None  # columns that are being cut
         self.at = 0  # row of the table where the unused part of the piece starts
@@ -64,46 +64,37 @@ class Table(Stream):
         return taken, size
 
     def _next(self, n: int) -> Block | None:
-        parts: list[tuple[dict[int, np.ndarray], int]] = []
+        parts: list[Any] = []
         wanted = n
         while wanted:
             taken, size = self._next_rows(wanted)
             if not size:
                 break
-            columns, good = self._good(taken, size)
+            part, good = self._good(taken, size)
             self.at += size
             if good:
-                parts.append((columns, good))
+                parts.append(part)
                 wanted -= good
-        if not parts:
-            return None
-        rows = n - wanted
-        joined = {j: np.concatenate([columns[j] for columns, _ in parts]) for j in parts[0][0]}
-        numbers = {j: column for j, column in joined.items() if column.dtype.kind == "f"}
-        texts: dict[int, Any] = {j: column for j, column in joined.items() if column.dtype.kind != "f"}
-        X = self.columns.encode(numbers, texts, rows, self.dtype)
-        target = self.columns.target
-        if target is None:
-            return X, None
-        return X, numbers[target] if target in numbers else np.array(texts[target], dtype=str)
+        return self._joined(parts) if parts else None
 
-    def _good(self, taken: Any, size: int) -> tuple[dict[int, np.ndarray], int]:
-        """Columns of the rows that can be used."""
+    def _joined(self, parts: list[dict[int, np.ndarray]]) -> Block:
+        """A block of what :meth:`_good` gave."""
+        columns = {j: np.concatenate([part[j] for part in parts]) for j in parts[0]}
+        X = np.column_stack([columns[j] for j in self.columns.features]).astype(self.dtype, copy=False)
+        if self.columns.target is None:
+            return X, None
+        y = columns[self.columns.target]
+        return X, y if y.dtype.kind == "f" else np.array(y, dtype=str)
+
+    def _good(self, taken: Any, size: int) -> tuple[Any, int]:
+        """Columns of the rows that can be used, and how many these are."""
         columns: dict[int, np.ndarray] = {}
         wrong: dict[int, str] = {}
         largest = float(np.finfo(self.dtype).max)
-        used = [*self.columns.features, *([] if self.columns.target is None else [self.columns.target])]
-        for j in used:
+        for j in self.columns.used:
             name, is_target = self.columns.names[j], j == self.columns.target
             column = self._column(taken, j)
-            if j in self.columns.textual:
-                column = _as_text(column)
-                odd = {row: "is missing" for row, text in enumerate(column) if text is None}
-                for row, text in enumerate(column):
-                    reason = None if text is None else self.columns.check_text(j, text)
-                    if reason:
-                        odd[row] = reason.removeprefix(f"column {name!r}")
-            elif column.dtype.kind == "f":
+            if column.dtype.kind == "f":
                 if self.missing is not None and not is_target:
                     column = np.where(np.isnan(column), self.missing, column)
                 bad = np.flatnonzero(~(np.abs(column) <= largest))
@@ -112,13 +103,12 @@ class Table(Stream):
                 odd = {row: "is missing" for row, text in enumerate(column) if text is None}
             else:
                 raise ValueError(
-                    f"{self.name}: column {name!r} holds no numbers: drop it, or declare it as categories "
-                    f"(hashed or one_hot)"
+                    f"{self.name}: column {name!r} holds no numbers: drop it, or encode the rows "
+                    f"(kernelstream.columns.Columns)"
                 )
             columns[j] = column
             for row, reason in odd.items():
-                joint = "" if reason.startswith(":") else " "
-                wrong.setdefault(row, f"column {name!r}{' (the target)' * is_target}{joint}{reason}")
+                wrong.setdefault(row, f"column {name!r}{' (the target)' * is_target} {reason}")
         for row in sorted(wrong):
             self._bad(self.at + row + 1, wrong[row])
         if wrong:
@@ -134,13 +124,13 @@ class Table(Stream):
         self.pieces = self.piece = None
 
 
-class Arrow(Table):
+class Arrow(TypedTable):
     """Rows of a Parquet, Feather or Arrow file, read a record batch at a time.
 
     Parameters
     ----------
     source : path
-        How it is stored is told by its first bytes.
+        The format is inferred from its first bytes.
     target : str, int or None
         Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
     block : int, default=1024
@@ -148,10 +138,12 @@ class Arrow(Table):
     on_error : {"raise", "skip", "log"}
         What to do about a row with a missing or infinite value.
     **options
-        ``features``, ``drop``, ``hashed``, ``one_hot``, ``missing``, ``dtype`` as for :class:`CSV`.
+        ``features``, ``drop``, ``missing``, ``dtype`` as for :class:`CSV`.
     """
 
-    def __init__(self, source: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+    def __init__(
+        self, source: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
+    ):
         super().__init__(os.fspath(source), block, on_error)
         try:
             import pyarrow
@@ -187,7 +179,7 @@ class Arrow(Table):
         return self.pyarrow.ipc.open_stream(source) if self.streamed else self.pyarrow.ipc.open_file(source)
 
     def _pieces(self, start: int) -> Iterator[Any]:
-        used = [self.columns.names[j] for j in (*self.columns.features, self.columns.target) if j is not None]
+        used = [self.columns.names[j] for j in self.columns.used]
         if self.parquet is not None:
             meta, first = self.parquet.metadata, 0
             while first < meta.num_row_groups and meta.row_group(first).num_rows <= start:
@@ -222,7 +214,7 @@ class Arrow(Table):
         return _as_text(np.array(column.to_pylist(), dtype=object))
 
 
-class Frame(Table):
+class Frame(TypedTable):
     """Rows of a data frame (pandas, polars, pyarrow, or any other that narwhals knows), or of an iterable of them.
 
     Parameters
@@ -236,7 +228,7 @@ class Frame(Table):
     on_error : {"raise", "skip", "log"}
         What to do about a row with a missing or infinite value.
     **options
-        ``features``, ``drop``, ``hashed``, ``one_hot``, ``missing``, ``dtype`` as for :class:`CSV`.
+        ``features``, ``drop``, ``missing``, ``dtype`` as for :class:`CSV`.
 
     Examples
     --------
@@ -247,7 +239,9 @@ class Frame(Table):
     ([[1.0], [2.0]], ['x', 'y'])
     """
 
-    def __init__(self, frames: Any, target: Any = None, block: int = BLOCK, *, on_error: str = "raise", **options: Any):
+    def __init__(
+        self, frames: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
+    ):
         super().__init__("data frame", block, on_error)
         try:
             import narwhals
@@ -313,7 +307,5 @@ class Frame(Table):
 
 def _as_text(column: np.ndarray) -> np.ndarray:
     """Strings, None where missing."""
-    if column.dtype.kind == "f":
-        return np.array([None if np.isnan(v) else f"{v:g}" for v in column], dtype=object)
     missing = [value is None or value != value for value in column]  # NaN differs from itself
     return np.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], dtype=object)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..named import Named, named
-from ..random import uniforms
+from ..random import Stream, uniforms
 from ..state.nested import State, part
 from ..state.schema import Array, Count, Inside, Schema
 from ..state.turns import in_turn
@@ -164,7 +164,7 @@ class Explained(Wrapper):
             own["relevance"] = own["relevance"] + share * (squares - own["relevance"])
             return
         d = X.shape[1]
-        drawn = (uniforms(0, own["looks"] * COLUMNS, COLUMNS, stream=0) * d).astype(np.intp)
+        drawn = (uniforms(0, own["looks"] * COLUMNS, COLUMNS, Stream.EXPLAINED_COLUMNS) * d).astype(np.intp)
         columns = np.arange(d) if d <= COLUMNS else np.unique(drawn)
         squares = (g.by_differences(self.model_, kept[-1:], columns, units) ** 2).sum(axis=1)[0]
         own["seen"][columns] += 1

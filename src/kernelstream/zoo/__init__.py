@@ -1,7 +1,8 @@
 """The papers' names, each a composition of the library's parts.
 
-Every module of this package holds the recipes of one family; a new recipe is a function with the ``recipe`` decorator
-in one of them, or in a new module, which is found by itself.
+Every module of this package holds the recipes of one family as rows of a table: name, paper, tasks, options, and how
+the parts are composed. A recipe that is like no other is a function with the ``recipe`` decorator. New modules are
+found without being listed anywhere.
 
 >>> from kernelstream import zoo
 >>> zoo.make("fogd", task="binary", n_components=200, gamma=0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,91 +11,117 @@ from ..registry.names import did_you_mean, find, listed
 from ..registry.names import enter as enter_name
 
 TASKS = ("binary", "multiclass", "regression")
+LABELS = ("binary", "multiclass")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?
+
+Compose = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """An algorithm of the zoo: its name, where it comes from, the tasks it serves and how it is composed.
+    """An algorithm of the zoo: a row with its name, its paper, its tasks, its options and how it is composed.
 
-    ``otherwise`` names tasks for which its defaults are poor, so that it needs the user's own parameters, and what to
-    take instead.
+    Parameters
+    ----------
+    name, reference : str
+    tasks : tuple of str
+    options : dict
+        Its own parameters and their defaults. Parameters of the estimator can be given as well.
+    compose : callable
+        ``compose(task, **options)`` gives the estimator.
+    text : str
+        What it is; the first line is the summary.
+    otherwise : dict
+        Tasks for which its defaults are poor, so that it needs the user's own parameters, and what to use instead.
+    ours : bool
+        An algorithm of this library, which has the defaults of its estimator. That of a paper takes rows as they come,
+        unless it is asked to scale them.
     """
 
     name: str
     reference: str
     tasks: tuple[str, ...]
-    build: Callable[..., Any]
+    options: dict[str, Any]
+    compose: Compose
+    text: str
     otherwise: dict[str, str] = field(default_factory=dict)
+    ours: bool = False
 
     @property
     def summary(self) -> str:
-        """First line of the recipe's docstring."""
-        return (inspect.getdoc(self.build) or "").split("\n")[0]
+        """First line of the text."""
+        return self.text.split("\n")[0]
 
     @property
     def parameters(self) -> list[str]:
-        """Parameters the recipe takes, besides ``task``."""
-        return [name for name in inspect.signature(self.build).parameters if name not in ("task", "common")]
+        """Names of the options."""
+        return list(self.options)
+
+    def build(self, task: str, **given: Any) -> Any:
+        """The estimator, with options of the recipe and parameters of the estimator."""
+        made = self.compose(task, **{name: given.pop(name, default) for name, default in self.options.items()})
+        known = made.get_params(deep=False)
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(name, self.options)
+                raise ValueError(f"{self.name!r} has no parameter {name!r}: {hint}it takes {', '.join(self.options)}")
+        made.set_params(**given)
+        if not self.ours and "standardize" not in given:
+            _take_rows_as_they_come(made)
+        return made
 
 
 _RECIPES: dict[str, Recipe] = {}
 
 
+def enter(
+    name: str,
+    reference: str,
+    tasks: tuple[str, ...],
+    text: str,
+    options: dict[str, Any],
+    compose: Compose,
+    otherwise: dict[str, str] | None = None,
+    ours: bool = False,
+) -> None:
+    """Enter a row of a table; see :class:`Recipe`."""
+    enter_name({name: known.compose for name, known in _RECIPES.items()}, "algorithm", name, compose)
+    _RECIPES[name] = Recipe(name, reference, tasks, options, compose, text, otherwise or {}, ours)
+
+
 def recipe(
     reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None, ours: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: a function ``name(task, **params) -> estimator`` becomes an algorithm of the zoo.
+) -> Callable[[Compose], Compose]:
+    """Decorator: a function ``name(task, option=default, ...) -> estimator`` becomes an algorithm of the zoo."""
 
-    The algorithm of a paper takes rows as they come, unless it is told to scale them; one of ``ours`` has the defaults
-    of its estimator.
-    """
-
-    def entered(build: Callable[..., Any]) -> Callable[..., Any]:
-        if not ours:
-            build = _on_rows_as_they_come(build)
-        enter_name({name: known.build for name, known in _RECIPES.items()}, "algorithm", build.__name__, build)
-        _RECIPES[build.__name__] = Recipe(build.__name__, reference, tasks, build, otherwise or {})
-        return build
+    def entered(compose: Compose) -> Compose:
+        _, *options = inspect.signature(compose).parameters.values()
+        defaults = {option.name: option.default for option in options}
+        text = inspect.getdoc(compose) or ""
+        enter(compose.__name__, reference, tasks, text, defaults, compose, otherwise, ours)
+        return compose
 
     return entered
 
 
-def _on_rows_as_they_come(build: Callable[..., Any]) -> Callable[..., Any]:
-    """The same recipe without ``standardize="auto"``, where nothing is said about it."""
+def pair(classifier: Any, regressor: Any, fixed: Callable[[], dict[str, Any]] = dict) -> Compose:
+    """The way to compose a recipe whose options are parameters of its estimator; ``fixed`` gives some more of them."""
 
-    @functools.wraps(build)
-    def plain(*args: Any, **given: Any) -> Any:
-        made = build(*args, **given)
-        if "standardize" in given or getattr(made, "standardize", None) != "auto":
-            return made
-        if "standardize" in made.get_params(deep=False):
-            return made.set_params(standardize=False)
-        if made._one_width():  # it scales where the width is left to it: the same rule, by its name
-            kernel = made._given.kernel_object
-            made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
-        return made
+    def compose(task: str, **options: Any) -> Any:
+        return (regressor if task == "regression" else classifier)(**options, **fixed())
 
-    return plain
+    return compose
 
 
-def enter(
-    name: str, reference: str, tasks: tuple[str, ...], summary: str, options: dict[str, Any], make: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Enter a recipe of a table, ``make(task, **options)``, whose relatives differ from it by a word.
-
-    ``options`` has its parameters and their defaults; whatever else is given goes to ``make`` too.
-    """
-
-    def build(task: str, **given: Any) -> Any:
-        return make(task, **(options | given))
-
-    kind = inspect.Parameter
-    listed_options = [kind(key, kind.POSITIONAL_OR_KEYWORD, default=value) for key, value in options.items()]
-    first, last = kind("task", kind.POSITIONAL_OR_KEYWORD), kind("common", kind.VAR_KEYWORD)
-    build.__signature__ = inspect.Signature([first, *listed_options, last])  # type: ignore[attr-defined]
-    build.__name__, build.__doc__ = name, summary
-    return recipe(reference, tasks)(build)
+def _take_rows_as_they_come(made: Any) -> None:
+    """An estimator without ``standardize="auto"``."""
+    if getattr(made, "standardize", None) != "auto":
+        return
+    if "standardize" in made.get_params(deep=False):
+        made.set_params(standardize=False)
+    elif made._one_width():  # it scales where the width is left to it: the same rule, by its name
+        kernel = made._given.kernel_object
+        made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
 
 
 def names(task: str | None = None) -> list[str]:
@@ -141,13 +166,4 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
             )
     elif task not in found.tasks:
         raise ValueError(f"{name!r} serves {', '.join(found.tasks)}, not {task}")
-    try:
-        return found.build(task=task, **params)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        unknown = next((param for param in params if f"argument {param!r}" in str(error)), "")
-        hint = did_you_mean(unknown, found.parameters)
-        raise ValueError(
-            f"{name!r} has no parameter {unknown!r}: {hint}it takes {', '.join(found.parameters)}"
-        ) from None
+    return found.build(task, **params)

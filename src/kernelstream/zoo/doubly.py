@@ -15,10 +15,10 @@ from ..estimators import (
     DoublyStochasticOneClass,
     DoublyStochasticRegressor,
 )
-from ._registry import NOVELTY, enter
+from ._registry import LABELS, NOVELTY, enter
 
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014"
-LABELS, NUMBERS = ("binary", "multiclass"), ("regression",)
+NUMBERS = ("regression",)
 
 KERNEL = {"kernel": "gaussian", "gamma": "auto"}
 STEP = {"eta": "auto"}
@@ -49,8 +49,8 @@ def _parts(given: dict[str, Any]) -> dict[str, Any]:
     """``given`` with ``eta`` made a step and the numbers of a schedule made one."""
     eta = given.pop("eta", "auto")
     numbers = {name: given.pop(name) for name in SCHEDULE}
-    if "step" not in given:
-        given["step"] = "auto" if eta == "auto" else DoublyStep(eta)
+    if eta != "auto":
+        given["step"] = DoublyStep(eta)
     if numbers != SCHEDULE:
         given["schedule"] = DoublySchedule(**numbers)
     return given
@@ -59,18 +59,18 @@ def _parts(given: dict[str, Any]) -> dict[str, Any]:
 def _loss(name: str, what: str, tasks: tuple[str, ...], loss: Any, own: dict[str, Any], summary: str) -> None:
     kind: Any = DoublyStochasticRegressor if tasks == NUMBERS else DoublyStochasticClassifier
 
-    def build(task: str, **given: Any) -> Any:
+    def compose(task: str, **given: Any) -> Any:
         return kind(loss=loss(**{option: given.pop(option) for option in own}), **_parts(given))
 
     options = KERNEL | own | PENALTY | STEP | SCHEDULE
-    enter(f"doubly_{name}", f"{DAI}, {what}", tasks, f"{summary} by doubly stochastic gradients.", options, build)
+    enter(f"doubly_{name}", f"{DAI}, {what}", tasks, f"{summary} by doubly stochastic gradients.", options, compose)
 
 
 def _other(name: str, what: str, tasks: tuple[str, ...], kind: Any, own: dict[str, Any], summary: str) -> None:
-    def build(task: str, **given: Any) -> Any:
+    def compose(task: str, **given: Any) -> Any:
         return kind(**_parts(given))
 
-    enter(f"doubly_{name}", f"{DAI}, {what}", tasks, summary, KERNEL | own | SCHEDULE, build)
+    enter(f"doubly_{name}", f"{DAI}, {what}", tasks, summary, KERNEL | own | SCHEDULE, compose)
 
 
 for _row in LOSSES:

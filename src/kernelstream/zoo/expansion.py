@@ -1,98 +1,163 @@
-"""Recipes in the kernel expansion without a budget: unbounded, sparse and batch learners."""
+"""Recipes in the kernel expansion: unbounded, sparse, with a budget, and batch learners.
+
+Most of them are a row of :data:`ROWS`: steps, and a strategy for a support set that is full.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from .. import budgets, updates
 from ..baselines import KernelSDCAClassifier, KernelSDCARegressor
 from ..budgets import Budget
 from ..estimators import BudgetClassifier, BudgetOneClass, BudgetRegressor
-from ..losses import EpsilonInsensitive, Loss
+from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
 from ..updates import Update
-from ._registry import NOVELTY, recipe
+from ._registry import LABELS, NOVELTY, TASKS, enter, pair, recipe
 from .feature import gradient_loss
 
-LABELS = ("binary", "multiclass")
+KERNEL = {"kernel": "gaussian", "gamma": None}
 
 
-def hinge_loss(task: str, epsilon: float | None, default: float = 0.1) -> Loss:
+def hinge_loss(task: str, epsilon: float | None) -> Loss:
     """Hinge, Crammer-Singer or epsilon-insensitive loss: those of perceptron and passive-aggressive learners."""
     if task == "regression":
-        return EpsilonInsensitive(default if epsilon is None else epsilon)
+        return EpsilonInsensitive(0.1 if epsilon is None else epsilon)
     return gradient_loss(task, epsilon)
 
 
-# Steps of regression where none is given, in units of the target's deviation (docs/default_update.md).
-STEP, LIMIT, TUBE_STEP = 0.2, 0.3, 0.3
-
-
-def own_units(
-    task: str, given: float | None, labels: float, regression: float, common: dict[str, Any]
-) -> tuple[float, dict[str, Any]]:
-    """A step or limit, and the parameters of the estimator.
-
-    Without a number of the user, regression learns in units of the target's deviation, so that one number serves all.
-    """
-    if given is not None:
-        return given, common
-    return (regression, {"center": "standard", **common}) if task == "regression" else (labels, common)
-
-
 def build(
-    task: str,
-    kernel: Any,
-    gamma: Any,
-    budget: int | None,
-    strategy: Budget,
-    loss: Loss,
-    update: Update | str,
-    common: dict[str, Any],
-) -> Any:
-    if task == "regression":
-        center = update == "auto" or isinstance(update, updates.Pegasos)
-        return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, **{"center": center, **common})
-    return BudgetClassifier(kernel, gamma, budget, strategy, loss, update, **common)
+    task: str, kernel: Any, gamma: Any, budget: int | None, strategy: Budget, loss: Loss, update: Update | str,
+    standard: bool = False,
+) -> Any:  # fmt: skip
+    """The learner; regression learns in units of the target's deviation where that is the ``standard``."""
+    if task != "regression":
+        return BudgetClassifier(kernel, gamma, budget, strategy, loss, update)
+    center = "standard" if standard else update == "auto" or isinstance(update, updates.Pegasos)
+    return BudgetRegressor(kernel, gamma, budget, strategy, loss, update, center=center)
 
 
-def pegasos_update(task: str, lam: float | None) -> Update:
-    """Pegasos; its regulariser is 5e-4 for labels, and 5e-3 in regression, where the steps must shrink sooner."""
-    if lam is None:
-        lam = 5e-3 if task == "regression" else 5e-4
-    return updates.Pegasos(lam)
+class Steps(NamedTuple):
+    """The steps of a learner: the option that sets their size, and what is used without it (docs/default_update.md)."""
+
+    option: str  # name of the size
+    labels: float  # the size for classes,
+    regression: float  # and for numbers, in units of the target's deviation, so that one serves all;
+    standard: bool  # or, where this is False, in their own units
+    update: Callable[[float], Update]
+    loss: Callable[[str, float | None], Loss]
+
+    def chosen(self, task: str, given: float | None) -> tuple[float, bool]:
+        """The size, and whether it is in units of the target's deviation."""
+        if given is not None:
+            return given, False
+        return (self.regression, self.standard) if task == "regression" else (self.labels, False)
 
 
-def gradient_update(eta: float | None, lam: float) -> Update | str:
-    """Constant steps of size eta; without eta, steps that need no tuning."""
-    if eta is not None:
-        return updates.OGD(eta, lam=lam)
-    if lam:
-        raise ValueError("lam needs eta: without a step size the update has no decay")
-    return "auto"
+MISTAKES = Steps("eta", 1.0, 0.2, True, updates.Perceptron, hinge_loss)
+TIES = MISTAKES._replace(update=partial(updates.Perceptron, ties=True))
+PA = Steps("C", 1.0, 0.3, True, updates.PassiveAggressive, hinge_loss)
+PA2 = PA._replace(update=partial(updates.PassiveAggressive, variant=2))
+PA_EXACT = PA._replace(option="epsilon", update=lambda _: updates.PassiveAggressive(math.inf))
+PEGASOS = Steps("lam", 5e-4, 5e-3, False, updates.Pegasos, gradient_loss)
+SPARSE = Steps("eta", 0.1, 0.1, True, updates.OGD, hinge_loss)
+SPARSE_GRADIENT = Steps("eta", 0.5, 0.5, False, updates.OGD, gradient_loss)
+
+KIVINEN = "Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)"
+CRAMMER = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
+ORABONA = "Orabona, Keshet, Caputo: Bounded kernel-based online learning, JMLR 10 (2009)"
+AISTATS2010 = "Wang, Vucetic: Online passive-aggressive algorithms on a budget, AISTATS 2010"
+JMLR2012 = "Wang, Crammer, Vucetic: Breaking the curse of kernelization, JMLR 13 (2012)"
+
+BUDGET, EPSILON = {"budget": 100}, {"epsilon": None}
+ON_MISTAKES, LIMITED, DECAYED = ({option: None} | EPSILON for option in ("eta", "C", "lam"))
+PA_TEXT = (
+    "``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation."
+)
+
+Row = tuple[str, str, tuple[str, ...], Steps, Callable[..., Budget], dict[str, Any], str]
+
+# name, paper, tasks, steps, strategy, options beside the kernel (those that steps and loss do not use are the
+# strategy's), what it is
+ROWS: tuple[Row, ...] = (
+    ("perceptron",
+     "Rosenblatt: The perceptron, Psychological Review 65 (1958); in the kernel form of Freund and Schapire (1999)",
+     TASKS, MISTAKES, budgets.Stop, ON_MISTAKES,
+     "Kernel perceptron: every mistake becomes a support vector.\n\n``eta`` is 1; in regression without it 0.2 and a "
+     "tube of 0.1 (``epsilon``), in units of the target's deviation."),
+    ("pa", CRAMMER, TASKS, PA_EXACT, budgets.Stop, EPSILON,
+     "Passive-aggressive learning: the smallest change that removes the loss.\n\n"
+     "In regression without ``epsilon`` the tube is 0.1 deviations of the target."),
+    ("pa1", CRAMMER, TASKS, PA, budgets.Stop, LIMITED,
+     f"PA-I: the same, with coefficients of at most C.\n\n{PA_TEXT}"),
+    ("pa2", CRAMMER, TASKS, PA2, budgets.Stop, LIMITED,
+     f"PA-II: the same, with a quadratic price on the change.\n\n{PA_TEXT}"),
+    ("pegasos", "Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos, Mathematical Programming 127 (2011)",
+     TASKS, PEGASOS, budgets.Stop, DECAYED,
+     "Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).\n\n"
+     "``lam`` is 5e-4, in regression 5e-3."),
+    ("oskl", "Zhang, Yi, Zhang, Lin, Jin, Liu: Online kernel learning with a near optimal sparsity bound, ICML 2013",
+     LABELS, SPARSE_GRADIENT, budgets.OSKL, {"budget": None, "eta": 0.5, "G": 20.0, "average": True},
+     "Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger.\n\n"
+     "Predictions are those of the mean of all functions so far unless ``average`` is False."),
+    ("spa", "Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016", TASKS, SPARSE,
+     budgets.SPA, {"budget": None, "eta": None, "alpha": 1.0, "beta": 20.0, "average": True} | EPSILON,
+     "Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far."
+     "\n\n``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``."),
+    ("stoptron", ORABONA, LABELS, MISTAKES, budgets.Stop, BUDGET | ON_MISTAKES,
+     "Perceptron that stops learning when its budget is full."),
+    ("rbp",
+     "Cavallanti, Cesa-Bianchi, Gentile: Tracking the best hyperplane with a simple budget Perceptron, ML 69 (2007)",
+     TASKS, MISTAKES, budgets.RemoveRandom, BUDGET | ON_MISTAKES,
+     "Randomised budget perceptron: a random support vector makes room."),
+    ("forgetron", "Dekel, Shalev-Shwartz, Singer: The Forgetron, SIAM Journal on Computing 37 (2008)",
+     TASKS, TIES, budgets.Forgetron, BUDGET | ON_MISTAKES,
+     "Self-tuned Forgetron: the function shrinks, then the oldest support vector makes room."),
+    ("budget_perceptron", "Crammer, Kandola, Singer: Online classification on a budget, NIPS 2003",
+     LABELS, MISTAKES, budgets.RemoveRedundant, BUDGET,
+     "Perceptron whose best classified support vector makes room."),
+    ("projectron", ORABONA, TASKS, MISTAKES, budgets.Projectron, BUDGET | ON_MISTAKES,
+     "Perceptron that projects mistakes on the support set when the budget is full or they lie in its span."),
+    ("projectronpp", ORABONA, LABELS, MISTAKES, budgets.ProjectronPP, BUDGET,
+     "Projectron++: rows right by less than the margin are projected too, where that pays."),
+    ("bpas", AISTATS2010, TASKS, PA, budgets.Replace, BUDGET | LIMITED,
+     "Budget PA-I, simple: the new row replaces the support vector whose part it can take over best."),
+    ("bpann", AISTATS2010, TASKS, PA, partial(budgets.Replace, neighbour=True), BUDGET | LIMITED,
+     "Budget PA-I, nearest neighbour: the removed vector's nearest neighbour shares the work."),
+    ("bpap", AISTATS2010, TASKS, PA, budgets.Project, BUDGET | LIMITED,
+     "Budget PA-I, projecting: the removed vector is projected on all others."),
+    ("bsgd_project", JMLR2012, TASKS, PEGASOS, partial(budgets.Project, "smallest"), BUDGET | DECAYED,
+     "Budgeted Pegasos: the smallest support vector is projected on the others."),
+    ("bsgd_merge", JMLR2012, TASKS, PEGASOS, budgets.Merge, BUDGET | DECAYED,
+     "Budgeted Pegasos: the smallest support vector is merged with the partner that loses least."),
+    ("dualsgd", "Le, Nguyen, Nguyen, Phung: Dual space gradient descent for online learning, NIPS 2016",
+     TASKS, PEGASOS, budgets.Transfer, BUDGET | {"n_components": 200} | DECAYED,
+     "Budgeted Pegasos whose removed vectors live on in random Fourier features."),
+)  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------- unbounded
+def _enter(
+    name: str, paper: str, tasks: tuple[str, ...], steps: Steps, strategy: Callable[..., Budget],
+    options: dict[str, Any], text: str,
+) -> None:  # fmt: skip
+    def compose(task: str, kernel: Any, gamma: Any, budget: int | None = None, **given: Any) -> Any:
+        epsilon = given.pop("epsilon", None)
+        size, standard = steps.chosen(task, epsilon if steps.option == "epsilon" else given.pop(steps.option, None))
+        loss = steps.loss(task, epsilon)
+        return build(task, kernel, gamma, budget, strategy(**given), loss, steps.update(size), standard)
+
+    otherwise = {"regression": "'projectron'"} if name == "stoptron" else None
+    enter(name, paper, tasks, text, KERNEL | options, compose, otherwise)
 
 
-@recipe("Rosenblatt: The perceptron, Psychological Review 65 (1958); in the kernel form of Freund and Schapire (1999)")
-def perceptron(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Kernel perceptron: every mistake becomes a support vector.
-
-    ``eta`` is 1; in regression without it 0.2 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
-    """
-    eta, common = own_units(task, eta, 1.0, STEP, common)
-    return build(task, kernel, gamma, None, budgets.Stop(), hinge_loss(task, epsilon), updates.Perceptron(eta), common)
+for _row in ROWS:
+    _enter(*_row)
 
 
-@recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
+@recipe(KIVINEN)
 def ogd(
     task: str,
     kernel: Any = "gaussian",
@@ -100,14 +165,15 @@ def ogd(
     eta: float | None = None,
     lam: float = 0.0,
     epsilon: float | None = None,
-    **common: Any,
 ) -> Any:
     """Kernel online gradient descent: every row with loss becomes a support vector; no step size needed."""
-    loss = gradient_loss(task, epsilon)
-    return build(task, kernel, gamma, None, budgets.Stop(), loss, gradient_update(eta, lam), common)
+    if eta is None and lam:
+        raise ValueError("lam needs eta: without a step size the update has no decay")
+    update = "auto" if eta is None else updates.OGD(eta, lam=lam)
+    return build(task, kernel, gamma, None, budgets.Stop(), gradient_loss(task, epsilon), update)
 
 
-@recipe("Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)")
+@recipe(KIVINEN)
 def norma(
     task: str,
     kernel: Any = "gaussian",
@@ -117,165 +183,79 @@ def norma(
     lam: float = 1e-4,
     nu: float = 0.5,
     epsilon: float | None = None,
-    **common: Any,
 ) -> Any:
     """NORMA: gradient descent with decay; in regression the tube learns its width, a share nu of the rows outside.
 
     ``eta`` is 0.7; in regression without it 0.3, in units of the target's deviation, as is ``epsilon``.
     """
-    eta, common = own_units(task, eta, 0.7, TUBE_STEP, common)
+    steps = Steps("eta", 0.7, 0.3, True, lambda size: updates.NORMA(size, lam, nu), hinge_loss)
+    size, standard = steps.chosen(task, eta)
     strategy: Budget = budgets.Stop() if budget is None else budgets.RemoveSmallest()
-    return build(task, kernel, gamma, budget, strategy, hinge_loss(task, epsilon), updates.NORMA(eta, lam, nu), common)
+    return build(task, kernel, gamma, budget, strategy, steps.loss(task, epsilon), steps.update(size), standard)
 
 
-@recipe(
-    "Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004)",
-    (NOVELTY,),
-)
-def norma_novelty(
+@recipe("Zhao, Wang, Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012")
+def bogd(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    budget: int | None = 200,
-    eta: float = 0.05,
-    lam: float = 0.01,
-    nu: float = 0.1,
-    **common: Any,
-) -> Any:
-    """NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join."""
-    return BudgetOneClass(kernel, gamma, budget, nu=nu, eta=eta, lam=lam, **common)
-
-
-PA = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online passive-aggressive algorithms, JMLR 7 (2006)"
-
-
-def passive_aggressive(
-    task: str, kernel: Any, gamma: Any, epsilon: float | None, update: Update, common: dict[str, Any]
-) -> Any:
-    return build(task, kernel, gamma, None, budgets.Stop(), hinge_loss(task, epsilon), update, common)
-
-
-@recipe(PA)
-def pa(task: str, kernel: Any = "gaussian", gamma: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Passive-aggressive learning: the smallest change that removes the loss.
-
-    In regression without ``epsilon`` the tube is 0.1 deviations of the target.
-    """
-    _, common = own_units(task, epsilon, 0.0, 0.0, common)
-    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(math.inf), common)
-
-
-@recipe(PA)
-def pa1(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    C: float | None = None,
+    budget: int = 100,
+    eta: float | None = None,
+    lam: float = 1e-6,
+    gamma_max: float | None = None,
     epsilon: float | None = None,
-    **common: Any,
 ) -> Any:
-    """PA-I: the same, with coefficients of at most C.
+    """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
 
-    ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
+    ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
+    is learned can grow without end. ``eta`` is 0.4; in regression without it 0.2, in units of the target's deviation.
     """
-    C, common = own_units(task, C, 1.0, LIMIT, common)
-    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 1), common)
+    steps = Steps("eta", 0.4, 0.2, True, lambda size: updates.OGD(size, lam=lam), gradient_loss)
+    size, standard = steps.chosen(task, eta)
+    loss = steps.loss(task, epsilon)
+    if task != "regression":
+        loss = Hinge(closed=True) if task == "binary" else CrammerSinger(closed=True)
+    if gamma_max is None:
+        gamma_max = 1.0 if task == "regression" else 10.0
+    strategy = budgets.BOGD(limit=size * gamma_max)
+    return build(task, kernel, gamma, budget, strategy, loss, steps.update(size), standard)
 
 
-@recipe(PA)
-def pa2(
+@recipe(JMLR2012, LABELS, {"regression": "'bsgd_merge' or 'bsgd_project'"})
+def bsgd_remove(
     task: str,
     kernel: Any = "gaussian",
     gamma: Any = None,
-    C: float | None = None,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """PA-II: the same, with a quadratic price on the change.
-
-    ``C`` is 1; in regression without it 0.3 and a tube of 0.1 (``epsilon``), in units of the target's deviation.
-    """
-    C, common = own_units(task, C, 1.0, LIMIT, common)
-    return passive_aggressive(task, kernel, gamma, epsilon, updates.PassiveAggressive(C, 2), common)
-
-
-@recipe("Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos, Mathematical Programming 127 (2011)")
-def pegasos(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
+    budget: int = 100,
     lam: float | None = None,
     epsilon: float | None = None,
-    **common: Any,
 ) -> Any:
-    """Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).
+    """Budgeted Pegasos: the smallest support vector is removed, of equal ones (as its steps make them) the oldest.
 
-    ``lam`` is 5e-4, in regression 5e-3.
+    Without ``lam`` all steps are 2: what is left of the first rows does not grow with the stream, so the best lam of t
+    rows is near 1/(2t), and steps of 1/(lam t) for that lam are of one size.
     """
-    loss = gradient_loss(task, epsilon)
-    return build(task, kernel, gamma, None, budgets.Stop(), loss, pegasos_update(task, lam), common)
+    update: Update = updates.Pegasos(PEGASOS.chosen(task, lam)[0])
+    if lam is None and task != "regression":
+        update = updates.OGD(2.0)
+    return build(task, kernel, gamma, budget, budgets.RemoveSmallest(), gradient_loss(task, epsilon), update)
 
 
-# ----------------------------------------------------------------------------------------------------------- sparse
-
-
-@recipe("Zhang, Yi, Zhang, Lin, Jin, Liu: Online kernel learning with a near optimal sparsity bound, ICML 2013", LABELS)
-def oskl(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int | None = None,
-    eta: float = 0.5,
-    G: float = 20.0,
-    average: bool = True,
-    **common: Any,
-) -> Any:
-    """Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger.
-
-    Predictions are those of the mean of all functions so far unless ``average`` is False.
-    """
-    strategy = budgets.OSKL(G, average)
-    return build(task, kernel, gamma, budget, strategy, gradient_loss(task, None), updates.OGD(eta), common)
-
-
-@recipe("Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016")
-def spa(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    budget: int | None = None,
-    eta: float | None = None,
-    alpha: float = 1.0,
-    beta: float = 20.0,
-    average: bool = True,
-    epsilon: float | None = None,
-    **common: Any,
-) -> Any:
-    """Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far.
-
-    ``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``.
-    """
-    eta, common = own_units(task, eta, 0.1, 0.1, common)
-    strategy = budgets.SPA(alpha, beta, average)
-    return build(task, kernel, gamma, budget, strategy, hinge_loss(task, epsilon), updates.OGD(eta), common)
-
-
-# ------------------------------------------------------------------------------------------------------------ batch
+enter(
+    "norma_novelty", KIVINEN, (NOVELTY,),
+    "NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join.",
+    KERNEL | {"budget": 200, "eta": 0.05, "lam": 0.01, "nu": 0.1}, pair(BudgetOneClass, None),
+)  # fmt: skip
 
 
 @recipe("Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods, JMLR 14 (2013), in the kernel form")
 def ksdca(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    lam: float = 1e-3,
-    epsilon: float | None = None,
-    **common: Any,
+    task: str, kernel: Any = "gaussian", gamma: Any = None, lam: float = 1e-3, epsilon: float | None = None
 ) -> Any:
     """k-SDCA, the batch reference: the regularised minimum over all rows, by dual coordinate ascent."""
     if task == "regression":
         loss: Any = "squared" if epsilon is None else EpsilonInsensitive(epsilon)
-        return KernelSDCARegressor(kernel, gamma, lam, loss, **common)
+        return KernelSDCARegressor(kernel, gamma, lam, loss)
     if epsilon is not None:
         raise ValueError("epsilon is the dead zone of regression; classification has none")
-    return KernelSDCAClassifier(kernel, gamma, lam, **common)
+    return KernelSDCAClassifier(kernel, gamma, lam)

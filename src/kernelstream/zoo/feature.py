@@ -20,7 +20,8 @@ def gradient_loss(task: str, epsilon: float | None) -> Loss:
     return Hinge() if task == "binary" else CrammerSinger()
 
 
-def _or_loss(loss: Any, task: str, epsilon: float | None) -> Any:
+def given_loss(loss: Any, task: str, epsilon: float | None) -> Any:
+    """The loss that was given, else that of the papers."""
     if loss is None:
         return gradient_loss(task, epsilon)
     if epsilon is not None:
@@ -40,7 +41,6 @@ def fogd(
     eta: float | None = None,
     epsilon: float | None = None,
     loss: Any = None,
-    **common: Any,
 ) -> Any:
     """Online gradient descent on random Fourier features.
 
@@ -48,11 +48,11 @@ def fogd(
     by D). Without ``eta`` the steps are AdaGrad's and need no tuning; with it they are the paper's constant ones.
     """
     features = for_kernel(kernel, n_components=n_components, gamma=gamma)
-    loss = _or_loss(loss, task, epsilon)
+    loss = given_loss(loss, task, epsilon)
     update = "auto" if eta is None else OGD(eta)
     if task == "regression":
-        return FeatureRegressor(features, loss, update, **{"center": eta is None, **common})
-    return FeatureClassifier(features, loss, update, **common)
+        return FeatureRegressor(features, loss, update, center=eta is None)
+    return FeatureClassifier(features, loss, update)
 
 
 @recipe(f"{JMLR}, algorithm 2")
@@ -66,20 +66,18 @@ def nogd(
     epsilon: float | None = None,
     landmarks: Any = "support",
     loss: Any = None,
-    **common: Any,
 ) -> Any:
     """Kernel gradient descent until the budget is full, then on Nyström features of the support set.
 
     ``landmarks`` other than "support" (uniform, kmeans++, leverage, rpcholesky, or an array) are chosen among the
     first rows instead. ``refresh=ROWS`` lets the support landmarks move. Without ``eta`` no step needs tuning.
     """
-    loss = _or_loss(loss, task, epsilon)
+    loss = given_loss(loss, task, epsilon)
     update = "auto" if eta is None else OGD(eta)
-    if task == "regression":
-        common = {"center": eta is None, **common}
+    rest = {"center": eta is None} if task == "regression" else {}
     if isinstance(landmarks, str) and landmarks == "support":
         kind: Any = NystroemRegressor if task == "regression" else NystroemClassifier
-        return kind(kernel, gamma, budget, rank, loss, update, **common)
+        return kind(kernel, gamma, budget, rank, loss, update, **rest)
     rank = max(1, round(0.2 * budget)) if rank is None else rank
     kind = FeatureRegressor if task == "regression" else FeatureClassifier
-    return kind(Nystroem(kernel, budget, gamma, landmarks, rank), loss, update, **common)
+    return kind(Nystroem(kernel, budget, gamma, landmarks, rank), loss, update, **rest)

@@ -11,27 +11,27 @@ from ._registry import TASKS, enter
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, 2014, table 2"
 SOLVERS = {
     "pegasos": "Pegasos",
-    "sdca": "stochastic dual coordinate ascent",
-    "sbmd": "stochastic block mirror descent",
-    "rbcd": "random block coordinate descent",
+    "sdca": "Stochastic dual coordinate ascent",
+    "sbmd": "Stochastic block mirror descent",
+    "rbcd": "Random block coordinate descent",
 }
+OPTIONS = {"kernel": "gaussian", "gamma": None, "n_components": 400, "lam": 1.0}
 
 
 def _enter(letter: str, solver: str, summary: str) -> None:
     """The recipe ``letter_solver``: r on random features of a kernel, n on Nyström features."""
 
-    def build(task: str, kernel: Any, gamma: Any, n_components: int, lam: float, **common: Any) -> Any:
+    def compose(task: str, kernel: Any, gamma: Any, n_components: int, lam: float) -> Any:
         if letter == "r":
             features: Any = for_kernel(kernel, n_components=n_components, gamma=gamma)
         else:
             features = Nystroem(kernel, n_components, gamma)
         kind: Any = FixedFeatureRegressor if task == "regression" else FixedFeatureClassifier
-        return kind(features, lam=lam, **{"solver": solver, **common})
+        return kind(features, lam=lam, solver=solver)
 
     what = "random features of a kernel" if letter == "r" else "Nyström features"
-    text = f"{summary[0].upper()}{summary[1:]} on {what}, over all rows; ``lam`` is next to the sum of losses."
-    options = {"kernel": "gaussian", "gamma": None, "n_components": 400, "lam": 1.0}
-    enter(f"{letter}_{solver}", DAI, TASKS, text, options, build)
+    text = f"{summary} on {what}, over all rows; ``lam`` is next to the sum of losses."
+    enter(f"{letter}_{solver}", DAI, TASKS, text, OPTIONS, compose)
 
 
 for _letter in ("r", "n"):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .. import kernels as catalogue
 from .._checks import whole
 from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
 from ..estimators.ensemble.models import WIDTHS
-from . import budget, expansion, feature
-from ._registry import TASKS, enter, recipe
+from ._registry import TASKS, enter, get
 
 THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Management University (2017), chapter 5"
 OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Learning 90 (2013)"
@@ -21,13 +19,13 @@ WEIGHTS = HedgeWeights().get_params()
 DRAWN = StochasticUpdates(counted="drawn").get_params()
 
 # name, reference, learner, budgeted, options of the learner, what the learners are
-PAIRS: tuple[tuple[str, str, Callable[..., Any], bool, dict[str, Any], str], ...] = (
-    ("omkl_{}", BOTH, expansion.perceptron, False, {}, "Kernel perceptrons"),
-    ("omkl_{}pa", THESIS, expansion.pa1, False, {"C": None}, "PA-I learners"),
-    ("omkl_rbp_{}", THESIS, budget.rbp, True, {}, "Randomised budget perceptrons"),
-    ("omkl_forgetron_{}", THESIS, budget.forgetron, True, {}, "Forgetrons"),
-    ("omkl_bogd_{}", THESIS, budget.bogd, True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
-    ("omkl_bpas_{}", THESIS, budget.bpas, True, {"C": None}, "Budget PA learners"),
+PAIRS: tuple[tuple[str, str, str, bool, dict[str, Any], str], ...] = (
+    ("omkl_{}", BOTH, "perceptron", False, {}, "Kernel perceptrons"),
+    ("omkl_{}pa", THESIS, "pa1", False, {"C": None}, "PA-I learners"),
+    ("omkl_rbp_{}", THESIS, "rbp", True, {}, "Randomised budget perceptrons"),
+    ("omkl_forgetron_{}", THESIS, "forgetron", True, {}, "Forgetrons"),
+    ("omkl_bogd_{}", THESIS, "bogd", True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    ("omkl_bpas_{}", THESIS, "bpas", True, {"C": None}, "Budget PA learners"),
 )
 
 
@@ -37,43 +35,38 @@ def pool(polynomials: bool = True) -> list[Any]:
     return first + [catalogue.Gaussian(0.5 / sigma**2) for sigma in WIDTHS]
 
 
-def _ensemble(
-    task: str, build: Callable[..., Any], kernels: Any, common: dict[str, Any], polynomials: bool = True, **own: Any
-) -> Any:
-    """One learner ``build(task, kernel=..., **own)`` for every kernel; ``common`` goes to the ensemble."""
+def _ensemble(task: str, learner: str, kernels: Any, given: dict[str, Any], polynomials: bool = True) -> Any:
+    """One learner of a recipe for every kernel; weights and chances among what is given are the ensemble's."""
     chosen = pool(polynomials) if kernels is None else list(kernels)
     kind: Any = MultiKernelRegressor if task == "regression" else MultiKernelClassifier
-    weights = {name: common.pop(name) for name in WEIGHTS if name in common}
-    chances = {name: common.pop(name) for name in DRAWN if name in common}
+    weights = {name: given.pop(name) for name in WEIGHTS if name in given}
+    chances = {name: given.pop(name) for name in DRAWN if name in given}
+    rest: dict[str, Any] = {name: given.pop(name) for name in ("combination", "updates", "capacity") if name in given}
     if weights and weights != WEIGHTS:
-        common.setdefault("combination", HedgeWeights(**weights))
-    if chances and common.get("updates", "stochastic") == "stochastic":
-        common["updates"] = StochasticUpdates(**chances)
-    return kind([build(task, kernel=kernel, **own) for kernel in chosen], **common)
+        rest["combination"] = HedgeWeights(**weights)
+    if chances:
+        rest["updates"] = StochasticUpdates(**chances)
+    build = get(learner).build
+    return kind([build(task, kernel=kernel, **given) for kernel in chosen], **rest)
 
 
-def _pair(
-    name: str, reference: str, learner: Callable[..., Any], budgeted: bool, own: dict[str, Any], summary: str
-) -> None:
+def _pair(name: str, reference: str, learner: str, budgeted: bool, own: dict[str, Any], summary: str) -> None:
     """Two recipes: all learners learn, each on an equal part of the budget; or those drawn, on a shared budget."""
     options = {"kernels": None} | ({"budget": 1600} if budgeted else {}) | own | {"epsilon": None} | WEIGHTS
-    names = [*own, "epsilon"]
 
-    def build(task: str, kernels: Any, **given: Any) -> Any:
-        inner = {key: given.pop(key) for key in names}
-        if "C" in inner:
-            inner["C"] = _limit(task, inner["C"])
+    def compose(task: str, kernels: Any, **given: Any) -> Any:
+        if "C" in given:
+            given["C"] = _limit(task, given["C"])
         if budgeted:
-            inner["budget"] = _part(given.pop("budget"), kernels)
-        return _ensemble(task, learner, kernels, given, **inner)
+            given["budget"] = _part(given["budget"], kernels)
+        return _ensemble(task, learner, kernels, given)
 
     def drawn(task: str, **given: Any) -> Any:
-        return build(task, **({"capacity": "shared"} if budgeted else {}) | given)
+        return compose(task, **({"capacity": "shared"} if budgeted else {}), **given)
 
     each, one = (", each with an equal part of the budget", ", on one budget for all") if budgeted else ("", "")
-    enter(
-        name.format("dd"), reference, TASKS, f"{summary} with Hedge weights, all of them updated{each}.", options, build
-    )
+    text = f"{summary} with Hedge weights, all of them updated{each}."
+    enter(name.format("dd"), reference, TASKS, text, options, compose)
     text = f"{summary} with Hedge weights{one}; a row changes a learner and its weight only if it is drawn."
     enter(name.format("sd"), reference, TASKS, text, options | DRAWN, drawn)
 
@@ -92,71 +85,43 @@ def _limit(task: str, C: float | None) -> float | None:
     return 0.1 if C is None and task != "regression" else C
 
 
-@recipe(BOTH)
-def omkl_u(task: str, kernels: Any = None, epsilon: float | None = None, **common: Any) -> Any:
-    """Kernel perceptrons that vote with equal weights."""
-    return _ensemble(task, expansion.perceptron, kernels, {"combination": "uniform", **common}, epsilon=epsilon)
+def _uniform(task: str, kernels: Any, **given: Any) -> Any:
+    return _ensemble(task, "perceptron", kernels, {"combination": "uniform", **given})
+
+
+def _spa(task: str, kernels: Any, **given: Any) -> Any:
+    return _ensemble(task, "spa", kernels, {"updates": "stochastic", "average": False, **given})
+
+
+def _fogd(task: str, kernels: Any, **given: Any) -> Any:
+    return _ensemble(task, "fogd", kernels, given, polynomials=False)
+
+
+def _nogd(task: str, kernels: Any, budget: int, **given: Any) -> Any:
+    return _ensemble(task, "nogd", kernels, {"budget": _part(budget, kernels), **given})
 
 
 for _row in PAIRS:
     _pair(*_row)
-
-
-@recipe(f"{THESIS}, algorithm 14")
-def omkl_spa(
-    task: str,
-    kernels: Any = None,
-    budget: int | None = None,
-    eta: float | None = None,
-    alpha: float = 1.0,
-    beta: float = 3.0,
-    epsilon: float | None = None,
-    discount: float | str = "auto",
-    share: float = 0.0,
-    **common: Any,
-) -> Any:
-    """Sparse PA with Hedge weights: a row joins learner i with probability min(alpha, loss)/beta × theta_i/max theta.
-
-    ``budget`` is for each kernel; without it about alpha/beta of the rows join.
-    """
-    common = {"updates": "stochastic", "discount": discount, "share": share, **common}
-    own: dict[str, Any] = {"budget": budget, "eta": eta, "alpha": alpha, "beta": beta, "epsilon": epsilon}
-    return _ensemble(task, expansion.spa, kernels, common, average=False, **own)
-
-
-@recipe(f"{THESIS}, algorithm 15")
-def omkl_fogd(
-    task: str,
-    kernels: Any = None,
-    n_components: int = 100,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    discount: float | str = "auto",
-    share: float = 0.0,
-    **common: Any,
-) -> Any:
-    """FOGD with Hedge weights: ``n_components`` frequencies for each Gaussian, all of them from one product per row.
-
-    Without ``eta`` the steps are AdaGrad's and need no tuning.
-    """
-    own: dict[str, Any] = {"n_components": n_components, "eta": eta, "epsilon": epsilon}
-    common = {"discount": discount, "share": share, **common}
-    return _ensemble(task, feature.fogd, kernels, common, polynomials=False, **own)
-
-
-@recipe(f"{THESIS}, algorithm 16")
-def omkl_nogd(
-    task: str,
-    kernels: Any = None,
-    budget: int = 1600,
-    rank: int | None = None,
-    eta: float | None = None,
-    epsilon: float | None = None,
-    discount: float | str = "auto",
-    share: float = 0.0,
-    **common: Any,
-) -> Any:
-    """NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks."""
-    own: dict[str, Any] = {"budget": _part(budget, kernels), "rank": rank, "eta": eta, "epsilon": epsilon}
-    common = {"discount": discount, "share": share, **common}
-    return _ensemble(task, feature.nogd, kernels, common, **own)
+STEPS = {"eta": None, "epsilon": None}
+enter(
+    "omkl_u", BOTH, TASKS, "Kernel perceptrons that vote with equal weights.", {"kernels": None, "epsilon": None},
+    _uniform,
+)  # fmt: skip
+enter(
+    "omkl_spa", f"{THESIS}, algorithm 14", TASKS,
+    "Sparse PA with Hedge weights: a row joins learner i with probability min(alpha, loss)/beta × theta_i/max theta."
+    "\n\n``budget`` is for each kernel; without it about alpha/beta of the rows join.",
+    {"kernels": None, "budget": None, "eta": None, "alpha": 1.0, "beta": 3.0, "epsilon": None} | WEIGHTS, _spa,
+)  # fmt: skip
+enter(
+    "omkl_fogd", f"{THESIS}, algorithm 15", TASKS,
+    "FOGD with Hedge weights: ``n_components`` frequencies for each Gaussian, all of them from one product per row.\n\n"
+    "Without ``eta`` the steps are AdaGrad's and need no tuning.",
+    {"kernels": None, "n_components": 100} | STEPS | WEIGHTS, _fogd,
+)  # fmt: skip
+enter(
+    "omkl_nogd", f"{THESIS}, algorithm 16", TASKS,
+    "NOGD with Hedge weights; each kernel has an equal part of the budget of landmarks.",
+    {"kernels": None, "budget": 1600, "rank": None} | STEPS | WEIGHTS, _nogd,
+)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from ..baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
 from ..estimators import AROWClassifier, OnlineRidge, OnlineRidgeClassifier
 from ..features import TaylorFeatures, for_kernel
-from ._registry import recipe
+from ._registry import LABELS, TASKS, enter, pair, recipe
 
 JEZEQUEL = "Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale problems, 2019"
 
@@ -20,7 +20,6 @@ def awv(
     degree: int | str = 2,
     lam: Any = 1.0,
     max_features: int = 2000,
-    **common: Any,
 ) -> Any:
     """The forecaster of Azoury, Warmuth and Vovk on Taylor features of the Gaussian kernel.
 
@@ -28,29 +27,26 @@ def awv(
     """
     features = TaylorFeatures(kernel, degree, gamma, max_features)
     kind: Any = OnlineRidge if task == "regression" else OnlineRidgeClassifier
-    return kind(features, lam, **{"forecaster": "awv", **common})
+    return kind(features, lam, forecaster="awv")
 
 
 @recipe("Hoerl, Kennard: Ridge regression, Technometrics 12 (1970), after every row")
-def ridge(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, n_components: int = 100, lam: Any = 1.0, **common: Any
-) -> Any:
+def ridge(task: str, kernel: Any = "gaussian", gamma: Any = None, n_components: int = 100, lam: Any = 1.0) -> Any:
     """Recursive least squares on the natural features of a kernel (random Fourier for the Gaussian)."""
     features = for_kernel(kernel, n_components=n_components, gamma=gamma)
     kind: Any = OnlineRidge if task == "regression" else OnlineRidgeClassifier
-    return kind(features, lam, **common)
+    return kind(features, lam)
 
 
-@recipe(f"{JEZEQUEL}, section 2")
-def kernel_awv(task: str, kernel: Any = "gaussian", gamma: Any = None, lam: float = 1.0, **common: Any) -> Any:
-    """Kernel-AWV, exact: every row kept, time t² for row t."""
-    kind: Any = KernelAWV if task == "regression" else KernelAWVClassifier
-    return kind(kernel, gamma, lam, **common)
+enter(
+    "kernel_awv", f"{JEZEQUEL}, section 2", TASKS, "Kernel-AWV, exact: every row kept, time t² for row t.",
+    {"kernel": "gaussian", "gamma": None, "lam": 1.0}, pair(KernelAWVClassifier, KernelAWV),
+)  # fmt: skip
 
 
 @recipe(
     "Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, 2017",
-    ("binary", "multiclass"),
+    LABELS,
     {"regression": "'ridge' or 'awv'"},
 )
 def pros_n_kons(
@@ -61,12 +57,11 @@ def pros_n_kons(
     beta: float | None = None,
     epsilon: float | None = None,
     budget: int | str | None = "auto",
-    **common: Any,
 ) -> Any:
     """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows.
 
     ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5; ``alpha`` is 0.5 where none of the three is given. Every row that
-    joins makes the learner start anew; "auto" is a budget of 50, or no budget where one of the three is given.
+    joins makes the learner start again; "auto" is a budget of 50, or no budget where one of the three is given.
     """
     kind: Any = ProsNKons if task == "regression" else ProsNKonsClassifier
     if alpha is beta is epsilon is None:
@@ -74,10 +69,10 @@ def pros_n_kons(
     elif budget == "auto":
         budget = None
     sampling = (1.0 if alpha is None else alpha, 1.0 if beta is None else beta, 0.5 if epsilon is None else epsilon)
-    return kind(kernel, gamma, *sampling, budget=budget, **common)
+    return kind(kernel, gamma, *sampling, budget=budget)
 
 
-@recipe("Crammer, Kulesza, Dredze: Adaptive regularization of weight vectors, NeurIPS 2009", ("binary", "multiclass"))
+@recipe("Crammer, Kulesza, Dredze: Adaptive regularization of weight vectors, NeurIPS 2009", LABELS)
 def arow(
     task: str,
     kernel: Any = "gaussian",
@@ -85,7 +80,6 @@ def arow(
     n_components: int = 100,
     lam: float = 0.1,
     diagonal: bool = False,
-    **common: Any,
 ) -> Any:
     """AROW on the natural features of a kernel; ``lam`` is the paper's r."""
-    return AROWClassifier(for_kernel(kernel, n_components=n_components, gamma=gamma), lam, diagonal, **common)
+    return AROWClassifier(for_kernel(kernel, n_components=n_components, gamma=gamma), lam, diagonal)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...random import generator
+from ...random import Stream, generator
 from ...solvers._problem import DenseMatrix, Problem, Solution
 
 
@@ -71,7 +71,7 @@ def averaged_passes(
 
 def random_batches(n: int, batch: int, seed: int, iteration: int) -> Iterator[np.ndarray]:
     """The n rows in random order, in parts of at most ``batch``."""
-    order = generator(seed, iteration).permutation(n)
+    order = generator(seed, Stream.SOLVER, iteration).permutation(n)
     for start in range(0, n, batch):
         yield order[start : start + batch]
 

@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..._checks import whole
 from ...losses import Loss
-from ...random import generator
+from ...random import Stream, generator
 from ...second_order.statistics import more_ridge
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import by_column, dense_rows, row_weights, slopes
@@ -73,7 +73,7 @@ class BlockCoordinateDescent(Solver):
         f = problem.Z.dot(w[:, None].astype(Z.dtype))
         at_zero = problem.Z.tdot(slopes(problem, np.zeros_like(f)).astype(Z.dtype))
         smallest = self.tol * max(float(np.linalg.norm(at_zero)), 1e-300)
-        rng, history = generator(problem.seed, 4), []
+        rng, history = generator(problem.seed, Stream.SOLVER), []
         for iteration in range(1, self.max_iter + 1):
             for k in rng.permutation(len(blocks)):
                 part, block = columns[k], blocks[k]

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._checks import whole
-from ...random import generator
+from ...random import Stream, generator
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
 
@@ -64,7 +64,7 @@ class BlockMirrorDescent(Solver):
         lam, mean_weight = problem.lam / a.sum(), a.mean()
         offset = m * largest_square(Z) / lam
         W = np.zeros((P, problem.Y.shape[1]), Z.dtype) if problem.start is None else problem.start.copy()
-        rng = generator(problem.seed)
+        rng = generator(problem.seed, Stream.SOLVER)
 
         def step(t: int, rows: np.ndarray, W: np.ndarray) -> None:
             part = Z[rows]

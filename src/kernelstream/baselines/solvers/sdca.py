@@ -8,7 +8,7 @@ import numpy as np
 
 from ...losses import Loss
 from ...losses._base import dual_of
-from ...random import generator
+from ...random import Stream, generator
 from ...solvers._problem import Problem, Solution, Solver
 from .dense import by_column, dense_rows, row_weights
 
@@ -56,7 +56,7 @@ class SDCA(Solver):
         beta = dual.start * a
         w = (Z.T @ (beta * sign / lam).astype(Z.dtype)).astype(problem.dtype)
         at_zero = float(problem.objective(np.zeros((len(y), 1)), np.zeros(1))[0])
-        rng, history = generator(problem.seed, 5), []
+        rng, history = generator(problem.seed, Stream.SOLVER), []
         targets, weights, sizes, signs = (part.tolist() for part in (y, a, squares, sign))
         for iteration in range(1, self.max_iter + 1):
             for i in rng.permutation(len(y)).tolist():

@@ -168,23 +168,6 @@ class Ops:
                 Z = device_map(self.rows(X, rows, device_map.dtype)).double()
                 yield rows, torch.nn.functional.pad(Z, (1, 0), value=1.0) if intercept else Z
 
-    def Expansion(self, kernel: Any, state: dict[str, Any]) -> Any:
-        """Kernel values between rows and a support set."""
-        from .expansion import expansion
-
-        return expansion(self, kernel, state)
-
-    def budget_pass(self, expansion: Any, X: Any, Z: Any, y: Any, weight: Any, u: Any, state: Any, rule: Any) -> Any:
-        """Kernel expansion under a budget; on a GPU, where it is known there, the removals too."""
-        if self.cuda and self.triton and hasattr(expansion, "removal") and len(y) > SMALL:
-            removal = expansion.removal(rule, len(state["alpha"]))
-            if removal is not None:
-                scores, slots, rows = removal(X, expansion.values.support(state), y, weight, u, state)
-                if len(slots):
-                    expansion.replace(X, rows, state, slots)
-                return scores
-        return self.host.budget_pass(expansion, X, Z, y, weight, u, state, rule)
-
     def least_squares(self, state: dict[str, Any], rule: Any, forgetting: float) -> Any:
         """The recursion of ridge regression."""
         from .ridge import DeviceRecursion
@@ -219,20 +202,6 @@ class Ops:
     def room_for_rows(self, itemsize: int) -> int:
         """How many rows may have a Gram matrix of their own, with its factor, on the device."""
         return math.isqrt(torch.cuda.mem_get_info(self.device)[0] // (GRAMS * itemsize)) if self.cuda else 0
-
-    @property
-    def binning(self) -> Any:
-        """Functions on the cells of random binning."""
-        from .cells import DeviceBinning
-
-        return DeviceBinning(self)
-
-    def cells_ridge(self, problem: Any, tol: float, max_iter: int) -> Any:
-        """Ridge regression on the cells of random binning."""
-        from .cells import conjugate_gradient
-
-        with self.products():
-            return conjugate_gradient(self, problem, tol, max_iter)
 
     def rrf_pass(
         self, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int

@@ -10,8 +10,6 @@ from . import products
 from .maps import DeviceMap, Fourier
 from .recursion import BOOK, Program, recursion
 
-HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-
 
 class FeatureBuffers:
     """Features of blocks of m rows, and their scores; m is the engine's.
@@ -32,8 +30,8 @@ class FeatureBuffers:
         m, device = ops.block, w.device
         single = w.dtype == torch.float32
         self.fused = ops.rounds(w.dtype)
-        kind = HALVES.get(ops.precision, w.dtype) if single else w.dtype
-        self.half = kind in HALVES.values()
+        self.half = single and ops.precision == "fp16"
+        kind = torch.float16 if self.half else w.dtype
         self.Z = [torch.zeros((m, P), dtype=kind, device=device) for _ in range(count)]
         if self.fused:
             self.programs = torch.cuda.get_device_properties(device).multi_processor_count

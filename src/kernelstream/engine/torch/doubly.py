@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import dense
 from . import from_array
 from .maps import ANGLES, far_middle, padded, put_angles
@@ -63,7 +63,7 @@ class BlockFeatures:
             from .philox import normals
 
             scale = math.sqrt(2.0 * self.blocks.kernel.gamma)
-            normals(self.blocks.seed, i, self.d, self.D, self.blocks.stream, scale, self.Wt)
+            normals(self.blocks.seed, i, self.d, self.D, self.blocks.stream >> 32, scale, self.Wt)
         else:
             self.Wt[:, : self.d] = torch.from_numpy(np.ascontiguousarray(self.blocks.random_part(i).T))
         if self.moved:
@@ -154,7 +154,7 @@ def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, l
 
 def largest_eigenvalue(K: torch.Tensor, rounds: int = 30) -> float:
     """Of a positive semi-definite matrix, by the power method."""
-    v = torch.from_numpy(generator(0).standard_normal(len(K))).to(K)
+    v = torch.from_numpy(generator(0, Stream.POWER_START).standard_normal(len(K))).to(K)
     for _ in range(rounds):
         w = K @ v
         v = w / w.norm().clamp_min(1e-300)

@@ -192,7 +192,7 @@ def is_known(mapping: Any) -> bool:
 
 
 def on_device(ops: Any, mapping: Any) -> DeviceMap:
-    """The device's form of a mapping; kept as long as the mapping is, because models start anew at every new label."""
+    """The device's form of a mapping; kept as long as the mapping is, because models start again at every new label."""
     if not is_known(mapping):
         return ByProcessor(ops, mapping)
     if mapping not in ops.maps:

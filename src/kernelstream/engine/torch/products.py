@@ -27,7 +27,6 @@ FREQUENCIES = 65536  # whose projections are made at once: 134 MB for 512 rows
 GRAM = {
     torch.float32: {"BT": 128, "BK": 32, "num_warps": 4, "num_stages": 4},
     torch.float16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 4},
-    torch.bfloat16: {"BT": 128, "BK": 64, "num_warps": 4, "num_stages": 4},
 }
 FOURIER = {"BM": 128, "BN": 128, "BK": 32, "num_warps": 4, "num_stages": 3}
 

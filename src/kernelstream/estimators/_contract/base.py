@@ -8,6 +8,7 @@ estimates from the first rows, labels are added by :mod:`.classifier`, targets b
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
@@ -104,9 +105,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._forget()
         mixed.name_columns(self)
 
-    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
-        """What ``learn`` does for every task: the short path for plain calls, else all checks first."""
+    def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any, encoded: bool = False) -> np.ndarray:
+        """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
+            if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
+                if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
+                    y = np.array([y])
+                learn = functools.partial(
+                    self._learn_any, y=y, classes=classes, sample_weight=sample_weight, encoded=True
+                )
+                return mixed.learn(self, X, y, sample_weight, learn)
             plain = classes is None and sample_weight is None and self._short_way
             hot = (self._cache.get("hot") or self._plain_form()) if plain else None
             target = self._hot_target(y, X.shape[0]) if hot is not None and self._plain_rows(X, hot) else None
@@ -221,7 +229,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo = self._undo
         try:
             scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
-            undo.end()
+            if undo.journaled:
+                undo.end()
+            else:
+                undo.marks.forget()  # the same, without a call of Python
         except BaseException as error:
             self._take_back(undo)
             reword(error)
@@ -245,12 +256,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
-        if mixed.encodes(self, X, fresh=False):
-            y = np.array([y]) if np.ndim(y) == 0 else y
-            return mixed.learn(self, X, y, sample_weight, lambda X: self._learn_rows(X, y, classes, sample_weight))
-        return self._learn_rows(X, y, classes, sample_weight)
-
-    def _learn_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         with self._kept():
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
@@ -373,8 +378,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
-        if self.columns is not None:
-            X = mixed.encoded(self, X, reset)
         if is_tensor(X) and self._ops.on_device:
             check_tensor(self, X, reset, least)
             self._check_rows(X)
@@ -443,6 +446,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
+        if self._encoder is not None:
+            X = mixed.encoded(self, X)
         hot = self._cache.get("hot") or self._plain_form()
         if hot is None or not self._plain_rows(X, hot):
             X = self._check_X(X, reset=False)
@@ -508,7 +513,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return hot
 
     def _may_be_plain(self) -> bool:
-        if self._state["warm_rows"] or self._encoder is not None or hasattr(self, "feature_names_in_"):
+        if self._state["warm_rows"] or (self._encoder is None and hasattr(self, "feature_names_in_")):
             return False
         return not (self._weighs() or self._learner.weighs(self._state))
 
@@ -682,7 +687,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _choosy(self) -> bool:
         """Whether there are finite rows that :meth:`_check_rows` may refuse."""
         own = type(self)._check_rows is not StreamEstimator._check_rows
-        return own or type(self._learner).check_rows is not Learner.check_rows
+        return own or self._learner.restricts_rows()
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:

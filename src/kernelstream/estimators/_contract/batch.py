@@ -45,11 +45,6 @@ class BatchEstimator(StreamEstimator):
         self._link_from(*self._solved(X, y, weight))
         return np.empty(0)
 
-    def _solve_again(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Fit the model to rows X (n, d) with targets y (n,), by the choices of the last time: nothing is searched."""
-        self._solved(X, y, weight)
-        self._forget()
-
     def _solved(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
         """Fit the model to the rows of positive weight, which are returned."""
         X, y, weight = counted(X, y, weight)

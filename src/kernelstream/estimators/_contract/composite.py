@@ -110,6 +110,9 @@ class Composite(Learner):
             member._widen(part, d)
             part["n_features"] = d
 
+    def restricts_rows(self) -> bool:
+        return any(member._choosy() for member in self.examples())
+
     def check_rows(self, X: Rows) -> None:
         for member in self.est._cached("choosy", lambda: tuple(m for m in self.examples() if m._choosy())):
             member._check_rows(X)

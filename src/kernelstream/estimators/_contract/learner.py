@@ -80,6 +80,10 @@ class Learner:
     def check_rows(self, X: Rows) -> None:
         """Raise ValueError for finite rows that the kernel cannot take."""
 
+    def restricts_rows(self) -> bool:
+        """Whether there are finite rows that :meth:`check_rows` may refuse."""
+        return type(self).check_rows is not Learner.check_rows
+
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense."""
         raise NotImplementedError

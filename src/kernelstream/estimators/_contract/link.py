@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from ...core.overflow import SCORING
 from ...passes.trust.python import EVERY, link_parts
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import divided, host
 from ...state.schema import Array, Schema
 from ...trust.calibration import KEEP, Calibrator, probabilities
@@ -38,7 +38,6 @@ AHEAD = 1e-9  # lead of the predicted label over one that is as probable
 PART = 2000  # rows from which a learner of all rows at once takes its link
 HELD = 5  # one row in HELD of them is held out
 FEWEST = 20  # fewest rows for which that makes sense
-ORDER = 11  # stream of the seed that chooses them
 
 
 def kept_of(n_classes: int) -> np.ndarray:
@@ -123,7 +122,7 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     """
     state = est._state
     n_classes = len(state["classes"])
-    some = np.sort(generator(state["seed"], ORDER).permutation(len(y))[:PART])
+    some = np.sort(generator(state["seed"], Stream.LINK_ROWS).permutation(len(y))[:PART])
     asked = np.arange(len(some)) % HELD == 0
     train, share = ~asked, np.count_nonzero(~asked) / len(y)
     X, y, weight = X[some], y[some], None if weight is None else weight[some]

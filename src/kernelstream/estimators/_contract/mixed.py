@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin
 
 from ...columns import Columns
 from ...rows import is_pandas
@@ -50,10 +50,6 @@ def is_mixed(X: Any) -> bool:
     return True
 
 
-class Encoded(np.ndarray):
-    """Rows that have been encoded."""
-
-
 @in_turn
 def columns(est: StreamEstimator) -> Columns:
     """The encoder of the rows, fitted; only models of mixed rows have one."""
@@ -89,14 +85,27 @@ def learn(
     """Encode and ``learn`` rows, of a stream or of a table; an error leaves the encoder and the model as they were."""
     started = not fresh and est._encoder is not None
     encoder = est._encoder if started else _new_encoder(est)
-    task = "label" if is_classifier(est) else "number"
-    with est._kept(fresh), encoder._kept():
-        rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
-        if started and rows.shape[1] > est._state["n_features"]:
-            est._widened(rows.shape[1])
-        est._encoder = encoder
-        answer = learn((_filled(est, rows) if started else rows).view(Encoded))
+    task = "label" if isinstance(est, ClassifierMixin) else "number"
+    held = est._encoder
+    before: Any = est.__dict__.get("_state")
+    t = est._state["t"] if started else -1
+    try:
+        with encoder._kept(lambda: started and est._state["t"] > t):
+            rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
+            if started and rows.shape[1] > est._state["n_features"]:
+                est._widened(rows.shape[1])
+            est._encoder = encoder
+            if started and rows.shape[1] < est._state["n_features"]:
+                rows = _filled(est, rows)
+            answer = learn(rows)
+    except BaseException:
+        if est.__dict__.get("_state") is not before:
+            est._state = before
+            est._forget()
+        est._encoder = held
         name_columns(est)
+        raise
+    name_columns(est)
     return answer
 
 
@@ -112,11 +121,9 @@ def fit(
         fit(X)
 
 
-def encoded(est: StreamEstimator, X: Any, reset: bool) -> Any:
-    """Rows of a model as rows of numbers; those that have been encoded stay as they are."""
-    if isinstance(X, Encoded):
-        return np.asarray(X)
-    return X if reset or est._encoder is None else _filled(est, est._encoder._encode(X))
+def encoded(est: StreamEstimator, X: Any) -> Any:
+    """Rows of a model as rows of numbers, each as if it came next."""
+    return X if est._encoder is None else _filled(est, est._encoder._encode(X))
 
 
 def entered(est: StreamEstimator, state: State) -> Columns:

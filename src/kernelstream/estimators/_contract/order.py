@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._checks import is_flag, whole
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows
 
-ORDER = 1 << 60  # first stream of the random orders, one for each pass; maps count theirs from 0
 BYTES = 1 << 25  # rows are shuffled in parts of about this size
 LEAST = 1000  # rows of a part, at least
 REPORTS = 100  # most parts of a pass when callbacks are registered
@@ -63,5 +62,5 @@ class Order:
         n = len(self.rows)
         cuts = [slice(start, min(start + self.size, n)) for start in range(0, n, self.size)]
         for i in range(self.passes):
-            rows = generator(self.seed, ORDER + i).permutation(self.rows) if self.shuffle else self.rows
+            rows = generator(self.seed, Stream.FIT_ORDER, i).permutation(self.rows) if self.shuffle else self.rows
             yield cuts if self.in_place else [rows[cut] for cut in cuts]

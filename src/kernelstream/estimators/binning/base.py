@@ -12,7 +12,7 @@ from ...core.cell_matrix import CellMatrix
 from ...core.threads import cuts
 from ...features.binning import most_threads
 from ...kernels.parameters import KernelParameters
-from ...rows import Rows, host
+from ...rows import Rows
 from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State, StreamEstimator
 
@@ -26,9 +26,6 @@ class BinningEstimator(StreamEstimator):
     gamma: Any
     n_components: int
     loss: Any
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # cells are numbered on the processor
 
     # ---------------------------------------------------------------- components
     @property

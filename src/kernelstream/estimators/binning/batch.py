@@ -13,7 +13,7 @@ from ..._checks import positive
 from ..._progress import SolverBar
 from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...kernels.bandwidth import MEDIAN_ROWS
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import Array, Count, Number, Schema, check, length
@@ -138,7 +138,7 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
         """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
         if self._free:
             state["width"] = column_ranges(X) if width is None else width
-            some = X[np.sort(generator(state["seed"], 4).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self._given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
         elif self._given.kernel_needs_data:

@@ -12,9 +12,11 @@ from ...solvers import Solver
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from .batch import BatchBinning
 
 
+@described()
 class BinningClassifier(BatchBinning, StreamClassifier):
     r"""Classifier on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
@@ -43,15 +45,11 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         Factors of the loss by class.
     warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     classes_ : array
         Labels, sorted.
     coef_ : (outputs, columns) array, or CSR matrix for solver "cd"
@@ -89,8 +87,6 @@ class BinningClassifier(BatchBinning, StreamClassifier):
     >>> model.score(X[1500:], y[1500:]) > 0.99
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
@@ -131,6 +127,7 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
 
 
+@described(like=BinningClassifier)
 class BinningRegressor(BatchBinning, StreamRegressor):
     r"""Regression on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
@@ -141,56 +138,21 @@ class BinningRegressor(BatchBinning, StreamRegressor):
 
     Parameters
     ----------
-    kernel : str or kernel object, default="laplacian"
-        A product kernel with a convex profile.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None divides every column by its range and then finds gamma by a short
-        search on held-out rows.
-    n_components : int, default=128
-        Number of grids, and of entries per row.
-    lam : float or None, default=None
-        Penalty, next to the *sum* of the losses; None searches for it on held-out rows.
     solver : Solver or str, default="cg"
         "cg" (ridge), "newton-cg" (the same by one Newton step), "cd" (lasso, all cores), or an object of
         :mod:`kernelstream.solvers` with its tolerance.
     loss : Loss or str, default="auto"
         "auto" is squared, the loss of all solvers of regression.
-    warm_start : bool, default=False
-        Let ``fit`` keep grids and bandwidth and begin with the weights it has.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; with "torch", solver "cg" runs on a GPU.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the grids.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     coef_ : (1, columns) array, or CSR matrix for solver "cd"
         Weights of the features, one row for each output.
-    gamma_ : float
-        The bandwidth in use.
-    lam_ : float
-        The penalty in use.
-    history_ : array
-        Course of the solver, one number per iteration.
-    n_iter_ : int
-        Iterations of the solver.
 
     See Also
     --------
     BinningClassifier : The same for labels.
     OnlineBinningRegressor : The same features, learned row by row.
-
-    Notes
-    -----
-    A row has one entry for every grid: time is proportional to rows times grids for every iteration, whatever the
-    number of columns.
-
-    References
-    ----------
-    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-       2016.
 
     Examples
     --------
@@ -202,8 +164,6 @@ class BinningRegressor(BatchBinning, StreamRegressor):
     >>> model.score(X[1500:], y[1500:]) > 0.99
     True
     """
-
-    on_device = True
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.state import scales
 from .._contract.warm_up import WARM_UP
+from .._described import described
 from ..feature import mix_outputs
 from .base import BinningEstimator
 
@@ -138,6 +139,7 @@ class HashedBinning(BinningEstimator):
         return (self.state_["w"] * self.state_["scale"]).T
 
 
+@described()
 class OnlineBinningClassifier(HashedBinning, StreamClassifier):
     r"""Classifier of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
@@ -160,22 +162,13 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
         How a row changes the weights; "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size.
     n_columns : int, default=2**20
         Columns of all grids together: the memory of the model.
-    loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-        probabilities of their own.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of the grids comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
-    classes_ : array
-        Labels known so far, sorted.
     coef_ : (outputs, columns) array
         The weights.
     gamma_ : float
@@ -205,8 +198,6 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
     True
     """
 
-    on_device = True
-
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -235,6 +226,7 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
         self._update.check(self._loss_for(2))
 
 
+@described(like=OnlineBinningClassifier)
 class OnlineBinningRegressor(HashedBinning, StreamRegressor):
     r"""Regression of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
@@ -246,46 +238,16 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
 
     Parameters
     ----------
-    kernel : str or kernel object, default="laplacian"
-        A product kernel with a convex profile.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None divides every column by its range in the first rows and takes 4 times
-        the median rule.
-    n_components : int, default=128
-        Number R of grids, and of weights that a row meets.
-    update : Update or str, default="auto"
-        How a row changes the weights; "auto" is :class:`~kernelstream.updates.AdaGrad`, which needs no step size.
-    n_columns : int, default=2**20
-        Columns of all grids together: the memory of the model.
-    loss : Loss or str, default="squared"
-        Any loss of regression.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of the grids comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     coef_ : (1, columns) array
         The weights.
-    gamma_ : float
-        The bandwidth in use.
 
     See Also
     --------
     BinningRegressor : The same features, solved on all rows at once.
     CellsRegressor : Cells of grids over few columns.
-
-    Notes
-    -----
-    Two cells that share a column share its weight: with fewer columns than cells the model is rougher, not larger.
-
-    References
-    ----------
-    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-       2016.
 
     Examples
     --------
@@ -297,8 +259,6 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
     >>> model.score(X[1500:], y[1500:]) > 0.98
     True
     """
-
-    on_device = True
 
     def __init__(
         self,

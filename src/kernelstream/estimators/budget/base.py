@@ -14,8 +14,8 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...random import uniforms
-from ...rows import Rows, host
+from ...random import Stream, uniforms
+from ...rows import Rows
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
@@ -25,7 +25,6 @@ from .._contract.kernel import KernelEstimator
 from .._contract.state import centres, scales
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
-STREAM = 1 << 62  # of the random numbers that rows are given; maps count theirs from 0
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
 FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
@@ -108,9 +107,6 @@ class BudgetEstimator(KernelEstimator):
 
         return self._cached("mapping", build)(X, self._ops)
 
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))  # rows may become support vectors, which stay on the processor
-
     def _check_together(self, loss: losses.Loss) -> None:
         """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
         update = self._update
@@ -164,7 +160,7 @@ class BudgetEstimator(KernelEstimator):
         X = X.astype(state["support"].dtype, copy=False)
         expansion, strategy = self._expansion(state), self._strategy
         n, first = X.shape[0], state["t"]
-        chances = uniforms(state["seed"], first, n, STREAM) if strategy.random else None
+        chances = uniforms(state["seed"], first, n, Stream.BUDGET) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
         for rows in self._cuts(state, n, expansion):
             block = expansion.cut(X, rows)

@@ -12,9 +12,11 @@ from ...updates import Update
 from .._contract.classifier import StreamClassifier
 from .._contract.deviations import InDeviations, check_center
 from .._contract.regressor import FirstOrderRegressor
+from .._described import described
 from .base import BudgetEstimator
 
 
+@described()
 class BudgetClassifier(StreamClassifier, BudgetEstimator):
     r"""Online classifier in the kernel expansion, with at most ``budget`` support vectors.
 
@@ -25,27 +27,13 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     budget : int or None, default=100
         Largest number of support vectors; None lets the set grow with the stream.
     strategy : Budget or str, default="auto"
         One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
         :class:`~kernelstream.budgets.Stop` when there is no budget.
-    loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-        probabilities of their own.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of strategies that draw at random comes from.
 
@@ -57,10 +45,6 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         Coefficients of the support vectors.
     n_support_ : int
         Number of support vectors now.
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -87,8 +71,6 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     >>> model.score(X[1500:], y[1500:]) > 0.97
     True
     """
-
-    on_device = True
 
     def __init__(
         self,
@@ -119,6 +101,7 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self._check_together(self._loss_for(2))
 
 
+@described(like=BudgetClassifier)
 class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
 
@@ -129,54 +112,14 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
-    budget : int or None, default=100
-        Largest number of support vectors; None lets the set grow with the stream.
-    strategy : Budget or str, default="auto"
-        One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
-        :class:`~kernelstream.budgets.Stop` when there is no budget.
-    loss : Loss or str, default="squared"
-        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
-    update : Update or str, default="auto"
-        Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
     center : bool or "standard", default=True
         Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
         among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        "torch" makes the Gram blocks of a Gaussian kernel on a GPU; the pass over them stays on the processor.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of strategies that draw at random comes from.
-
-    Attributes
-    ----------
-    support_vectors_ : (n_support, d) array
-        The rows that make up the function, scaled if the model scales columns.
-    dual_coef_ : (n_outputs, n_support) array
-        Coefficients of the support vectors.
-    n_support_ : int
-        Number of support vectors now.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
     BudgetClassifier : The same for labels.
     NystroemRegressor : The support vectors become landmarks of features.
-
-    Notes
-    -----
-    A row that acts costs one row of the Gram matrix, time proportional to B d, and what the strategy needs.
-
-    References
-    ----------
-    .. [1] Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52 (2004).
-    .. [2] Lu, Hoi, Wang, Zhao, Liu: Large scale online kernel learning, JMLR 17 (2016).
 
     Examples
     --------
@@ -187,8 +130,6 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     >>> BudgetRegressor(gamma=1.0).fit(X[:2500], y[:2500]).score(X[2500:], y[2500:]) > 0.97
     True
     """
-
-    on_device = True
 
     def __init__(
         self,

@@ -12,9 +12,12 @@ from ...state.turns import in_turn
 from ...updates import Novelty, Update
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
+from .._described import described
 from .base import BudgetEstimator
+from .models import BudgetClassifier
 
 
+@described(like=BudgetClassifier)
 class BudgetOneClass(StreamOutlier, BudgetEstimator):
     r"""NORMA for novelties: a row is novel where a function learned from the stream is below a threshold.
 
@@ -26,10 +29,6 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name; None is "median".
     budget : int or None, default=200
         Largest number of support vectors; None lets the set grow with the stream.
     strategy : Budget or str, default="auto"
@@ -41,26 +40,13 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         Step size: coefficient of a row that joins.
     lam : float, default=0.01
         Penalty, next to the *mean* of the losses: the model remembers the latest ``1/(eta lam)`` rows or so.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of strategies that draw at random comes from.
 
     Attributes
     ----------
     offset_ : float
         The threshold rho: ``decision_function = score_samples - offset_``.
-    support_vectors_ : (n_support, d) array
-        The rows that make up the function, scaled if the model scales columns.
     dual_coef_ : (1, n_support) array
         Coefficients of the support vectors.
-    n_support_ : int
-        Number of support vectors now.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import is_number, whole
-from ...random import generator, uniforms
+from ...random import Stream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
@@ -31,6 +31,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.learner import Learner
 from .._contract.regressor import StreamRegressor
 from .._contract.warm_up import rows_until
+from .._described import described
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
 GRIDS = ("columns", "hashed")
@@ -46,7 +47,6 @@ REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 CLOSED = -1e300  # score of a column in reserve: softmax gives it the probability 0
 FEW = 32  # outputs up to which there are no columns in reserve
-SLOT, SHAPE = 1 << 58, 1 << 59  # streams of random numbers
 
 
 class Cells(Learner):
@@ -177,7 +177,7 @@ class Cells(Learner):
             return make("hashed_cells", self.est, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
-        drawn = (state["seed"], SLOT, 8 * SAMPLE)
+        drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
         return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
 
     def _maps(self, state: State) -> np.ndarray:
@@ -197,7 +197,7 @@ class Cells(Learner):
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
-        rng, R, d = generator(state["seed"], SHAPE), self.n_grids, int(state["grid_width"])
+        rng, R, d = generator(state["seed"], Stream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
         K = min(d, 16)
         k = np.full(R, d) if d <= 16 else 8 + (rng.random(R) * 9).astype(int)
         columns = np.argsort(rng.random((R, d)), axis=1)[:, :K].astype(np.int32)
@@ -228,17 +228,17 @@ class Cells(Learner):
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
         if n > AHEAD // 4:
-            return uniforms(seed, start, n, SLOT)
+            return uniforms(seed, start, n, Stream.CELLS_PLACES)
         first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, AHEAD, SLOT)
+            first, made = start, uniforms(seed, start, AHEAD, Stream.CELLS_PLACES)
             self.est._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
     def _review(self, state: State) -> None:
         """Review the grids: renew the levels, and draw the first grids, or new ones for those of least use."""
         m, d = min(state["t"], SAMPLE), state["n_features"]
-        rng = generator(state["seed"], SHAPE + state["t"])
+        rng = generator(state["seed"], Stream.CELLS_GRIDS, state["t"])
         levels, count = levels_of(state["sample_rows"][:m])
         state["levels"], state["n_levels"] = levels, count
         if not len(state["columns"]):
@@ -380,6 +380,7 @@ def _review_before(t: int) -> int:
     return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
 
 
+@described()
 class CellsClassifier(StreamClassifier):
     r"""Classifier on cells of random grids, with a step of its own for every cell.
 
@@ -394,7 +395,7 @@ class CellsClassifier(StreamClassifier):
         Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
         "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
+        doubles, and then every 16,384 rows, the quarter that helped least is drawn again, from columns that help, each
         the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
         columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
@@ -404,21 +405,11 @@ class CellsClassifier(StreamClassifier):
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
         for hashed grids.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     relevance_ : (d,) array
         How much each column has helped lately.
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -475,6 +466,7 @@ class CellsClassifier(StreamClassifier):
         self.random_state = random_state
 
 
+@described(like=CellsClassifier)
 class CellsRegressor(StreamRegressor):
     r"""Regression on cells of random grids, with a step of its own for every cell.
 
@@ -485,48 +477,13 @@ class CellsRegressor(StreamRegressor):
 
     Parameters
     ----------
-    n_grids : int, default=128
-        Number R of grids, and of weights that a row meets.
-    grids : {"columns", "hashed"}, default="columns"
-        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn anew, from columns that help, each
-        the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
-        columns, 2^18 cells for all grids together; it needs columns of like units.
     eta : float or "auto", default="auto"
         Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
-    forgetting : float, default=1.0
-        Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
-        for hashed grids.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
-
-    Attributes
-    ----------
-    relevance_ : (d,) array
-        How much each column has helped lately.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
     CellsClassifier : The same for labels.
     OnlineBinningRegressor : Grids over all columns, for the Laplacian kernel.
-
-    Notes
-    -----
-    A row meets one cell of every grid: time per row is proportional to the number of grids, whatever the number of
-    columns.
-
-    References
-    ----------
-    .. [1] Wu, Yen, Chen, Yan: Revisiting random binning features: fast convergence and strong parallelizability, KDD
-       2016.
-    .. [2] Duchi, Hazan, Singer: Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12
-       (2011).
 
     Examples
     --------

@@ -18,8 +18,8 @@ from ...core import threads
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
-from ...passes.doubly.descent import ORDERS, Descent
-from ...random import generator
+from ...passes.doubly.descent import Descent
+from ...random import Stream, generator
 from ...registry.parameters import named_part
 from ...rows import Rows, concat, dense, drop, host, pack, unpack
 from ...state.change import Change
@@ -39,7 +39,6 @@ KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the st
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
 LARGE_STEPS = 150  # the same with large batches
-SHUFFLE = ORDERS - 1  # stream of the order in which fit takes its rows
 
 
 class DoublyEstimator(StreamEstimator):
@@ -345,7 +344,7 @@ class DoublyEstimator(StreamEstimator):
         n = len(y)
         weight = self._weigh_all(state, y, np.ones(n) if weight is None else weight)
         y = self._encode(state, y)
-        some = generator(state["seed"], SHUFFLE).permutation(n)[:CHOICE_ROWS]
+        some = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:CHOICE_ROWS]
         X = self._scaled_by_all(state, X, some)
         plan = self._plan(n, passes)
         if self._warm_up_rows():

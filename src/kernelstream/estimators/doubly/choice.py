@@ -12,6 +12,7 @@ from ...kernels import Gaussian, Kernel
 from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent, Diverged, largest_eigenvalue, mean_loss
+from ...random import Stream
 from ...rows import Rows
 from .step import Plan
 
@@ -21,7 +22,6 @@ CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
 LARGE_TRIAL_STEPS = 32  # the same with large batches
 TRIAL_SIZE = 256  # rows in a batch and draws in a block of a trial, at most
-TRIAL_STREAM = 3  # of the random features of trials
 EIGEN_ROWS = 512
 HELD_OUT = 4  # every fourth row
 LEAST_ROWS = 24  # with fewer there is nothing to compare
@@ -156,7 +156,7 @@ def trial(
     """Held-out loss after a short training."""
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
     size, d, seed = min(est._block_size, TRIAL_SIZE), state["n_features"], state["seed"]
-    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, TRIAL_STREAM, keep=False)
+    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, Stream.TRIAL_FEATURES, keep=False)
     loss, step = est._loss_now(state), est._step_part()
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
     steps, batch = (LARGE_TRIAL_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))

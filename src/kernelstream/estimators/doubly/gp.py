@@ -13,18 +13,20 @@ from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
+from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from .base import DoublyEstimator
 from .choice import CHOICE_ROWS
+from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
-LEFT = 1  # stream of the features whose regressions make up the operator
 
-
+@described(like=DoublyStochasticRegressor)
 class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     r"""Posterior of a Gaussian process, mean and standard deviation, without a kernel matrix.
 
@@ -40,8 +42,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name; columns of different units should be scaled beforehand. "auto" tries 1,
         0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
@@ -58,19 +58,9 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     variance_features : int, default=256
         Random features by which the operator is learned: with few of them the variance is too large or too small as a
         whole. 0 leaves the variance out.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
     noise_ : float
         The variance of the noise in use.
 
@@ -82,10 +72,6 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     Notes
     -----
     In a stream, :math:`\lambda = s^2 /` (rows so far). A row of weight w has noise variance :math:`s^2/w`.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------
@@ -209,7 +195,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             if points is None and self.variance_features:
                 kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
                 draws = max(1, self.variance_features // 2)
-                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, LEFT)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, Stream.GP_OPERATOR)
             return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()

@@ -12,6 +12,7 @@ from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from .base import DoublyEstimator
 from .step import DoublySchedule, DoublyStep
 
@@ -19,6 +20,7 @@ from .step import DoublySchedule, DoublyStep
 PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
 
 
+@described()
 class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
 
@@ -39,9 +41,6 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
         first rows and keeps what does best on held-out ones.
-    loss : Loss or str, default="hinge"
-        Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-        probabilities of their own.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
@@ -55,17 +54,9 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned; ``alpha`` (blocks, features, outputs) and ``seed`` among it.
-    classes_ : array
-        Labels known so far, sorted.
     kernel_ : Kernel
         The kernel in use, its bandwidth a number.
 
@@ -157,6 +148,7 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         return weight * (len(y) / (len(counts) * counts))[np.searchsorted(state["classes"], y)]
 
 
+@described(like=DoublyStochasticClassifier)
 class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     r"""Kernel regression trained by doubly stochastic gradients: random rows and random features at once.
 
@@ -165,36 +157,11 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
-    gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name. "auto" tries fractions of the median distance on held-out rows.
-    loss : Loss or str, default="squared"
-        "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream; for losses with a bounded derivative divided by the deviation of the target.
-    step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition="auto")``.
     center : bool, default=True
         Learn the difference from the mean of the first (in ``fit``: of some) targets.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
 
     See Also
     --------
@@ -202,15 +169,6 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     DoublyStochasticGP : Regression with a standard deviation.
     kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
     kernelstream.estimators.DoublyStep : Step sizes.
-
-    Notes
-    -----
-    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until a batch of them is there,
-    so any split into calls gives the same model. ``predict`` answers from the complete batches.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.novelty import NoveltyDescent
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, unpack
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
@@ -20,17 +20,19 @@ from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
+from .._described import described
 from .base import DoublyEstimator
-from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, TRIAL_STREAM, scaled, top
+from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, scaled, top
+from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
 FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how large f becomes
 TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
 QUANTILE_ROWS = 2048
-BOX = 6 << 32  # stream of the artificial novelties
 MARGIN = 0.02  # a narrower kernel must separate better by this
 
 
+@described(like=DoublyStochasticRegressor)
 class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
 
@@ -43,8 +45,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance and
         keeps what best separates held-out rows, which should be normal, from rows drawn uniformly from the box around
@@ -53,25 +53,11 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         Share of the rows that is called novel, and the strength of the regulariser.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     offset_ : float
         The threshold tau: ``decision_function = score_samples - offset_``.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
 
     See Also
     --------
@@ -81,10 +67,6 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     -----
     For a given f the best threshold is the nu-quantile of f. After ``fit`` tau is that quantile over (at most 2048 of)
     the rows; in a stream it is learned with f, and the unit is a batch, see :class:`DoublyStochasticClassifier`.
-
-    References
-    ----------
-    .. [1] Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014.
 
     Examples
     --------
@@ -226,13 +208,14 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
         d, seed = state["n_features"], state["seed"]
         size = min(self._block_size, TRIAL_SIZE)
-        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, TRIAL_STREAM, keep=False)
+        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, Stream.TRIAL_FEATURES, keep=False)
         eta = self._first_step(kernel, X, weight)
         descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}
         descent.reset(model, 1)
         descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, plan.batch, seed)
-        box = generator(seed, BOX).uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
+        rng = generator(seed, Stream.NOVELTY_BOX)
+        box = rng.uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
         threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
         return float(normal[: len(box)].mean() - normal[len(box) :].mean())
@@ -246,7 +229,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
         super()._fit(X, y, weight, passes)
         counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-        some = counted[generator(self._state["seed"], BOX + 1).permutation(len(counted))[:QUANTILE_ROWS]]
+        some = counted[generator(self._state["seed"], Stream.NOVELTY_ROWS).permutation(len(counted))[:QUANTILE_ROWS]]
         self._calibrate(self._state, X[some], np.ones(len(some)) if weight is None else weight[some])
 
     def _calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:

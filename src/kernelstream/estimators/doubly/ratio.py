@@ -8,11 +8,13 @@ import numpy as np
 
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
+from .._described import described
 from .base import DoublyEstimator
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
 
+@described(like=DoublyStochasticClassifier)
 class DensityRatioEstimator(DoublyStochasticClassifier):
     r"""Logarithm of the ratio of two densities, :math:`f \approx \log(q/p)`, from rows of both.
 
@@ -24,34 +26,18 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        Any kernel with random features.
-    gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name. "auto" tries fractions of the median distance on held-out rows.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in
         a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
-    schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned.
     classes_ : array
         The label of p and that of q.
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
 
     See Also
     --------

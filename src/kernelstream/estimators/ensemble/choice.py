@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...passes.ensemble.python import Hedge
-from ...random import uniforms
-
-STREAM = (1 << 62) + 1  # of the random numbers that choose learners; maps count theirs from 0, budgets have 1 << 62
+from ...random import Stream, uniforms
 
 
 def chances(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int) -> np.ndarray:
     """Uniform numbers of n rows after row t, (n, learners); a row of weight 0 gets those of the next."""
     counted = np.arange(n) if weight is None else np.cumsum(weight > 0) - (weight > 0)
     rows = int(counted[-1]) + 1
-    u = uniforms(seed, t * learners, rows * learners, STREAM).reshape(rows, learners)
+    u = uniforms(seed, t * learners, rows * learners, Stream.MEMBER_CHOICE).reshape(rows, learners)
     return u if weight is None else u[counted]
 
 

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ...random import generator
+from ...random import Stream, generator
 from ...state.nested import WARM, State
 from .._contract.base import StreamEstimator
 from .._contract.scaling import AUTO
 from ..feature import FeatureEstimator
-
-SEEDS = 1 << 61  # first stream of the members' own seeds
 
 
 def start(member: StreamEstimator, i: int, state: State) -> State:
@@ -31,7 +29,7 @@ def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
     if type(member)._learn is FeatureEstimator._learn:
         return seed
-    return int(generator(seed, SEEDS + i).integers(1 << 63))
+    return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
 def check(member: Any, whole: StreamEstimator) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from ... import budgets
 from ...passes.ensemble.python import Hedge
-from ...random import uniforms
+from ...random import Stream, uniforms
 from ...rows import Rows
 from ...state import undo as _undo
 from .._contract.base import State
-from ..budget.base import STREAM, BudgetEstimator
+from ..budget.base import BudgetEstimator
 
 # Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
@@ -114,7 +114,7 @@ class ExpansionFamily:
         u, first = self.chances[i]
         if not first <= state["t"] <= first + len(u) - n:
             first = state["t"]
-            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), STREAM), first
+            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), Stream.BUDGET), first
         return u, first
 
     def _settle(self, block: Any, specs: list[Any], joined: list[int]) -> None:

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from ...kernels import Kernel
 from ...kernels.bandwidth import median_rows
 from ...losses import Loss
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, bounds, divided, width_between
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.ridge_trials import RidgeTrials
@@ -41,7 +41,6 @@ FIRST = 0.5  # of the median distance: where the search of the bandwidth begins
 LEAST_ROWS = 24  # with fewer there is nothing to compare
 FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out once
 HELD = 2_000  # rows that the others are tested on, at most
-STREAM = 5  # of the random order of the rows
 ROUNDS = 4  # of widths from gradients, at most
 SLOPE_ROWS = 500  # rows that gradients are taken at; for kernels that are no function of the distance
 SLOPES = 20_000  # differences along single columns, at most
@@ -223,7 +222,7 @@ class Search:
 
     def _order(self, rows: int) -> np.ndarray:
         """Some rows in random order."""
-        return generator(self.seed, STREAM).permutation(self.X.shape[0])[:rows]
+        return generator(self.seed, Stream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few.

@@ -13,7 +13,7 @@ from ..._checks import positive, whole
 from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, divided, drop, host, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
@@ -25,6 +25,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.kernel import KernelEstimator
 from .._contract.regressor import StreamRegressor
 from .._contract.state import packed
+from .._described import described
 from ..binning.fit import best_constant
 from ..feature import map_entries, renew_map_entries
 from .choice import Search
@@ -107,7 +108,7 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
             X, Y, weight = merged(X, Y, weight)
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
-            centers = np.sort(generator(seed).choice(X.shape[0], m, replace=False))
+            centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
         with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
             options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
@@ -215,6 +216,7 @@ def _for_trials(ops: Any, X: Rows, m: int) -> Any:
     return getattr(ops, "host", ops) if X.shape[0] * min(m, X.shape[0]) < DEVICE_CELLS else ops
 
 
+@described()
 class FalkonClassifier(FalkonEstimator, StreamClassifier):
     r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
 
@@ -229,8 +231,6 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
 
     Parameters
     ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
     gamma : float, "scale", "median" or None, default=None
         Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
         divided by their range, their deviation or one number for all, whichever is better there, and then by widths
@@ -251,8 +251,6 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         Passes over the rows, or Newton steps.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
     random_state : int, Generator, RandomState or None, default=None
         Choice of the centres and of held-out rows.
 
@@ -335,6 +333,7 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 
+@described(like=FalkonClassifier)
 class FalkonRegressor(FalkonEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
 
@@ -344,59 +343,10 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
     The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_.
     Blocks of the kernel matrix are made when they are needed.
 
-    Parameters
-    ----------
-    kernel : Kernel or str, default="gaussian"
-        The kernel, by a name of the catalogue or as an object with its parameters.
-    gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
-        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
-        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
-        means "median".
-    n_centers : int or "auto", default="auto"
-        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
-        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
-        GPU with the memory for it at most 65,536, and there 16,384 of more.
-    lam : float or None, default=None
-        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
-        on held-out rows.
-    tol : float, default=0.001
-        Relative residual at which to stop.
-    max_iter : int, default=100
-        Passes over the rows, or Newton steps.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``).
-    random_state : int, Generator, RandomState or None, default=None
-        Choice of the centres and of held-out rows.
-
-    Attributes
-    ----------
-    kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
-    width_ : (d,) array
-        What the columns are divided by.
-    lam_ : float
-        The penalty in use.
-    centers_ : (m, d) array
-        The centres s.
-    dual_coef_ : (n_outputs, n_support) array
-        Coefficients of the support vectors.
-    intercept_ : array
-        The constant score b of each output.
-    n_iter_ : int
-        Passes or iterations of the solver.
-    history_ : array
-        Course of the solver, one number per iteration.
-
     See Also
     --------
     FalkonClassifier : The same for labels.
     OnlineRidge : Ridge regression row by row, on features.
-
-    Notes
-    -----
-    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
-    block of rows.
 
     References
     ----------

@@ -16,6 +16,7 @@ from ...state.schema import POSITIVE, Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
+from .._described import described
 from .base import SecondOrderEstimator, mix_matrices, one_against_rest
 
 
@@ -86,6 +87,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
             raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
 
 
+@described()
 class AROWClassifier(ConfidenceClassifier):
     r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows where rows have been.
 
@@ -99,32 +101,15 @@ class AROWClassifier(ConfidenceClassifier):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     lam : float, default=0.1
         r, next to the *sum* of the losses: the larger, the smaller the steps. (With features of norm 1, 0.1 did better
         than 1 on ijcnn1 and cod-rna.)
     diagonal : bool, default=False
         Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
         square.
-    intercept : bool, default=False
-        Add a constant feature (it is penalised like the others).
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
     coef_ : array
         Weights of the features, one row for each output.
 
@@ -178,6 +163,7 @@ class AROWClassifier(ConfidenceClassifier):
         return self._cached("rule", Margin)
 
 
+@described(like=AROWClassifier)
 class NewtonClassifier(ConfidenceClassifier):
     r"""Online Newton step: gradients divided by the matrix of all gradients so far.
 
@@ -188,8 +174,6 @@ class NewtonClassifier(ConfidenceClassifier):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
     loss : Loss or str, default="logistic"
         A binary loss. "logistic" has probabilities of its own.
     lam : float, default=0.1
@@ -198,22 +182,6 @@ class NewtonClassifier(ConfidenceClassifier):
         gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
     diagonal : bool, default=False
         Keep only the diagonal of A: time per row proportional to the number of features, not to its square.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
-
-    Attributes
-    ----------
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
-    coef_ : array
-        Weights of the features, one row for each output.
 
     See Also
     --------

@@ -20,6 +20,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
+from .._described import described
 from ..feature import MAP
 from .base import SecondOrderEstimator, one_against_rest
 
@@ -179,6 +180,7 @@ class RidgeEstimator(SecondOrderEstimator):
             raise ValueError(f"the models have {mine['n_outputs']} and {theirs['n_outputs']} outputs")
 
 
+@described()
 class OnlineRidge(StreamRegressor, RidgeEstimator):
     r"""Ridge regression after every row, exactly, in constant memory.
 
@@ -201,11 +203,6 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
     forgetting : float, default=1.0
         mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
         to 1e-13 of the trace of A.
-    intercept : bool, default=False
-        Add a constant feature (it is penalised like the others).
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         Blocks of rows, or the readable recursion.
     random_state : int, Generator, RandomState or None, default=None
@@ -317,6 +314,7 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
         return std
 
 
+@described(like=OnlineRidge)
 class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
     r"""Least-squares classification after every row, on targets -1 and +1, one output per class.
 
@@ -329,34 +327,13 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
 
     Parameters
     ----------
-    features : FeatureMap or str, default="fourier"
-        The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
-    lam : float, sequence of floats or "auto", default=1.0
-        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
-        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
-    forecaster : {"ridge", "awv"}, default="ridge"
-        "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
-    forgetting : float, default=1.0
-        mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
-        to 1e-13 of the trace of A.
-    intercept : bool, default=False
-        Add a constant feature (it is penalised like the others).
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the width comes from the rows and the first 100 have columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the squared error by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        Blocks of rows, or the readable recursion.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the map's random numbers, if the map has none of its own.
 
     Attributes
     ----------
     state_ : dict
         Everything learned, as arrays, numbers and strings by name.
-    classes_ : array
-        Labels known so far, sorted.
     coef_ : array
         Weights of the features, one row for each output.
 

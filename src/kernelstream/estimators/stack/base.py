@@ -22,7 +22,7 @@ from ...state.schema import Array, Count, Inside, Schema
 from .._contract.composite import Composite
 from .._contract.mixed import check_columns
 from ..ensemble import members as _members
-from . import batch, intervals, reasons, watch, weights
+from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
 from .members import SIZES
 from .shell import StackShell
@@ -200,6 +200,8 @@ class Stack(Composite):
             for name in ("stack_A", "recent_A"):
                 part[name][:, -1, :-1] *= change.factor[0]
             part["recent_kept"] *= change.factor[0]
+            if change.factor[0] < 0:
+                part["label_counts"][1] = part["label_counts"][0] - part["label_counts"][1]
             return
         part |= start_recent(len(change))
 
@@ -353,15 +355,17 @@ class Stack(Composite):
 
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
-        scores = self.members_score(state, X)
+        # a row asked alone is the next of the stream; of a table that is not known
+        streams = bool(self.est.recent) and bool(state["recent_on"])
+        scores = self.members_score(state, X, streams and X.shape[0] == 1)
+        if streams and X.shape[0] > 1 and not self.regression:
+            scores += level.shift(self, state)
         return batch.blended(self.est, state, X, scores, state["t"]) if batch.present(state) else scores
 
-    def members_score(self, state: State, X: np.ndarray) -> np.ndarray:
-        """Scores of the members' combination for rows as they see them."""
+    def members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
+        """Scores of the members' combination for rows as they see them; ``recent`` says what the first one follows."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self.examples())
-        # a row asked alone is the next of the stream; of a table that is not known
-        recent = bool(self.est.recent) and bool(state["recent_on"]) and X.shape[0] == 1
         for rows in threads.cuts(X.shape[0], ROWS):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)

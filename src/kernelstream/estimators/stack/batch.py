@@ -2,11 +2,13 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
 
-s is the combination of the members, g_j are random binning by conjugate gradients and kernel ridge through centres
-(Falkon) with two kernels, one of the rows and one of their ranks (:mod:`.ranks`), learned on n rows; a and b >= 0 make
-the loss on held-out rows small. Rows that come after ``fit`` teach the members alone, so with t > n rows in all the
-share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more than the members
-have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once it is normalised.
+s is the combination of the members, g_j are kernel ridge on all rows in a learned metric (:mod:`..metric`), by the
+norms 2 and 1, learned on n rows; a and b >= 0 make the loss on held-out rows small. (Where the rows are on many
+machines, g_j are random binning by conjugate gradients and kernel ridge through centres, Falkon, with two kernels, one
+of the rows and one of their ranks, :mod:`.ranks`.) Rows that come after ``fit`` teach the members alone, so with t > n
+rows in all the share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more
+than the members have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once
+it is normalised.
 """
 
 from __future__ import annotations
@@ -19,18 +21,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from ...random import generator
+from ...random import Stream, generator
 from ...state.schema import Array, Count, Schema, anything, length
 from .._contract.base import State
 from ..binning.models import BinningClassifier, BinningRegressor
 from ..falkon.models import FalkonClassifier, FalkonRegressor
+from ..metric import MetricClassifier, MetricRegressor
 from .ranks import KNOTS, Ranks, knots_of
 
 PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
-MOST = 200_000  # rows that they learn from
-ORDER = 7  # stream of the seed that chooses those rows
-AGAIN = 0.05  # part of the rows that must have been held out for a second solution with them
+MOST = 100_000  # rows that they learn from
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
 MOST_RANKED = 100  # columns up to which ranks are tried: of the pixels of a picture they say little, and cost much
@@ -46,6 +47,8 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "metric": Kind(MetricClassifier, MetricRegressor, {}),
+    "columns": Kind(MetricClassifier, MetricRegressor, {"norm": 1}),
     "binning": Kind(BinningClassifier, BinningRegressor, {"n_components": 128}),
     "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern"}),
     "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian"}, ranked=True),
@@ -56,33 +59,29 @@ View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a le
 
 
 class Teacher(Protocol):
-    """Knows the rows that a batch learner learns."""
+    """Knows the rows that batch learners learn."""
 
-    def teach(self, learner: Any, view: View) -> None:
-        """Teach a learner the rows that are not held out, in its view of them."""
+    kinds: tuple[str, ...]  # of learners that it can teach
 
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """The same rows and those that were held out, now that it has been weighed on them."""
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
+        """Teach a learner the rows, in its view of them; its scores of those that are held out, which did not help."""
 
 
 class Local:
     """Teaches rows of this machine; ``prepare`` makes of row numbers rows as members see them, targets, weights."""
 
+    kinds: tuple[str, ...] = ("metric", "columns")
+
     def __init__(self, prepare: Any, train: np.ndarray):
         self.rows = functools.cache(lambda: prepare(train))
 
-    def teach(self, learner: Any, view: View) -> None:
-        """Search and solve."""
-        X, y, weight = self.rows()
-        learner.fit(view(X), y, sample_weight=weight)
-
-    def teach_again(self, learner: Any, view: View, held: Any) -> None:
-        """Solve, unless so few rows were held out that they would change little."""
+    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
+        """One solution on all rows has the scores that the held-out rows, which come last, would have without them."""
         (X, y, weight), (XH, yH, wH) = self.rows(), held
-        if len(yH) < AGAIN * len(y):
-            return
+        learner._leave = np.arange(len(y) + len(yH)) >= len(y)
         weight = None if weight is None else np.concatenate([weight, wH])
-        learner._solve_again(view(np.concatenate([X, XH])), np.concatenate([y, yH]), weight)
+        learner.fit(view(np.concatenate([X, XH])), np.concatenate([y, yH]), sample_weight=weight)
+        return learner._left[0]
 
 
 def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
@@ -90,14 +89,12 @@ def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
     if len(train) < FEWEST:
         return None
     if len(train) > MOST:
-        train = np.sort(generator(est._state["seed"], ORDER).permutation(train)[:MOST])
+        train = np.sort(generator(est._state["seed"], Stream.STACK_ROWS).permutation(train)[:MOST])
     return Local(prepare, train)
 
 
 def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -> None:
     """Where held-out rows gain by it, enter learners of all rows and their weights into the state.
-
-    Once weighed they learn the held-out rows as well, with the bandwidths and penalties that they have.
 
     Parameters
     ----------
@@ -113,17 +110,17 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
     XH, yH, wH = held
     found: dict[str, tuple[Any, View]] = {}
     G = []
-    knots = knots_of(XH)
-    for kind, parts in KINDS.items():
-        if parts.ranked and XH.shape[1] > MOST_RANKED:
+    knots = knots_of(XH) if any(KINDS[kind].ranked for kind in teacher.kinds) else None
+    for kind in teacher.kinds:
+        if KINDS[kind].ranked and XH.shape[1] > MOST_RANKED:
             continue
         learner, view = _make(kind, est), _view(kind, knots)
         learner._linkless = True  # scores are all that is asked of it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            teacher.teach(learner, view)
+            scores = teacher.teach(learner, view, held)
         found[kind] = learner, view
-        G.append(_scores(learner, view(XH), S.shape[1]))
+        G.append(_spread(learner, scores, S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
         return
@@ -136,11 +133,7 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
     if rows:
         state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
-        learner, view = found[kind]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            teacher.teach_again(learner, view, held)
-        state |= {f"{PREFIX}{kind}_{name}": value for name, value in learner.state_.items()}
+        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind][0].state_.items()}
     if any(KINDS[kind].ranked for kind in kinds):
         state[f"{PREFIX}knots"] = knots
     est._cache.pop("batch", None)
@@ -165,7 +158,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
     for b, (learner, view) in zip(blend[1:], learners, strict=True):
-        F += b * _scores(learner, view(X[:, : learner.n_features_in_]), S.shape[1])
+        F += b * _spread(learner, learner._score(learner._state, view(X[:, : learner.n_features_in_])), S.shape[1])
     share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
@@ -248,16 +241,13 @@ def _attached(est: Any, state: State) -> list[tuple[Any, View]]:
     return learners
 
 
-def _scores(learner: Any, X: np.ndarray, C: int) -> np.ndarray:
-    """Scores of a batch learner, (n, C): forecasts, margins, or one margin for each class."""
-    if not hasattr(learner, "classes_"):
-        return learner.predict(X).reshape(-1, 1)
-    F = learner.decision_function(X)
-    if C == 1:
-        return F.reshape(-1, 1)
+def _spread(learner: Any, F: np.ndarray, C: int) -> np.ndarray:
+    """Scores (n, C) of the whole's outputs, from those of a batch learner: forecasts, margins, one for each class."""
+    if C == 1 or not hasattr(learner, "classes_"):
+        return F
     codes = np.asarray(learner.classes_, int)
-    full = np.full((len(X), C), -1.0)  # a class that it has not seen
-    full[:, codes] = np.stack([-F, F], axis=1) if F.ndim == 1 else F
+    full = np.full((len(F), C), -1.0)  # a class that it has not seen
+    full[:, codes] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
     return full
 
 

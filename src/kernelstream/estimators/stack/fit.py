@@ -19,12 +19,12 @@ import numpy as np
 
 from ...core import threads
 from ...passes.stack.python import start_stack
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows, take
 from ...state.nested import State
 from .._contract import mixed
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
-from .._contract.order import ORDER, Order, check_order
+from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
 from ..cells.models import CellsClassifier, CellsRegressor
 from ..ensemble import members as _members
@@ -110,7 +110,7 @@ def passes_over(
     train = np.setdiff1d(counted, held)
     prepare = partial(prepared, est, est._state, rows, target, weight)
     # the combination takes them as a stream
-    held_rows = prepare(generator(est._state["seed"], ORDER - 2).permutation(held))
+    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most)
     return HeldOut(held, held_rows, train, prepare)
 
@@ -140,7 +140,7 @@ def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows
     active = [i for i, member in enumerate(est._learner.members) if isinstance(member, REPEATED)]
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
-        order = generator(state["seed"], ORDER + number).permutation(train)
+        order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
         for start in range(0, len(order), 8192):
             X, y, w = prepare(order[start : start + 8192])
             _members_learn(est, active, state, X, y, w)
@@ -214,7 +214,7 @@ def _honest_scores(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, 
     S = np.empty((len(X), est._learner.columns(state)))
     for half in (halves, ~halves):
         _weigh(est, state, X[half], y[half], None if weight is None else weight[half])
-        S[~half] = est._learner.members_score(state, X[~half])
+        S[~half] = est._learner.members_score(state, X[~half], False)
     return S
 
 
@@ -246,7 +246,7 @@ def _passes(passes: Any, n: int, shuffle: bool) -> int:
 def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """Rows held out, sorted; no class loses all of its rows."""
     n = min(max(LEAST, int(HELD * len(counted))), LARGEST)
-    order = generator(seed, ORDER - 1).permutation(counted)
+    order = generator(seed, Stream.HELD_OUT_ROWS).permutation(counted)
     chosen = order[:n]
     if target.ndim == 1 and target.dtype.kind in "biuUS":
         labels = target[chosen]

@@ -14,6 +14,7 @@ import numpy as np
 from ...core.arrays import SQUASH
 from ...state.nested import State, parts
 from ...trust.intervals import STEPS
+from .._contract.state import scaled_rows
 from . import batch, intervals, watch
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS - state["t"] % watch.ROWS:  # only the long path can undo a look
         return None
-    if "_ends" in stack.est.__dict__:
+    if "_ends" in stack.est.__dict__ or batch.present(state):
         return None
     return _answer(stack, state, lambda bound: bound.learn(X, y, bool(stack.est.recent)))
 
@@ -35,7 +36,10 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
 def score(stack: Stack, state: State, X: Any) -> np.ndarray | None:
     """Scores (1, outputs) of a row; one that is asked alone is the next of the stream."""
     recent = bool(stack.est.recent) and bool(state["recent_on"])
-    return _answer(stack, state, lambda bound: bound.score(X, recent))
+    scores = _answer(stack, state, lambda bound: bound.score(X, recent))
+    if scores is None or not batch.present(state):
+        return scores
+    return batch.blended(stack.est, state, stack.est._ops.squashed(scaled_rows(X, state)), scores, state["t"])
 
 
 def _answer(stack: Stack, state: State, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
@@ -72,7 +76,7 @@ def bind(stack: Stack, state: State) -> Any:
 
 def _may_change(stack: Stack, state: State) -> bool:
     """Whether single rows are learned into these states, which those of a mapped file cannot be."""
-    if stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1 or batch.present(state):
+    if stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
         return False
     states = [*parts(state), *state["members"]]
     arrays = (value for part in states for value in part.values() if isinstance(value, np.ndarray))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ... import settings
 from ...core import threads
 from ...kernels import Gaussian, Kernel
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows
 from .python import times
 
@@ -26,7 +26,8 @@ class FeatureBlocks:
     ----------
     kernel : Kernel
         With a numeric bandwidth and random features.
-    seed, stream : int
+    seed : int
+    stream : Stream
         Where the random numbers come from. The Gaussian kernel takes them from :mod:`kernelstream.core.philox`, the
         others from ``kernelstream.random.generator``.
     d : int
@@ -46,7 +47,15 @@ class FeatureBlocks:
     """
 
     def __init__(
-        self, kernel: Kernel, seed: int, d: int, size: int, dtype: Any, ops: Any, stream: int = 0, keep: bool = True
+        self,
+        kernel: Kernel,
+        seed: int,
+        d: int,
+        size: int,
+        dtype: Any,
+        ops: Any,
+        stream: Stream = Stream.MAP,
+        keep: bool = True,
     ):
         self.kernel, self.seed, self.d = kernel, seed, d
         self.dtype, self.ops, self.stream = np.dtype(dtype), ops, stream
@@ -61,13 +70,14 @@ class FeatureBlocks:
     def _frequencies(self, i: int, coordinates: np.ndarray) -> np.ndarray:
         """Rows ``coordinates`` of the Gaussian frequencies of block i, (len(coordinates), D)."""
         scale = math.sqrt(2.0 * self.kernel.gamma)
-        return self.ops.normals(self.seed, i, coordinates, self.draws, self.stream, scale, self.dtype)
+        stream = self.stream >> 32  # this generator counts streams in a word of 32 bits
+        return self.ops.normals(self.seed, i, coordinates, self.draws, stream, scale, self.dtype)
 
     def _make(self, i: int) -> Any:
         """The random part of block i: frequencies (d, D) of a Fourier kernel, else what the kernel draws."""
         if self.normal:
             return self._frequencies(i, np.arange(self.d))
-        rng = generator(self.seed, (self.stream << 32) + i)
+        rng = generator(self.seed, self.stream, i)
         if self.kernel.is_fourier:
             return self.kernel.frequencies(rng, self.d, self.draws).astype(self.dtype)
         return self.kernel.draw(rng, self.d, self.draws)

@@ -19,13 +19,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ...losses import Loss
-from ...random import generator
+from ...random import Stream, generator
 from ...rows import Rows
 from .blocks import FeatureBlocks
 
 State = dict[str, Any]
 
-ORDERS = 7 << 32  # first stream of the random orders of the rows
 LEAST_SHRINK = 1e-6  # the common factor of the weights is multiplied into them below this
 AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): recent ones count most
 
@@ -204,7 +203,7 @@ def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
     order, passes = np.empty(0, np.int64), 0
     for _ in range(steps):
         while len(order) < batch:
-            order = np.concatenate([order, generator(seed, ORDERS + passes).permutation(n)])
+            order = np.concatenate([order, generator(seed, Stream.DOUBLY_ORDER, passes).permutation(n)])
             passes += 1
         yield order[:batch]
         order = order[batch:]
@@ -212,7 +211,7 @@ def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
 
 def largest_eigenvalue(K: np.ndarray, rounds: int = 30) -> float:
     """Of a positive semi-definite matrix, by the power method."""
-    v = generator(0).standard_normal(len(K))
+    v = generator(0, Stream.POWER_START).standard_normal(len(K))
     for _ in range(rounds):
         w = K @ v
         size = float(np.linalg.norm(w))

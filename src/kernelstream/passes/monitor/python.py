@@ -19,6 +19,7 @@ BUCKETS = 256  # more than 2^50 rows need
 
 MEMORY = 2000.0  # rows over which the mean and the deviation of losses are averaged
 CLIP = 5.0  # most deviations above the mean that a loss counts for
+ROUNDING = 1e-9  # deviations below this part of the mean may be errors of rounding: losses that are always the same
 
 LEAST = 16  # blocks that a window is compared with, at least
 RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
@@ -34,7 +35,7 @@ def adwin_look(buckets: np.ndarray, used: np.ndarray, first: np.ndarray, block: 
     used : (1,) array of int
         How many there are.
     first : (2,) array
-        Sum and number of the first losses. All begins anew after a rise.
+        Sum and number of the first losses. All of it is reset after a rise.
     block : (32,) array
         Losses.
     delta : float
@@ -95,14 +96,14 @@ def page_look(moments: np.ndarray, held: np.ndarray, block: np.ndarray, delta: f
     moments : (3,) array
         Number, mean and variance of the losses.
     held : (2,) array
-        The sum, and the rows since it was 0. All begins anew where it is too large.
+        The sum, and the rows since it was 0. Both are reset where it is too large.
     block : (32,) array
         Losses.
     delta, threshold : float
     """
     count, mean, variance = moments
     if count >= FIRST:
-        deviation = max(np.sqrt(variance), 1e-300)
+        deviation = max(np.sqrt(variance), ROUNDING * mean, 1e-300)
         z = np.minimum((block - mean) / deviation, CLIP) - delta
         walk = held[0] + z.cumsum()
         low = np.minimum(np.minimum.accumulate(walk), 0.0)

@@ -42,6 +42,7 @@ NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0
 FEW = 10  # first rows, which are predicted by the base alone
 LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
 CURVED = 1e-4  # probability from which a class counts in the curvature
+COUNTED = 1.0 - 1.0 / 16000.0  # factor by which counts of labels fade with every row
 ROUNDS, REACHED = 60, 1e-13  # of the search for the length of a step: how many at most, and how exactly
 FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of the memories of labels
 
@@ -63,7 +64,7 @@ def start_stack(members: int, outputs: int, regression: bool) -> State:
         state |= {"recent_loss": np.zeros(LAST), "recent_numbers": np.zeros(6), "recent_logs": np.zeros(G)}
         return state | {"recent_kept": np.zeros(LAST)}
     state["stack_w"][:, :members] = 1.0 / members
-    return state | start_recent(outputs)
+    return state | start_recent(outputs) | {"label_counts": np.zeros(2)}
 
 
 def start_recent(outputs: int) -> State:
@@ -193,6 +194,7 @@ def _label(F: np.ndarray, y: float, importance: float, state: State, recent: boo
         _remember_label(p, y, state["recent_kept"])
     wrong = (z[:-1, 0] >= 0) != (y > 0) if C == 1 else z[:-1].argmax(axis=1) != int(y)
     _count(state["member_errors"], wrong.astype(float))
+    state["label_counts"][:] = COUNTED * state["label_counts"] + (1.0, float(C == 1 and y > 0))
     return out
 
 

@@ -138,27 +138,26 @@ def _learn(parts: Any, label: Any, importance: Any, keep: Any, weights: Any, the
     wrong = p[1:] - (np.arange(p.shape[1]) == label)
     several = theta.ndim == 3
     start = np.array([1.0, 0.0] if several else [1.0, 1.0, 0.0, 0.0])
-    wrong = wrong if several else wrong[:, 1:]  # of class 1, whose log-odds they are
+    if not several:  # one class, the second, whose log-odds they are
+        wrong, theta, curvature = wrong[:, 1:], theta[:, None], curvature[:, None]
     n = inputs.shape[1]
-    lower, identity, H = LOWER[n], np.eye(n), np.empty((n, n))
-    for e in range(len(theta)):
-        pull = (1 - keep[e]) * PRIOR
-        for c, z in enumerate(inputs):
-            t, h = (theta[e, c], curvature[e, c]) if several else (theta[e], curvature[e])
-            outer = wrong[e, c] ** 2 * np.outer(z, z) * importance + pull * identity
-            h[:] = keep[e] * h + outer[lower]
-            H[lower] = H.T[lower] = h
-            gradient = importance * wrong[e, c] * z + pull * (t - start)
-            t -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient)
-            _rise(t)
+    lower, H = LOWER[n], np.empty((*wrong.shape, n, n))
+    keep, wrong = keep[:, None, None], wrong[..., None]
+    pull = (1 - keep) * PRIOR
+    outer = wrong[..., None] ** 2 * (inputs[:, :, None] * inputs[:, None]) * importance + pull[..., None] * np.eye(n)
+    curvature[:] = keep * curvature + outer[..., *lower]
+    H[..., *lower] = H.swapaxes(2, 3)[..., *lower] = curvature
+    gradient = importance * wrong * inputs + pull * (theta - start)
+    theta -= (0.5 if several else 1.0) * np.linalg.solve(H, gradient[..., None])[..., 0]
+    _rise(theta)
 
 
-def _rise(t: np.ndarray) -> None:
-    """Change coefficients in place so that the answer rises with the score."""
-    t[0] = max(t[0], FLAT)
-    if len(t) == 4:  # the slope is at least min(a, b) + c where tanh is steepest
-        t[1] = max(t[1], FLAT)
-        t[2] = max(t[2], FLAT - min(t[0], t[1]))
+def _rise(theta: np.ndarray) -> None:
+    """Change coefficients (E, C, 2) or (E, 1, 4) in place so that the answers rise with the score."""
+    slopes = theta[..., : theta.shape[2] // 2]
+    np.maximum(slopes, FLAT, out=slopes)
+    if theta.shape[2] == 4:  # the slope is at least min(a, b) + c where tanh is steepest
+        np.maximum(theta[..., 2], FLAT - slopes.min(axis=2), out=theta[..., 2])
 
 
 def link_parts(link: np.ndarray, classes: int, answers: int) -> dict[str, np.ndarray]:

@@ -1,11 +1,11 @@
-"""Rows per second of the one learner, beside what people use, in one run on one core.
+"""Rows per second of the default learner, beside what people use, in one run on one core.
 
-    python benchmarks/speed/one_learner.py [--rows 20000]
-    python benchmarks/speed/one_learner.py --four
+    python benchmarks/speed/default_learner.py [--rows 20000]
+    python benchmarks/speed/default_learner.py --four
 
 d = 20 columns, two classes; blocks of 1,000 rows and one by one. Peers that are not installed are left out.
-Writes benchmarks/results/one_learner.md. With ``--four`` only "medium" and "small" are measured, in some seconds, with
-the time of a first row in a fresh process and the gain from a second thread, and nothing is written.
+Writes benchmarks/results/default_learner.md. With ``--four`` only "medium" and "small" are measured, in some seconds,
+with the time of a first row in a fresh process and the gain from a second thread, and nothing is written.
 """
 
 from __future__ import annotations
@@ -166,4 +166,4 @@ if __name__ == "__main__":
         sys.exit()
     text = main(given.rows)
     print(text)
-    (HERE / "one_learner.md").write_text(f"# Speed of the one learner\n\n{text}")
+    (HERE / "default_learner.md").write_text(f"# Speed of the default learner\n\n{text}")

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-SMALLEST = np.finfo(float).eps  # a probability of 0 costs 36, as in scikit-learn
+from ._metrics import errors, log_losses
 
 
-class LabelScores:
+class LabelTally:
     """Answers of a classifier; ``add`` takes labels, answers, and the probabilities of the labels that were true."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class LabelScores:
             self.counts[true, said] = self.counts.get((true, said), 0) + count
         self.n += len(y)
         if p is not None:
-            self.log -= float(np.log(np.maximum(p, SMALLEST)).sum())
+            self.log += float(log_losses(p).sum())
             self.truth.append(np.asarray(y))
             self.given.append(np.asarray(p, np.float64))
 
@@ -75,7 +75,7 @@ def _order(label: str) -> tuple[int, float, str]:
         return 1, 0.0, label
 
 
-class NumberScores:
+class NumberTally:
     """Answers of a regressor: squared and absolute errors, and the share of variance explained."""
 
     def __init__(self) -> None:
@@ -83,9 +83,8 @@ class NumberScores:
         self.mean = self.m2 = 0.0
 
     def add(self, y: np.ndarray, answer: np.ndarray, p: Any = None) -> None:
-        error = answer - y
-        self.squares += float(error @ error)
-        self.absolute += float(np.abs(error).sum())
+        self.squares += float(errors("regression", y, answer).sum())
+        self.absolute += float(np.abs(answer - y).sum())
         # moments of the targets, block by block (Chan, Golub, LeVeque 1983)
         n, mean = len(y), float(y.mean())
         delta = mean - self.mean
@@ -97,9 +96,3 @@ class NumberScores:
         mse = self.squares / self.n
         r2 = 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
         return {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
-
-
-def of_true_label(p: np.ndarray, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Probabilities (n,) that were given to the labels that are true, by a table (n, classes); 0 to unknown ones."""
-    at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[at] == y, p[np.arange(len(y)), at], 0.0)

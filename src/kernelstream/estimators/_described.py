@@ -1,0 +1,109 @@
+"""Docstrings in which nothing is written twice.
+
+A learner has much in common with all others (``engine``, ``class_weight``, …), and a regressor with its classifier.
+Each parameter is described once: here, or in the class that has it first. :func:`described` joins the parts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from sklearn.base import ClassifierMixin
+
+SECTIONS = ("Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
+
+PARAMETERS = """\
+features : FeatureMap or str, default="fourier"
+    The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``RandomFourier(n_components=500)``.
+intercept : bool, default=False
+    Add a constant feature (it is penalised like the others).
+kernel : Kernel or str, default="gaussian"
+    The kernel, by a name of the catalogue or as an object with its parameters.
+gamma : float, "scale", "median" or None, default=None
+    Bandwidth of a kernel given by name; None is "median".
+standardize : bool or "auto", default="auto"
+    Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+    the width comes from the rows and the first 100 have columns of different units.
+class_weight : dict, "balanced" or None, default=None
+    Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+engine : {"auto", "native", "python"}, default="auto"
+    The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+random_state : int, Generator, RandomState or None, default=None
+    Where the seed of all random numbers comes from."""
+
+# Of classifiers, and of regressors.
+LOSS = {
+    True: """\
+loss : Loss or str, default="hinge"
+    Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
+    probabilities of their own.""",
+    False: """\
+loss : Loss or str, default="squared"
+    "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.""",
+}
+
+ON_DEVICE = """\
+engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+    The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``)."""
+
+ATTRIBUTES = """\
+classes_ : array
+    Labels known so far, sorted.
+state_ : dict
+    Everything learned, as arrays, numbers and strings by name."""
+
+Class = TypeVar("Class", bound=type)
+
+
+def described(like: type | None = None) -> Callable[[Class], Class]:
+    """Decorator that completes the docstring of a learner.
+
+    Parameters that the docstring leaves out are described as in the class ``like``, else as in :data:`PARAMETERS` and
+    :data:`LOSS`; they come in the order of the signature. Attributes of ``like`` and of :data:`ATTRIBUTES` follow the
+    class's own. References and notes, where there are none, are those of ``like``. Everything else has to be written
+    out: the summary, the formula, See Also and the examples.
+    """
+
+    def complete(cls: Class) -> Class:
+        if cls.__doc__ is None:  # python -OO
+            return cls
+        own = _sections(inspect.cleandoc(cls.__doc__))
+        other = {} if like is None else _sections(inspect.cleandoc(like.__doc__ or ""))
+        classifies, device = issubclass(cls, ClassifierMixin), getattr(cls, "on_device", False)
+        known = _entries(PARAMETERS) | _entries(LOSS[classifies]) | (_entries(ON_DEVICE) if device else {})
+        inherited = _entries(other.get("Parameters", ""))
+        if like is not None and issubclass(like, ClassifierMixin) != classifies:
+            inherited.pop("loss", None)
+        if like is not None and getattr(like, "on_device", False) != device:
+            inherited.pop("engine", None)
+        known |= inherited | _entries(own.get("Parameters", ""))
+        names = [name for name in inspect.signature(cls).parameters if name in known]
+        own["Parameters"] = "\n".join(dict.fromkeys(known[name] for name in names))
+        learned = _entries(own.get("Attributes", ""))
+        learned |= _entries(ATTRIBUTES) | _entries(other.get("Attributes", "")) | learned
+        if not classifies:
+            learned.pop("classes_", None)
+        own["Attributes"] = "\n".join(dict.fromkeys(learned.values()))
+        text = [own[""]]
+        for title in SECTIONS:
+            body = own.get(title) or (other.get(title) if title in ("Notes", "References") else None)
+            text += [f"{title}\n{'-' * len(title)}\n{body}"] if body else []
+        cls.__doc__ = "\n\n".join(text) + "\n"
+        return cls
+
+    return complete
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Title and body of every section of a docstring; the text before the first is under ""."""
+    start, *rest = re.split(r"^(\S.*)\n-{3,}\n", text, flags=re.MULTILINE)
+    return {"": start.strip()} | {title: body.strip("\n") for title, body in zip(rest[::2], rest[1::2])}
+
+
+def _entries(body: str) -> dict[str, str]:
+    """Entries of a section such as Parameters, each under its name or names."""
+    entries = re.split(r"\n(?=\S)", body) if body else []
+    return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}

@@ -1,0 +1,433 @@
+r"""Kernel ridge regression on all rows, in a metric that follows from the gradients of the learned function."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from .. import losses
+from .._checks import positive
+from ..core.arrays import squashed
+from ..losses import Loss
+from ..random import Stream, generator
+from ..rows import Rows, dense, host, merged
+from ..solvers.kernel_blocks import Centers, KernelBlocks
+from ..solvers.kernel_ridge import descend, row_matrix
+from ..solvers.metric import KERNELS, Metric, learn_metric
+from ..state.schema import POSITIVE, Array, Number, Schema, check, length
+from ._contract import link
+from ._contract.base import State
+from ._contract.batch import BatchEstimator
+from ._contract.classifier import StreamClassifier
+from ._contract.regressor import StreamRegressor
+
+EXACT = 20_000  # rows up to which one system has all of them;
+LEAF = 10_000  # of more rows, at most so many
+WIDE = 2000  # columns up to which sparse rows are made dense
+TOLERANCE = 1e-6  # relative residual of the solution
+LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
+MOST_LEFT = 2000  # and how many at most
+
+
+class MetricEstimator(BatchEstimator):
+    """What the classifier and the regressor share: everything but the target."""
+
+    norm: int
+    lam: float | None
+    _leave: np.ndarray | None = None  # which rows (n,) to forecast by the others alone
+    _left: tuple[np.ndarray, np.ndarray, Any]  # these forecasts and the targets, (rows, outputs), and the weights
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        X = host(super()._check_X(X, reset, least))
+        if X.shape[1] > WIDE and not isinstance(X, np.ndarray):
+            raise ValueError(
+                f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
+                f"them first (scikit-learn's FeatureHasher)"
+            )
+        return X
+
+    def _check_parameters(self) -> None:
+        if self.norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2, got {self.norm!r}")
+        if self.lam is not None:
+            positive("lam", self.lam)
+
+    # ---------------------------------------------------------------- hooks
+    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        X, leave = _dense(X), self._leave
+        if leave is None:  # equal rows are one, with the sum of their weights
+            X, Y, weight = merged(X, Y, weight)
+            leave = _some(len(Y), state["seed"])
+        offset = np.average(Y, axis=0, weights=weight)
+        unit = np.ones(Y.shape[1])
+        if is_regressor(self):
+            unit = _deviations(Y, offset, weight)
+        Y = (Y - offset) / unit
+        if "root" not in state:
+            state |= _columns(X, weight)
+            known = ~leave if self._leave is not None else slice(None)  # nothing of the others may be known
+            metric = learn_metric(
+                _standard(state, X)[known],
+                Y[known],
+                None if weight is None else weight[known],
+                self.norm,
+                state["seed"],
+                self._ops,
+            )
+            state |= {"root": metric.root, "lam": float(metric.lam if self.lam is None else self.lam)}
+        Z = self._metric(state).rows(_standard(state, X))
+        tree, order = _leaves(Z, leave, state["seed"])
+        alpha, residual = np.empty_like(Y), np.empty_like(Y)
+        for start, stop in itertools.pairwise(tree["leaves"]):
+            rows = order[start:stop]
+            matrix = row_matrix(
+                KERNELS[self.norm], Z[rows], state["lam"], self._ops, None if weight is None else weight[rows]
+            )
+            alpha[rows] = descend(matrix, Y[rows], TOLERANCE).W
+            last = int(np.count_nonzero(leave[rows]))
+            if last:
+                residual[rows[len(rows) - last :]] = matrix.left_out(alpha[rows], last)
+        own = None if weight is None else weight[leave]
+        self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
+        state |= tree | {"centers": Z[order], "alpha": alpha[order] * unit, "offset": offset}
+        self._cache.pop("leaves", None)
+
+    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        scores, Y, own = self.__dict__.pop("_left") if self._leave is None else self._left
+        state = self._state
+        if is_regressor(self) or self._linkless or len(state["classes"]) < 2 or len(y) < link.FEWEST:
+            return
+        link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
+
+    def _score(self, state: State, X: Rows) -> np.ndarray:
+        Z = self._metric(state).rows(_standard(state, X))
+        leaves, alpha = self._cached("leaves", lambda: self._kernels(state)), state["alpha"]
+        if len(leaves) == 1:
+            return KernelBlocks(leaves[0], Z).dot(alpha) + state["offset"]
+        starts, leaf = state["leaves"], _leaf_of(Z, state)
+        out = np.empty((len(Z), alpha.shape[1]))
+        for number in np.unique(leaf):
+            rows, own = leaf == number, alpha[starts[number] : starts[number + 1]]
+            out[rows] = KernelBlocks(leaves[number], Z[rows]).dot(own)
+        return out + state["offset"]
+
+    def _kernels(self, state: State) -> list[Centers]:
+        """The kernel functions of every leaf."""
+        parts = np.split(state["centers"], state["leaves"][1:-1])
+        return [Centers(KERNELS[self.norm], S, self._ops) for S in parts]
+
+    def _schema(self, state: State, trained: bool) -> Schema:
+        n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
+        starts, k = length(state, "leaves"), length(state, "thresholds")
+        if starts != k + 2 or (k + 1) & k:
+            raise ValueError(f"{k} cuts do not make {starts - 1} leaves")
+        full = isinstance(state.get("root"), np.ndarray) and state["root"].ndim == 2
+        own: Schema = {
+            "middle": Array((d,)),
+            "unit": Array((d,), low=POSITIVE),
+            "root": Array((d, d) if full else (d,)),
+            "lam": Number(POSITIVE),
+            "centers": Array((n, d), "float32"),
+            "alpha": Array((n, outputs)),
+            "offset": Array((outputs,)),
+            "directions": Array((k, d), "float32"),
+            "thresholds": Array((k,), "float32"),
+            "leaves": Array((starts,), "int64", low=0, high=n, rising=True),
+        }
+        check({name: state[name] for name in own if name in state}, own)
+        if state["leaves"][0] != 0 or state["leaves"][-1] != n:
+            raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
+        return own
+
+    # ---------------------------------------------------------------- what was found
+    @property
+    def metric_(self) -> np.ndarray:
+        """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
+        M = self._squares()
+        return M / M.diagonal().max()
+
+    @property
+    def length_(self) -> float:
+        """The length L of the kernel."""
+        return float(1 / np.sqrt(self._squares().diagonal().max()))
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """Root of the mean square of the slope along each column of deviation 1, (d,), beside the largest."""
+        return np.sqrt(self.metric_.diagonal())
+
+    @property
+    def lam_(self) -> float:
+        """The penalty in use."""
+        return self.state_["lam"]
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients of the kernel functions at the rows, (outputs, n)."""
+        return self.state_["alpha"].T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The constant score, (outputs,)."""
+        return self.state_["offset"]
+
+    def _metric(self, state: State) -> Metric:
+        return Metric(state["root"], state["lam"], self.norm)
+
+    def _squares(self) -> np.ndarray:
+        root = self.state_["root"]
+        return np.diag(root**2) if root.ndim == 1 else root @ root
+
+
+def _columns(X: np.ndarray, weight: np.ndarray | None) -> State:
+    """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
+    middle = np.average(X, axis=0, weights=weight).astype(np.float64)
+    return {"middle": middle, "unit": _deviations(X, middle, weight)}
+
+
+def _deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    away = np.abs(X.astype(np.float64) - middle)
+    most = away.max(axis=0)
+    most[most == 0] = 1.0
+    found = most * np.sqrt(np.average(np.square(away / most), axis=0, weights=weight))
+    return np.where(found > 0, found, 1.0)
+
+
+def _dense(X: Rows) -> np.ndarray:
+    return np.asarray(dense(X))
+
+
+def _standard(state: State, X: np.ndarray) -> np.ndarray:
+    """Rows (n, d) of deviation 1, far values drawn in, in float32."""
+    return squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+
+
+def _some(n: int, seed: int) -> np.ndarray:
+    """Which of n rows are left out for the link, (n,)."""
+    leave = np.zeros(n, bool)
+    leave[generator(seed, Stream.METRIC_LINK).permutation(n)[: min(int(LEFT * n), MOST_LEFT)]] = True
+    return leave
+
+
+def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndarray]:
+    """Cuts of many rows Z (n, d) at medians, each across the direction in which its rows differ most in the metric.
+
+    Entries of the state, and the order of the rows: leaf by leaf, those that are left out last in each.
+    """
+    depth = 0 if len(Z) <= EXACT else int(np.ceil(np.log2(len(Z) / LEAF)))
+    parts = [np.arange(len(Z))]
+    directions, thresholds = [], []
+    for _ in range(depth):
+        halves = []
+        for rows in parts:
+            about = Z[rows] - Z[rows].mean(axis=0)
+            direction = np.linalg.eigh((about.T @ about).astype(np.float64))[1][:, -1].astype(np.float32)
+            along = Z[rows] @ direction
+            middle = np.median(along)
+            directions.append(direction)
+            thresholds.append(middle)
+            halves += [rows[along <= middle], rows[along > middle]]
+        parts = halves
+    parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]
+    tree = {
+        "directions": np.array(directions, np.float32).reshape(-1, Z.shape[1]),
+        "thresholds": np.array(thresholds, np.float32),
+        "leaves": np.cumsum([0, *map(len, parts)]).astype(np.int64),
+    }
+    return tree, np.concatenate(parts)
+
+
+def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
+    """The leaves of rows Z (n, d), (n,)."""
+    node, cuts = np.zeros(len(Z), np.intp), len(tree["thresholds"])
+    while (node < cuts).any():
+        along = np.einsum("ij,ij->i", Z, tree["directions"][node])
+        node = 2 * node + 1 + (along > tree["thresholds"][node])
+    return node - cuts
+
+
+class MetricClassifier(MetricEstimator, StreamClassifier):
+    r"""Kernel classifier on all rows in a learned metric.
+
+    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
+              (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
+
+    Kernel ridge regression on -1 and +1 with all rows as centres, several classes one against the rest. The metric M is
+    the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not.
+    It is found on some thousand rows, by solving and differentiating in turn; how much of M off its diagonal counts,
+    the length L and the penalty are those of least error on held-out rows. Then one system has all rows. Of more than
+    20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of its own in the one metric.
+
+    Columns are divided by their deviations, and values beyond three of them count by their logarithm.
+
+    Parameters
+    ----------
+    norm : {2, 1}, default=2
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
+        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
+    lam : float or None, default=None
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
+        rows.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss by class.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification. The work is in LAPACK with either.
+    random_state : int, Generator, RandomState or None, default=None
+        Choice of the rows for the metric.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, sorted.
+    metric_ : (d, d) array
+        The metric M of columns of deviation 1.
+    relevance_ : (d,) array
+        How much the function varies along each column, beside the largest.
+    length_ : float
+        The length L.
+    lam_ : float
+        The penalty in use.
+    dual_coef_ : (n_outputs, n) array
+        The coefficients.
+    intercept_ : array
+        The constant score b of each output.
+
+    See Also
+    --------
+    MetricRegressor : The same for numbers.
+    FalkonClassifier : Other kernels and losses, a width for each column, millions of rows.
+    KernelClassifier : Streams; its ``fit`` has this learner among others.
+
+    Notes
+    -----
+    Time grows with the third power of the rows of a system, 8,000 rows take two seconds on two cores; memory with their
+    square (four bytes each). A model keeps all rows. Words and gaps: put :class:`~kernelstream.columns.Columns`
+    before it in a pipeline.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit, Belkin: Mechanism for feature learning in neural networks and
+       backpropagation-free machine learning models, Science 383, 2024.
+    .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
+       models for tabular data, arXiv 2508.10053, 2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import MetricClassifier
+    >>> X = np.random.default_rng(0).normal(size=(600, 8))
+    >>> y = np.abs(X[:, 0] + X[:, 1]) > 1  # the other columns are noise
+    >>> model = MetricClassifier(random_state=0).fit(X[:500], y[:500])
+    >>> model.score(X[500:], y[500:]) > 0.9
+    True
+    >>> np.sort(np.argsort(model.relevance_)[-2:]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        norm: int = 2,
+        lam: float | None = None,
+        *,
+        class_weight: dict[Any, float] | str | None = None,
+        engine: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.norm = norm
+        self.lam = lam
+        self.class_weight = class_weight
+        self.engine = engine
+        self.random_state = random_state
+
+    def _loss_for(self, n_classes: int) -> Loss:
+        loss = losses.get("squared")
+        return losses.OneVsRest(loss) if n_classes > 2 else loss
+
+
+class MetricRegressor(MetricEstimator, StreamRegressor):
+    r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
+
+    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
+              (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
+
+    All rows are centres. The metric M is the average gradient outer product of the function itself [1]_, summed over
+    the targets: directions in which f varies count, others do not. It is found on some thousand rows, by solving and
+    differentiating in turn; how much of M off its diagonal counts, the length L and the penalty are those of least
+    error on held-out rows. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are cut at
+    medians [2]_, each with a system of its own in the one metric.
+
+    Columns are divided by their deviations, and values beyond three of them count by their logarithm.
+
+    Parameters
+    ----------
+    norm : {2, 1}, default=2
+        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
+        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
+    lam : float or None, default=None
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
+        rows.
+    engine : {"auto", "native", "python"}, default="auto"
+        The compiled loops, or their readable specification. The work is in LAPACK with either.
+    random_state : int, Generator, RandomState or None, default=None
+        Choice of the rows for the metric.
+
+    Attributes
+    ----------
+    metric_ : (d, d) array
+        The metric M of columns of deviation 1.
+    relevance_ : (d,) array
+        How much the function varies along each column, beside the largest.
+    length_ : float
+        The length L.
+    lam_ : float
+        The penalty in use.
+    dual_coef_ : (n_outputs, n) array
+        The coefficients.
+    intercept_ : array
+        The constant score b of each output.
+
+    See Also
+    --------
+    MetricClassifier : The same for labels.
+    FalkonRegressor : Other kernels, a width for each column, millions of rows.
+    KernelRegressor : Streams; its ``fit`` has this learner among others.
+
+    Notes
+    -----
+    Time grows with the third power of the rows of a system, 8,000 rows take two seconds on two cores; memory with their
+    square (four bytes each). A model keeps all rows. Words and gaps: put :class:`~kernelstream.columns.Columns`
+    before it in a pipeline.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit, Belkin: Mechanism for feature learning in neural networks and
+       backpropagation-free machine learning models, Science 383, 2024.
+    .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
+       models for tabular data, arXiv 2508.10053, 2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import MetricRegressor
+    >>> X = np.random.default_rng(0).normal(size=(600, 8))
+    >>> y = np.sin(X[:, 0] + X[:, 1]) + 0.1 * X[:, 2]  # the other columns are noise
+    >>> model = MetricRegressor(random_state=0).fit(X[:500], y[:500])
+    >>> model.score(X[500:], y[500:]) > 0.95
+    True
+    >>> bool(model.metric_[0, 1] > 0.9)  # x_0 + x_1 matters, not each of them alone
+    True
+    """
+
+    loss = "squared"
+
+    def __init__(self, norm: int = 2, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
+        self.norm = norm
+        self.lam = lam
+        self.engine = engine
+        self.random_state = random_state
+
+    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        return y.reshape(len(y), -1), weight

@@ -1,0 +1,96 @@
+r"""The level of forecasts of a table, where labels are rare.
+
+Members with a short memory raise all forecasts after a rare label and lower them again until the next one: right for
+the next row on average, but not for a table, whose rows may be of any time. Scores f of a table are therefore shifted
+by b, towards what rows that were kept say. The kept rows have scores :math:`f_i` now and had labels :math:`y_i`; the
+shift :math:`\hat b` that they ask for makes their mean probability the share T of the label,
+
+.. math:: \frac1n \sum_i \sigma(f_i + \hat b) = T, \quad T = a \bar y + (1 - a) r
+
+with r the share among all rows lately. Both are estimates of the mean of :math:`p_i = \sigma(f_i + \hat b)`: with v the
+mean of :math:`p_i (1 - p_i)` and V the variance of :math:`p_i`, the labels of the kept rows err by :math:`s_1 = v/n`
+(in variance), those of m rows by :math:`s_2 = V (1/n - 1/m) + v/m`, and :math:`a = s_2/(s_1 + s_2)`. The level now is
+known from about 150 rows, which is an error of :math:`\tau = 1/(150 v)`; the level of the kept rows may have changed
+since, by 0.3 in deviation. So
+
+.. math:: b = \hat b\, \frac{\tau}{\tau + 0.3^2 + s_1 s_2/(s_1 + s_2)/v^2}
+
+is the mean of the two levels by their precisions: nearly all of :math:`\hat b` for one label in a hundred, a quarter
+of it for labels that are equally frequent. Where the kept rows know too little, no row is shifted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...state.nested import State
+from . import batch
+
+if TYPE_CHECKING:
+    from .base import Stack
+
+KNOWN = 150  # rows from which the members know the level now
+DRIFT = 0.3  # deviation by which the level of the kept rows may have changed
+MOST = 0.5  # of the variance of the level now
+FIRST = 1000  # rows before there is a shift
+EVERY = 2  # one of so many kept rows is asked
+LEAST = 2.0  # n v: with less, the rows that were kept do not know the level
+
+
+def shift(stack: Stack, state: State) -> float:
+    """What is added to the scores of a table; it follows from the state alone, and is kept until the next row."""
+    cache = stack.est._cache
+    found = cache.get("level")
+    if found is None or found[0] != state["t"]:
+        found = cache["level"] = (state["t"], _shift(stack, state))
+    return found[1]
+
+
+def _shift(stack: Stack, state: State) -> float:
+    weighs = stack.est._weighs() or stack.weighs(state)
+    if state["t"] < FIRST or len(state["classes"]) != 2 or weighs or batch.present(state):
+        return 0.0
+    kept = next((part for part in state["members"] if "sample_down" in part), None)
+    if kept is None:
+        return 0.0
+    places = np.arange(0, min(kept["t"], len(kept["sample_rows"])), EVERY)
+    down = kept["sample_down"][places, 0]  # y - p of the row when it came; 0 where the labels were others
+    places, labels = places[down != 0], down[down != 0] > 0
+    if not len(places):
+        return 0.0
+    rows = kept["sample_rows"][places].astype(state["dtype"])
+    m, ones = state["o0"]["label_counts"]
+    return towards(stack.members_score(state, rows, False)[:, 0], labels, ones / m, m)
+
+
+def towards(f: np.ndarray, y: np.ndarray, share: float, m: float) -> float:
+    """The shift b of the formula, from scores and labels (n,) of kept rows and the share of the label in m rows."""
+    n, b = len(f), 0.0
+    for _ in range(2):  # the second time with the spread at the level that was found
+        p = _sigmoid(f + b)
+        v = float(np.mean(p * (1 - p)))
+        if n * v < LEAST:
+            return 0.0
+        s1, s2 = v / n, float(p.var()) * max(1 / n - 1 / m, 0.0) + v / m
+        a = s2 / (s1 + s2)
+        b = _matching(f, a * float(y.mean()) + (1 - a) * share)
+    p = _sigmoid(f + b)
+    v = float(np.mean(p * (1 - p)))
+    now = min(1 / (KNOWN * v), MOST)
+    return b * now / (now + DRIFT**2 + s1 * s2 / (s1 + s2) / v**2)
+
+
+def _matching(f: np.ndarray, mean: float) -> float:
+    """The b of -4 to 4 at which the mean of sigmoid(f + b) is the given one, by bisection."""
+    low, high = -4.0, 4.0
+    for _ in range(40):
+        b = 0.5 * (low + high)
+        low, high = (low, b) if _sigmoid(f + b).mean() > mean else (b, high)
+    return 0.5 * (low + high)
+
+
+def _sigmoid(f: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-f))

@@ -1,0 +1,366 @@
+"""Clients of ``kernelstream serve`` that repeat what was not answered, and learn no row twice.
+
+A request whose answer was lost may have been carried out. Rows are therefore learned under ids, and the server leaves
+out an id that it has learned before: a repeated call is safe. Both clients share every method; those of
+:class:`AsyncClient` are awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import math
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Generator, Sequence
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+
+from ._extra import needs
+
+with needs("client"):
+    import httpx
+
+ROWS_PER_REQUEST = 5_000  # fewer than the ids that a server remembers, so that a repeated request finds all of them
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds between two attempts, doubled each time
+REPEATED = {429, 503, 507}  # too many requests, busy, no room on the disk: the same request may succeed later
+
+Answer = dict[str, Any]
+_T = TypeVar("_T")
+
+
+class RequestError(ValueError):
+    """The server refused a request, and would refuse it again.
+
+    Attributes
+    ----------
+    status : int
+        The HTTP status.
+    content : dict
+        What the server said: ``error``, and ``row`` and ``column`` where it knows them.
+    """
+
+    def __init__(self, status: int, content: Answer):
+        super().__init__(content.get("error") or f"the server answered with status {status}")
+        self.status, self.content = status, content
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    body: bytes | None
+
+
+# Yields requests, whose responses it is sent, and seconds to wait; returns the answer.
+Call = Generator[_Request | float, Any, _T]
+
+
+class _Calls:
+    """The requests, whatever carries them."""
+
+    def __init__(
+        self, url: str = "http://localhost:8000", token: str | None = None, *, patience: float = 60.0, **options: Any
+    ):
+        if not patience >= 0:
+            raise ValueError(f"patience must be a number of seconds >= 0, got {patience!r}")
+        headers = {"Content-Type": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+        self.patience = patience
+        self._http = self._carrier(base_url=url, headers=headers, **({"timeout": 60.0} | options))
+
+    def _carrier(self, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def _run(self, call: Call[Any]) -> Any:
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- rows
+    def predict(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Any:
+        """Ask for predictions.
+
+        Parameters
+        ----------
+        model : str
+            Name of the model on the server.
+        rows : list of dicts or lists, dict, (n, d) array or data frame
+            A dict is one row. Dates become ISO text; NaN and None are gaps.
+        ids : list of str or int, optional
+            Names of the rows, by which they can be learned when their targets are known.
+
+        Returns
+        -------
+        dict
+            ``predictions`` and, where the model has them, ``probabilities``, ``classes``, ``intervals`` and ``sets``.
+        """
+        return self._run(self._in_pieces(f"/models/{_name(model)}/predict", {"rows": _rows(rows), "ids": ids}))
+
+    def learn(self, model: str, rows: Any, y: Any, ids: Sequence[str | int] | None = None) -> Any:
+        """Learn rows; they are safe when it returns, and learned once however often the request had to be repeated.
+
+        Parameters
+        ----------
+        model : str
+        rows : like that of :meth:`predict`, or None
+            None learns rows that were predicted with the same ``ids``.
+        y : list or array
+            Targets, one for each row.
+        ids : list of str or int, optional
+            By default new ones are made.
+
+        Returns
+        -------
+        dict
+            ``learned`` and ``repeated`` count rows of this call, ``total`` those of the model.
+        """
+        target = _plain(y if isinstance(y, (list, tuple, np.ndarray)) or hasattr(y, "__array__") else [y])
+        if rows is None and ids is None:
+            raise ValueError("learn needs rows, or ids of rows that were predicted")
+        if ids is None:
+            stem = uuid.uuid4().hex
+            ids = [f"{stem}-{i}" for i in range(len(target))]
+        content = {"rows": None if rows is None else _rows(rows), "y": target, "ids": ids}
+        return self._run(self._in_pieces(f"/models/{_name(model)}/learn", content))
+
+    def _in_pieces(self, path: str, content: Answer) -> Call[Answer]:
+        """A call of any number of rows: pieces in their order, and their answers joined."""
+        lists = {key: list(values) for key, values in content.items() if values is not None}
+        lengths = {key: len(values) for key, values in lists.items()}
+        n = max(lengths.values())
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"lengths differ: {', '.join(f'{count} {key}' for key, count in lengths.items())}")
+        answers = []
+        for start in range(0, max(n, 1), ROWS_PER_REQUEST):
+            piece = {key: values[start : start + ROWS_PER_REQUEST] for key, values in lists.items()}
+            answers.append((yield from self._call("POST", path, piece)))
+        return _joined(answers)
+
+    # ---------------------------------------------------------------- models
+    def models(self) -> Any:
+        """The models of the server: a list of dicts with their names."""
+        return self._run(self._listed())
+
+    def _listed(self) -> Call[list[Answer]]:
+        return (yield from self._call("GET", "/models"))["models"]
+
+    def describe(self, model: str) -> Any:
+        """What a model has learned and how well it does: a dict."""
+        return self._run(self._call("GET", f"/models/{_name(model)}"))
+
+    def promote(self, model: str) -> Any:
+        """Make the challenger of a model its champion. A request whose answer is lost is not repeated."""
+        return self._run(self._call("POST", f"/models/{_name(model)}/promote", {}, repeatable=False))
+
+    def rollback(self, model: str, to: int | None = None) -> Any:
+        """Return to a former version of a model, by default the latest. As :meth:`promote`, asked once."""
+        content = {} if to is None else {"to": to}
+        return self._run(self._call("POST", f"/models/{_name(model)}/rollback", content, repeatable=False))
+
+    # ---------------------------------------------------------------- one request
+    def _call(self, method: str, path: str, content: Answer | None = None, repeatable: bool = True) -> Call[Answer]:
+        """One request, repeated while it may succeed later, for at most ``patience`` seconds.
+
+        Where a request that was carried out must not be repeated, only one that the server has refused is.
+        """
+        body = None if content is None else json.dumps(content, default=_cell, allow_nan=False).encode()
+        wait, end = FIRST_WAIT, time.monotonic() + self.patience
+        while True:
+            try:
+                response = yield _Request(method, path, body)
+            except httpx.TransportError as error:
+                cause: Exception | None = error
+                problem, after = str(error) or type(error).__name__, 0.0
+                if not repeatable and not isinstance(error, httpx.ConnectError):
+                    raise ConnectionError(
+                        f"the answer was lost, and the request may have been carried out: {problem}"
+                    ) from error
+            else:
+                if response.status_code < 400:
+                    return response.json()
+                said = _said(response)
+                if response.status_code not in REPEATED:
+                    raise RequestError(response.status_code, said)
+                problem, cause = said.get("error", f"status {response.status_code}"), None
+                after = _seconds(response.headers.get("retry-after", ""))
+            pause = max(after, wait * random.uniform(0.5, 1.0))  # clients that failed together do not return together
+            if time.monotonic() + pause > end:
+                raise ConnectionError(f"no answer within {self.patience:g} seconds: {problem}") from cause
+            yield pause
+            wait = min(2.0 * wait, LONGEST_WAIT)
+
+
+class Client(_Calls):
+    """A client of ``kernelstream serve``.
+
+    Parameters
+    ----------
+    url : str, default="http://localhost:8000"
+    token : str, optional
+        What the server was started with.
+    patience : float, default=60
+        Seconds for which a request is repeated while the server cannot be reached, is busy or has no room on its disk.
+        After that, a ConnectionError.
+    **options
+        Of ``httpx.Client``: ``timeout``, ``verify`` and others.
+
+    Examples
+    --------
+    >>> from kernelstream.live import Client
+    >>> with Client(token="secret") as client:
+    ...     client.learn("prices", [{"size": 80, "rooms": 3}], [300])  # doctest: +SKIP
+    ...     client.predict("prices", {"size": 95, "rooms": 4})["predictions"]  # doctest: +SKIP
+    """
+
+    def _carrier(self, **options: Any) -> httpx.Client:
+        return httpx.Client(**options)
+
+    def _run(self, call: Call[_T]) -> _T:
+        try:
+            step = next(call)
+            while True:
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = next(call)
+                    continue
+                try:
+                    response = self._http.request(step.method, step.path, content=step.body)
+                except httpx.TransportError as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(response)
+        except StopIteration as end:
+            return end.value
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class AsyncClient(_Calls):
+    """The same for ``asyncio``: every method is awaited.
+
+    Examples
+    --------
+    >>> from kernelstream.live import AsyncClient
+    >>> async def ask():
+    ...     async with AsyncClient(token="secret") as client:
+    ...         return await client.predict("prices", {"size": 95, "rooms": 4})
+    """
+
+    def _carrier(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**options)
+
+    def _run(self, call: Call[_T]) -> Awaitable[_T]:
+        return self._awaited(call)
+
+    async def _awaited(self, call: Call[_T]) -> _T:
+        try:
+            step = next(call)
+            while True:
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                    step = next(call)
+                    continue
+                try:
+                    response = await self._http.request(step.method, step.path, content=step.body)
+                except httpx.TransportError as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(response)
+        except StopIteration as end:
+            return end.value
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+
+# -------------------------------------------------------------------- rows and answers
+def _rows(rows: Any) -> list[Any]:
+    """Rows as JSON has them: lists of cells, or dicts."""
+    if isinstance(rows, dict):
+        rows = [rows]
+    elif hasattr(rows, "to_dicts"):  # polars
+        rows = rows.to_dicts()
+    elif hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
+        names = [str(name) for name in rows.columns]
+        rows = [dict(zip(names, cells, strict=True)) for cells in rows.itertuples(index=False, name=None)]
+    return [
+        {key: _plain(cell) for key, cell in row.items()} if isinstance(row, dict) else [_plain(cell) for cell in row]
+        for row in rows
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """The value in types that JSON knows; gaps are None."""
+    if isinstance(value, (str, int, bool)) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _gap(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic) or hasattr(value, "__array__"):
+        found = np.asarray(value)
+        if found.dtype.kind == "M":
+            found = np.datetime_as_string(found)
+            return None if found.ndim == 0 and str(found) == "NaT" else found.tolist()
+        return _plain(found.tolist())
+    return value if value == value else None  # pandas' NaT is not equal to itself
+
+
+def _gap(value: float) -> None:
+    if math.isinf(value):
+        raise ValueError("a cell is infinite: rows hold finite numbers, words, dates and gaps")
+
+
+def _cell(value: Any) -> Any:
+    """What ``json`` does not know."""
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if type(value).__name__ == "NAType":  # pandas
+        return None
+    raise ValueError(f"a cell of type {type(value).__name__} cannot be sent: {value!r}")
+
+
+def _name(model: str) -> str:
+    return quote(model, safe="")
+
+
+def _said(response: Any) -> Answer:
+    try:
+        content = response.json()
+    except ValueError:
+        content = {"error": response.text.strip()[:200]}
+    return content if isinstance(content, dict) else {"error": str(content)}
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isdigit() else 0.0
+
+
+def _joined(answers: list[Answer]) -> Answer:
+    """One answer: lists follow one another, counts of rows add up, and what is left is that of the last piece."""
+    found = dict(answers[-1])
+    for key in found:
+        if key in ("predictions", "probabilities", "intervals", "sets"):
+            found[key] = [item for answer in answers for item in answer[key]]
+        elif key == "warnings":
+            found[key] = list(dict.fromkeys(text for answer in answers for text in answer.get(key, [])))
+    for key in ("learned", "repeated"):
+        if any(key in answer for answer in answers):
+            found[key] = sum(answer.get(key, 0) for answer in answers)
+    return found

@@ -1,0 +1,133 @@
+"""What is wrong is said in a sentence."""
+
+import os
+
+import pytest
+from command_line import out, run
+
+import kernelstream
+from kernelstream import FeatureClassifier
+
+pytestmark = pytest.mark.usefixtures("plain_default")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["train"], 2, "--model"),
+        (["train", "-m", "m.ks"], 2, "which data"),
+        (["train", "flats.csv", "-m", "m.ks"], 2, "--target: which column of flats.csv is to be learned"),
+        (["train", "flats.csv", "--target", "prise", "-m", "m.ks"], 1, "did you mean 'price'"),
+        (
+            ["train", "flats.csv", "--target", "price", "--missing", "0", "-m", "m.ks"],
+            1,
+            "flats.csv, line 2: column 'city': ",
+        ),
+        (["train", "missing.csv", "-m", "m.ks"], 1, "missing.csv: No such file"),
+        (["train", "flats.svm", "-m", "no/such/folder/m.ks"], 2, "no folder no/such/folder"),
+        (["train", "flats.svm", "-m", "."], 2, "is a folder"),
+        (["train", "flats.svm", "-m", "m.ks", "--resume"], 2, "--resume needs --checkpoint"),
+        (["train", "flats.svm", "-m", "m.ks", "--budget", "3"], 2, "unknown argument --budget"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--gama", "3"], 2, "did you mean --gamma?"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fodg"], 2, "did you mean 'fogd'"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--kernel", "gausian"], 2, "did you mean 'gaussian'"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--kernel", "gaussian(3"], 2, "unknown kernel"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--kernel", "gaussian(nope=3)"], 2, "nope"),
+        (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--n-components", "many"], 1, "n_components"),
+        (["train", "flats.svm", "-m", "m.ks", "--set", "nothing=3"], 2, "nothing"),
+        (
+            ["train", "flats.csv", "--target", "kind", "--drop", "city", "-m", "m.ks", "--task", "regression"],
+            1,
+            "is not a number",
+        ),
+        (
+            ["train", "flats.csv", "--target", "price", "--drop", "city,kind", "-m", "m.ks", "--task", "binary"],
+            1,
+            "is not a label",
+        ),
+        (["train", "flats.svm", "-m", "m.ks", "--shuffle", "3"], 2, "--shuffle"),
+        (["predict", "flats.svm", "flats.svm"], 1, "flats.svm: this is not a kernelstream model file"),
+        (["predict", "ok.ks"], 2, "a model file and data"),
+        (["predict", "numbers.ks", "flats.csv", "--what", "probability"], 2, "has none"),
+        (["train", "ok.ks", "-m", "m.ks"], 1, "is a model, not data"),
+        (["evaluate", "flats.csv", "-m", "ok.ks"], 2, "--target"),
+        (["bench", "flats.svm", "--algorithms", "nothing"], 1, "unknown algorithm 'nothing'"),
+        (["info", "missing.ks"], 1, "missing.ks: No such file"),
+        (["info", "flats.csv"], 1, "not a kernelstream model file"),
+        (["train", "dataset:nothing", "-m", "m.ks"], 1, "unknown data set 'nothing'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_errors(argv, code, message, home, capsys, monkeypatch):
+    monkeypatch.chdir(home)
+    if not (home / "ok.ks").exists():
+        run("train", "flats.svm", "-m", "ok.ks", "-q")
+        run("train", "flats.csv", "--target", "price", "--drop", "city,kind", "-m", "numbers.ks", "-q")
+    try:
+        found = run(*argv)
+    except SystemExit as stop:
+        found = stop.code
+    shown = capsys.readouterr().err
+    assert found == code, shown
+    assert message in shown
+    assert "Traceback" not in shown
+    assert not (home / "m.ks").exists()
+
+
+def test_bad_rows(tmp_path, capsys):
+    (tmp_path / "bad.svm").write_text("1 1:1\noops\n-1 2:1\n1 1:x\n")
+    assert run("train", tmp_path / "bad.svm", "-m", tmp_path / "m.ks") == 1
+    assert "bad.svm, line 2: the label is not a number" in capsys.readouterr().err
+    assert "2 bad rows left out" in out(
+        capsys, "train", tmp_path / "bad.svm", "-m", tmp_path / "m.ks", "--on-error", "skip"
+    )
+    assert run("predict", tmp_path / "m.ks", tmp_path / "bad.svm", "--on-error", "skip") == 0
+    got = capsys.readouterr()
+    assert got.out == "1\n\n-1\n\n"  # a line for every row, empty for those that cannot be read
+    assert "2 bad rows have no prediction" in got.err
+
+
+def test_where_a_model_goes(home, tmp_path, capsys):
+    link = tmp_path / "link.ks"
+    link.symlink_to(tmp_path / "m.ks")
+    assert "link.ks (" in out(capsys, "train", home / "flats.svm", "--model", link)
+    assert link.is_symlink()
+    kernelstream.load(tmp_path / "m.ks")
+    assert out(capsys, "train", home / "flats.svm", "--model", os.devnull).endswith(f"; {os.devnull}\n")
+    ring = tmp_path / "ring"
+    ring.symlink_to(ring)
+    assert run("train", home / "flats.svm", "--model", ring) == 2  # before anything is read
+    assert "--model" in capsys.readouterr().err
+
+
+def test_files_that_are_not_what_they_should_be(home, tmp_path, capsys):
+    kernelstream.save(FeatureClassifier(), tmp_path / "checkpoint-000000000100.ks")
+    assert run("train", home / "flats.svm", "--checkpoint", tmp_path, "--resume") == 1
+    assert "is a model and not a checkpoint" in capsys.readouterr().err
+    (tmp_path / "wide.svm").write_text("+1 1:1 2000000000:1\n-1 1:2\n")
+    assert run("train", tmp_path / "wide.svm", "--model", tmp_path / "m.ks") == 1
+    assert "line 1: the index of a feature is larger than 134,217,728" in capsys.readouterr().err
+
+
+def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
+    def full(*args, **kwargs):
+        raise MemoryError("Unable to allocate 5.82 TiB")
+
+    kernelstream.save(FeatureClassifier(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]), tmp_path / "m.ks")
+    monkeypatch.setattr(FeatureClassifier, "predict", full)
+    assert run("predict", tmp_path / "m.ks", home / "flats.svm") == 1
+    assert capsys.readouterr().err == "kernelstream: error: there is not enough memory: Unable to allocate 5.82 TiB\n"
+
+
+def test_what_may_have_been_meant(home, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("trian", home / "flats.svm")
+    assert stop.value.code == 2 and "did you mean 'train'?" in capsys.readouterr().err
+    train = ["train", home / "flats.svm", "-m", tmp_path / "m.ks"]
+    for options, meant in (
+        (["-a", "auto", "--set", "sise=small"], "size"),
+        (["-a", "nogd", "--loss", "log_loss"], "logistic"),
+        (["-a", "ridge", "--set", "C=1"], "lam"),
+    ):
+        assert run(*train, *options) == 2
+        assert f"did you mean {meant!r}?" in capsys.readouterr().err

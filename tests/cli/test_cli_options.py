@@ -1,0 +1,60 @@
+"""Options of algorithms, from the registry."""
+
+import json
+
+import numpy as np
+import pytest
+from command_line import out, run
+
+from kernelstream import zoo
+from kernelstream.cli import _algorithms
+from kernelstream.cli._algorithms import options_of
+from kernelstream.cli._targets import find_task
+from kernelstream.cli._values import parameter, value
+from kernelstream.kernels import Polynomial
+from kernelstream.losses import Huber
+
+pytestmark = pytest.mark.usefixtures("plain_default")
+
+
+def test_a_word_about_every_option():
+    options = {option for name in zoo.names() for option in options_of(zoo.get(name))}
+    assert options == _algorithms.WORDS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in zoo.names() if name not in zoo.names("novelty")])
+def test_every_algorithm_has_its_options(name, home, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("train", "--algorithm", name, "--help")
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    for option in options_of(zoo.get(name)):
+        assert f"--{option.replace('_', '-')}" in shown
+    task = zoo.get(name).tasks[0]
+    data = home / "flats.svm"
+    if task == "regression":
+        data = tmp_path / "r.csv"
+        data.write_text("a,y\n" + "".join(f"{i % 17},{(i % 17) ** 2 / 7}\n" for i in range(300)))
+    options = ["--target", "y"] if task == "regression" else []
+    if name.startswith("doubly"):  # they choose by trials, of this size
+        options += ["--batch-size", "16", "--block-size", "8"]
+    model = tmp_path / "m.ks"
+    text = out(capsys, "train", data, *options, "--task", task, "-a", name, "-m", model, "--limit", 60, "--json")
+    assert json.loads(text)["rows"] == 60
+    assert len(out(capsys, "predict", model, data, "--limit", 20).split()) == 20
+
+
+def test_values_of_options():
+    assert [value(t) for t in ("3", "-2", "1_000", "0.5", "1e-3", "none", "True", "inf", "median", "a b")] == [
+        3, -2, 1000, 0.5, 0.001, None, True, float("inf"), "median", "a b"]  # fmt: skip
+    assert repr(parameter("polynomial(degree=3, c=2.0)")) == repr(Polynomial(degree=3, c=2.0))
+    assert repr(parameter("huber(2)")) == repr(Huber(2))
+    assert repr(parameter("averaged(ogd(eta=0.5))")) == "Averaged(update=OGD(eta=0.5))"
+
+
+def test_tasks():
+    assert find_task(np.array([1.0, 2, 3])) == "multiclass"
+    assert find_task(np.arange(100.0)) == "regression"
+    assert find_task(np.array([0.5])) == "regression"
+    assert find_task(np.array([1, 1])) == "binary"
+    assert find_task(np.array(["a", "b"])) == "binary"
