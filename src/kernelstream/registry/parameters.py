@@ -25,7 +25,9 @@ class WithParameters(BaseEstimator):
         strange = cls._strange(given) if given else None
         if strange is not None:
             raise TypeError(f"got an unexpected keyword argument {strange}")
-        return super().__new__(cls)
+        made = super().__new__(cls)
+        getattr(made, "_turns", None)  # an object that threads may share is made with its lock
+        return made
 
     def set_params(self, **params: Any) -> Any:
         strange = self._strange(name.partition("__")[0] for name in params)

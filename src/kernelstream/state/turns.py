@@ -32,7 +32,7 @@ except ImportError:  # installed without the compiled core
 
 
 class OwnTurns:
-    """Class attribute ``_turns`` of objects that threads may share: every instance gets a lock at its first use."""
+    """Class attribute ``_turns`` of objects that threads may share: every instance has a lock of its own."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

@@ -58,9 +58,9 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         several = self._several_targets
-        if not (several and np.ndim(y) == 2 and np.shape(y)[1] > 1):
+        y = np.asarray(y) if several else y
+        if not (several and y.ndim == 2 and y.shape[1] > 1):
             y = column_or_1d(y, warn=not several)
-        y = np.asarray(y)
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError):
