@@ -307,6 +307,15 @@ def exponential(X: NDArray[numpy.float64], tiles: NDArray[numpy.float64], out: N
     out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.
     """
 
+@overload
+def exponential_sums(X: NDArray[numpy.float32], tiles: NDArray[numpy.float32], A: NDArray[numpy.float64], out: NDArray[numpy.float64], norm: int, c: float) -> None: ...
+
+@overload
+def exponential_sums(X: NDArray[numpy.float64], tiles: NDArray[numpy.float64], A: NDArray[numpy.float64], out: NDArray[numpy.float64], norm: int, c: float) -> None:
+    """
+    out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).
+    """
+
 def columns_pass(arg0: dict[str, Any], arg1: dict[str, Any], arg2: float, arg3: bool, arg4: bool, arg5: NDArray[numpy.float64], /) -> None: ...
 
 def numbers_of_texts(arg0: list[Any], arg1: NDArray[numpy.float64], /) -> bool: ...
