@@ -73,4 +73,23 @@ KS_CLONES void exponential(std::size_t n, std::size_t m, std::size_t d, const T*
     for (; i < n; ++i) exponential_rows<T, Norm, 1>(m, d, X + i * d, tiles, c, out + i * m);
 }
 
+// out (n, C) <- exp(-c |x - z|) A' for X (n, d), others in tiles and coefficients A (C, m), in double. A row's sums do not depend
+// on its neighbours.
+template <class T, int Norm>
+KS_CLONES void exponential_sums(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T c, std::size_t C,
+                                const double* A, double* out) {
+    std::vector<T> K(m);
+    for (std::size_t i = 0; i < n; ++i) {
+        exponential_rows<T, Norm, 1>(m, d, X + i * d, tiles, c, K.data());
+        for (std::size_t o = 0; o < C; ++o) {
+            const double* KS_RESTRICT a = A + o * m;
+            const T* KS_RESTRICT k = K.data();
+            double sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (std::size_t j = 0; j < m; ++j) sum += double(k[j]) * a[j];
+            out[i * C + o] = sum;
+        }
+    }
+}
+
 }  // namespace ks

@@ -70,20 +70,19 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
         batch.learn = learn
     if not caught:
         return None
-    est, (XH, yH, wH), S = caught["est"], caught["held"], caught["S"]
+    est, (_, yH, wH), S = caught["est"], caught["held"], caught["S"]
     state, C = est._state, S.shape[1]
     XA = np.ascontiguousarray(est._ops.squashed(scaled_rows(A.astype(state["dtype"]), state)))
-    SA, classes = est._learner.members_score(state, XA), getattr(est, "classes_", None)
-    knots = batch.knots_of(XH)
+    SA, classes = est._learner.members_score(state, XA, False), getattr(est, "classes_", None)
     H, T, seconds = {}, {}, {}
-    for kind in caught["teacher"].kinds:
-        learner, view = batch._make(kind, est), batch._view(kind, knots)
+    for kind in batch.KINDS:
+        learner = batch._make(kind, est)
         learner._linkless = True
         begin = time.process_time()
-        scores = caught["teacher"].teach(learner, view, caught["held"])
+        scores = caught["teacher"].teach(learner, caught["held"])
         seconds[kind] = time.process_time() - begin
         H[kind] = batch._spread(learner, scores, C)
-        T[kind] = batch._spread(learner, learner._score(learner._state, view(XA)), C)
+        T[kind] = batch._spread(learner, learner._score(learner._state, XA), C)
 
     def with_(kinds: list[str]) -> float:
         before, w, after = batch._weights(numbers, np.stack([S, *(H[k] for k in kinds)]), yH, wH)
@@ -103,7 +102,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    ways = [f"{way} {kind}" for way in ("with", "without") for kind in batch.Local.kinds]
+    ways = [f"{way} {kind}" for way in ("with", "without") for kind in batch.KINDS]
     columns = ["members alone", "all", *ways]
     lines = [
         "# Learners of all rows at once in `fit` of the default learner",
@@ -112,7 +111,7 @@ def main() -> None:
         "",
         "`python papers/studies/batch_learners.py`",
         "",
-        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.Local.kinds) + " |",
+        "| set | " + " | ".join(columns) + " | seconds: " + ", ".join(batch.KINDS) + " |",
         "| --- " * (len(columns) + 2) + "|",
     ]
     table = []
@@ -121,7 +120,7 @@ def main() -> None:
         if row is None:
             continue
         table.append([row.get(c, row["members alone"]) for c in columns])
-        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.Local.kinds)
+        seconds = ", ".join(f"{row['s'][k]:.1f}" if k in row["s"] else "–" for k in batch.KINDS)
         lines.append(f"| {name} | " + " | ".join(f"{100 * v:.2f}" for v in table[-1]) + f" | {seconds} |")
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")

@@ -65,12 +65,7 @@ def test_falkon_makes_the_choices_of_one_machine(client):
 @pytest.fixture
 def quick(monkeypatch):
     """Batch learners whose choices are made, small ones."""
-    kinds = {
-        "binning": batch.KINDS["binning"]._replace(params={"n_components": 12, "gamma": 0.3, "lam": 1.0}),
-        "falkon": batch.KINDS["falkon"]._replace(params={"n_centers": 60, "gamma": 0.3, "lam": 0.1}),
-        "ranked": batch.KINDS["ranked"]._replace(params={"n_centers": 60, "gamma": 3.0, "lam": 0.1}),
-    }
-    monkeypatch.setattr(batch, "KINDS", kinds)
+    monkeypatch.setattr(batch, "KINDS", {kind: params | {"lam": 0.1} for kind, params in batch.KINDS.items()})
     monkeypatch.setattr(batch, "FEWEST", 500)
     monkeypatch.setattr(one_learner, "FEWEST", 500)
     for name, value in (("GAIN", 10.0), ("TRACE", -1.0)):  # they stay, whatever they are worth

@@ -13,7 +13,6 @@ from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
 from kernelstream.estimators.stack import batch, fit
-from kernelstream.estimators.stack.ranks import Ranks, knots_of
 
 NUMBERS = make_friedman1(500, noise=0.1, random_state=0)
 LABELS = make_moons(500, noise=0.1, random_state=0)
@@ -56,7 +55,7 @@ def without(model):
 def parts(model, X):
     """Scores of the batch learners for rows, made by themselves."""
     rows = squashed(scaled_rows(X, model._state))
-    return [learner.predict(view(rows))[:, None] for learner, view in batch._attached(model, model._state)]
+    return [learner.predict(rows)[:, None] for learner in batch._attached(model, model._state)]
 
 
 def test_the_forecast_is_the_formula(regressor):
@@ -71,7 +70,7 @@ def test_they_learn_the_held_out_rows_once_they_are_weighed(regressor):
     """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
     rows = squashed(scaled_rows(X, regressor._state))
-    learners = [learner for learner, _ in batch._attached(regressor, regressor._state)]
+    learners = batch._attached(regressor, regressor._state)
     assert [learner.norm for learner in learners] == [2, 1]
     for learner in learners:
         state = learner.state_
@@ -92,9 +91,9 @@ def test_they_are_weighed_by_forecasts_without_the_held_out_rows(monkeypatch):
     est, teacher, (XH, yH, _), _, _ = caught["args"]
     y = teacher.rows()[1]
     learner = batch._make("metric", est)
-    scores = teacher.teach(learner, np.asarray, (XH, yH, None))
+    scores = teacher.teach(learner, (XH, yH, None))
     changed = batch._make("metric", est)
-    again = teacher.teach(changed, np.asarray, (XH, yH[::-1].copy(), None))
+    again = teacher.teach(changed, (XH, yH[::-1].copy(), None))
     np.testing.assert_array_equal(changed.metric_, learner.metric_)
     np.testing.assert_allclose(again - changed.intercept_, scores - learner.intercept_, atol=1e-4 * np.std(y))
 
@@ -182,48 +181,9 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
 
 
-def test_ranks_are_the_share_of_rows_below():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.standard_cauchy(20_000), rng.integers(0, 4, 20_000), np.full(20_000, 3.0)])
-    ranks = Ranks(knots_of(X))
-    at = np.array([[-40.0, 0.0, 3.0], [0.0, 1.0, 3.0], [1.0, 3.0, 3.0], [1e9, 9.0, 3.0]])
-    true = np.column_stack([0.5 + np.arctan(at[:, 0]) / np.pi, [1 / 8, 3 / 8, 7 / 8, 7 / 8], np.full(4, 0.5)])
-    np.testing.assert_allclose(ranks(at), true, atol=0.01)  # a frequent value is in the middle of its jump
-    rising = ranks(np.column_stack([np.linspace(-50, 50, 99)] * 3))
-    assert (np.diff(rising, axis=0) >= 0).all() and (rising >= 0).all() and (rising <= 1).all()
-
-
-def test_ranks_do_not_know_units():
-    """They are the same for columns that were stretched by a rising function."""
-    X = NUMBERS[0]
-    bent = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] ** 3, *X[:, 2:].T])
-    plain, other = (Ranks(knots_of(rows))(rows) for rows in (X, bent))
-    np.testing.assert_allclose(plain, other, atol=2e-3)
-
-
-class Ranked:
-    """Teaches what is taught where the rows are on many machines."""
-
-    kinds = ("ranked",)
-
-    def __init__(self, prepare, train):
-        self.rows = prepare(train)
-
-    def teach(self, learner, view, held):
-        learner.fit(view(self.rows[0]), self.rows[1])
-        return learner.predict(view(held[0]))[:, None]
-
-
-def test_knots_that_do_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(batch, "local", lambda est, prepare, train: Ranked(prepare, train))
-    monkeypatch.setattr(batch, "TRACE", -1.0)
-    regressor = KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
-    assert regressor.state_["batch_kinds"] == "ranked"
-    knots = regressor.state_["batch_knots"]
-    for wrong in (knots[:-1], knots[:, :9], np.full_like(knots, np.nan), 3, None):
-        model = copied(regressor)
-        model.state_ = {
-            name: value for name, value in (model.state_ | {"batch_knots": wrong}).items() if value is not None
-        }
-        with pytest.raises(ValueError, match="batch_knots"):
-            copied(model)
+def test_a_class_of_weight_0_has_no_say():
+    X, y = load_digits(return_X_y=True)
+    keep = y < 4
+    X, y = X[keep][:500, 1::3], y[keep][:500]
+    model = KernelClassifier(class_weight={0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0}, random_state=0).fit(X, y)
+    assert model.state_["batch_kinds"] and model.score(X[y < 3], y[y < 3]) > 0.95

@@ -157,7 +157,7 @@ def test_many_rows_have_leaves(monkeypatch):
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
-    Z = model._metric(state).rows(models._standard(state, X[:200]))
+    Z = model._metric(state).rows(models._standard(state, X[:200], model._ops))
     leaf = models._leaf_of(Z, state)
     for number, x in zip(leaf[:20], Z[:20], strict=True):  # every row is a centre of its own leaf
         part = slice(state["leaves"][number], state["leaves"][number + 1])

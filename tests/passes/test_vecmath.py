@@ -1,8 +1,12 @@
 """The compiled vector functions against float64 truths, at the edges of their ranges and of their shapes."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+from kernelstream import engine
 
 core = pytest.importorskip("kernelstream._core")
 
@@ -243,3 +247,37 @@ def test_csr_matmul_rejects():
             core.csr_matmul(data, indices, indptr, W, wrong)
     with pytest.raises(ValueError, match="shapes"):
         core.csr_matmul(np.ones(3), indices, indptr, W, out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 37, 5), (4, 16, 3), (9, 64, 40)])
+def test_exponentials_of_distances(dtype, norm, shape):
+    n, m, d = shape
+    rng = np.random.default_rng(0)
+    X, S, A = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(m, d)).astype(dtype), rng.normal(size=(2, m))
+    X[0] = S[0]  # the distance 0
+    K = np.array([[math.exp(-0.3 * np.linalg.norm(x.astype(float) - s, ord=norm)) for s in S] for x in X])
+    for ops in (engine.get("python"), engine.get("native")):
+        tiles = ops.tiles(S)
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(ops.exponential(X, tiles, m, norm, 0.3), K, rtol=50 * eps)
+        found = ops.exponential_sums(X, tiles, A, norm, 0.3)
+        np.testing.assert_allclose(found, K @ A.T, rtol=0, atol=50 * eps * np.abs(A).sum())
+        each = [ops.exponential_sums(X[i : i + 1], tiles, A, norm, 0.3) for i in range(n)]
+        np.testing.assert_array_equal(np.concatenate(each), found)
+
+
+def test_exponentials_refuse_what_does_not_fit():
+    X, tiles, A = np.zeros((2, 3), np.float32), np.zeros((1, 48), np.float32), np.zeros((1, 10))
+    for bad in (
+        lambda: core.exponential(X, tiles, np.zeros((2, 17), np.float32), 1, 1.0),
+        lambda: core.exponential(X, tiles, np.zeros((2, 10), np.float32), 3, 1.0),
+        lambda: core.exponential(X, tiles, np.zeros((2, 10), np.float32), 1, -1.0),
+        lambda: core.exponential_sums(X, tiles[:, :16], A, np.zeros((2, 1)), 1, 1.0),
+        lambda: core.exponential_sums(X, tiles, A, np.zeros((1, 1)), 2, 1.0),
+        lambda: core.exponential_sums(X, tiles, A, np.zeros((2, 1)), 0, 1.0),
+        lambda: core.exponential_sums(X, tiles, A, np.zeros((2, 1)), 2, np.inf),
+    ):
+        with pytest.raises(ValueError, match="exponential"):
+            bad()

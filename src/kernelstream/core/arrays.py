@@ -53,6 +53,12 @@ def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np
     return out
 
 
+def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
+    """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
+    K = exponential(X, S, A.shape[1], norm, c).astype(np.float64)
+    return np.array([A @ k for k in K]).reshape(len(X), len(A))
+
+
 def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
     """An array that the next call with the same name may reuse, or None: the python engine has no use for it."""
     return None

@@ -72,6 +72,13 @@ def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np
     return out
 
 
+def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
+    """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
+    out = np.empty((len(X), len(A)))
+    _core.exponential_sums(X, S, A, out, norm, c)
+    return out
+
+
 def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
     """Weights of rows, 0 for those whose target is a glitch; see :mod:`.ranges`."""
     out = np.empty(len(y))

@@ -17,10 +17,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from .. import second_order
-from ..estimators.binning.batch import BatchBinning
 from ..estimators.second_order.ridge import RidgeEstimator
 from ..estimators.stack import fit as _fit
-from ..estimators.stack.batch import FEWEST, View
+from ..estimators.stack.batch import FEWEST, Teacher, chosen
 from ..estimators.stack.fit import Part
 from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
@@ -29,8 +28,6 @@ from ..rows import concat
 from ._client import compute, need
 from ._data import Data, Piece, Rows, accumulated
 from ._start import known_labels
-from .binning import fit_binning
-from .falkon import fit_falkon
 from .landmarks import AllRows
 from .ridge import add_rows, copied, merged
 
@@ -84,9 +81,9 @@ def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = Non
         # as often as it went over the sample while its loss on held-out rows fell
         passes = round(est._learner.members[i]._state["t"] / once)
         _enter(est, i, _everywhere(client, seen, est._learner.members[i], factor, passes))
-    helped = n - len(held) >= FEWEST
-    more = n - len(held) if n > SAMPLE_ROWS else 0
-    _fit.conclude(est, part, RemoteRows(est, seen, client) if helped else None, more)
+    starts = rows.starts - np.searchsorted(some[held], rows.starts)
+    teacher = _gathered(est, seen, starts, client) if n - len(held) >= FEWEST else None
+    _fit.conclude(est, part, teacher, n - len(held) if n > SAMPLE_ROWS else 0)
     return est.state_
 
 
@@ -190,24 +187,23 @@ def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
     est._learner.members[i]._forget()
 
 
-class RemoteRows:
-    """Teaches batch learners the rows of all partitions, but for the few that are held out."""
+def _gathered(est: StackShell, seen: Data, starts: np.ndarray, client: Any) -> Teacher:
+    """Teaches batch learners rows of all partitions, here: a system of all rows needs them in one place."""
+    wanted, factors, take = (
+        chosen(est._state["seed"], int(starts[-1])),
+        _factors(est),
+        need("dask").delayed(_taken, pure=False),
+    )
+    cuts = np.searchsorted(wanted, starts)
+    pieces = [take(piece, wanted[cuts[i] : cuts[i + 1]] - starts[i]) for i, piece in enumerate(seen.pieces)]
 
-    kinds: tuple[str, ...] = ("binning", "falkon", "ranked")  # which need no row but one at a time
+    def rows() -> tuple[np.ndarray, np.ndarray, Any]:
+        parts = compute(client, need("dask").delayed(list)(pieces))
+        X, y = (np.concatenate(values) for values in zip(*parts, strict=True))
+        return X, y, None if factors is None else np.array([factors[code] for code in y.tolist()])
 
-    def __init__(self, est: Any, data: Data, client: Any):
-        self.factors, self.data, self.client = _factors(est), data, client
-
-    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
-        """Search and solve."""
-        if self.factors is not None:
-            learner.set_params(class_weight=self.factors)
-        look = need("dask").delayed(_viewed, pure=False)
-        solve: Any = fit_binning if isinstance(learner, BatchBinning) else fit_falkon
-        pieces = [look(piece, view) for piece in self.data.pieces]
-        learner.state_ = solve(learner, Data(self.data.names, pieces), self.client)
-        return learner._score(learner._state, view(held[0]))
+    return Teacher(rows)
 
 
-def _viewed(piece: Rows, view: View) -> Rows:
-    return Rows(piece.name, view(piece.X), piece.y)
+def _taken(piece: Rows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(piece.X)[which], np.asarray(piece.y)[which]

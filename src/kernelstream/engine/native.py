@@ -15,6 +15,7 @@ from ..core.arrays_native import (
     all_finite,
     exp_scaled,
     exponential,
+    exponential_sums,
     fourier,
     matmul,
     plain_rows,

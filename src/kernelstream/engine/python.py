@@ -18,6 +18,7 @@ from ..core.arrays import (
     all_finite,
     exp_scaled,
     exponential,
+    exponential_sums,
     fourier,
     matmul,
     plain_rows,

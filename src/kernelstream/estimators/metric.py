@@ -10,11 +10,10 @@ from sklearn.base import is_regressor
 
 from .. import losses
 from .._checks import positive
-from ..core.arrays import squashed
+from ..core import threads
 from ..losses import Loss
 from ..random import Stream, generator
 from ..rows import Rows, dense, host, merged
-from ..solvers.kernel_blocks import Centers, KernelBlocks
 from ..solvers.kernel_ridge import descend, row_matrix
 from ..solvers.metric import KERNELS, Metric, learn_metric
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
@@ -27,6 +26,7 @@ from ._contract.regressor import StreamRegressor
 EXACT = 20_000  # rows up to which one system has all of them;
 LEAF = 10_000  # of more rows, at most so many
 WIDE = 2000  # columns up to which sparse rows are made dense
+FEW = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
 MOST_LEFT = 2000  # and how many at most
@@ -70,7 +70,7 @@ class MetricEstimator(BatchEstimator):
             state |= _columns(X, weight)
             known = ~leave if self._leave is not None else slice(None)  # nothing of the others may be known
             metric = learn_metric(
-                _standard(state, X)[known],
+                _standard(state, X, self._ops)[known],
                 Y[known],
                 None if weight is None else weight[known],
                 self.norm,
@@ -78,7 +78,7 @@ class MetricEstimator(BatchEstimator):
                 self._ops,
             )
             state |= {"root": metric.root, "lam": float(metric.lam if self.lam is None else self.lam)}
-        Z = self._metric(state).rows(_standard(state, X))
+        Z = self._metric(state).rows(_standard(state, X, self._ops))
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
@@ -103,21 +103,34 @@ class MetricEstimator(BatchEstimator):
         link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        Z = self._metric(state).rows(_standard(state, X))
-        leaves, alpha = self._cached("leaves", lambda: self._kernels(state)), state["alpha"]
+        Z = self._metric(state).rows(_standard(state, X, self._ops))
+        leaves = self._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
-            return KernelBlocks(leaves[0], Z).dot(alpha) + state["offset"]
-        starts, leaf = state["leaves"], _leaf_of(Z, state)
-        out = np.empty((len(Z), alpha.shape[1]))
+            return self._sums(leaves[0], Z) + state["offset"]
+        leaf = _leaf_of(Z, state)
+        out = np.empty((len(Z), state["n_outputs"]))
         for number in np.unique(leaf):
-            rows, own = leaf == number, alpha[starts[number] : starts[number + 1]]
-            out[rows] = KernelBlocks(leaves[number], Z[rows]).dot(own)
+            out[leaf == number] = self._sums(leaves[number], Z[leaf == number])
         return out + state["offset"]
 
-    def _kernels(self, state: State) -> list[Centers]:
-        """The kernel functions of every leaf."""
-        parts = np.split(state["centers"], state["leaves"][1:-1])
-        return [Centers(KERNELS[self.norm], S, self._ops) for S in parts]
+    def _kernels(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and coefficients (outputs, rows) of every leaf, as the engine takes them."""
+        cuts = state["leaves"][1:-1]
+        parts = zip(np.split(state["centers"], cuts), np.split(state["alpha"], cuts), strict=True)
+        return [(self._ops.tiles(S), np.ascontiguousarray(alpha.T)) for S, alpha in parts]
+
+    def _sums(self, leaf: tuple[np.ndarray, np.ndarray], Z: np.ndarray) -> np.ndarray:
+        """Kernel functions of a leaf at rows Z (n, d), (n, outputs), on all threads."""
+        tiles, A = leaf
+        if len(Z) <= FEW:
+            return self._ops.exponential_sums(Z, tiles, A, self.norm, 1.0)
+        out = np.empty((len(Z), len(A)))
+
+        def work(rows: slice) -> None:
+            out[rows] = self._ops.exponential_sums(Z[rows], tiles, A, self.norm, 1.0)
+
+        threads.each(work, threads.cuts(len(Z), FEW))
+        return out
 
     def _schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
@@ -200,9 +213,9 @@ def _dense(X: Rows) -> np.ndarray:
     return np.asarray(dense(X))
 
 
-def _standard(state: State, X: np.ndarray) -> np.ndarray:
+def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
     """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
 
 
 def _some(n: int, seed: int) -> np.ndarray:

@@ -182,7 +182,7 @@ def _from_more(trials: Trials, best: Tried) -> Tried:
     if not np.diag(G).max() > 0:
         return best
     for rho in _shares(metric):
-        best = _better(best, _with(trials, replace(best, G=G), rho, best.length))
+        best = _better(best, _with(trials, replace(best, G=G), rho, best.length, walk=False))
     return best
 
 

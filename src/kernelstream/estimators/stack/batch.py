@@ -3,94 +3,59 @@ r"""Learners of all rows at once, beside the members of the stream: what only ``
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t (a s(x) + \sum_j b_j g_j(x)), \quad \lambda_t = n / t
 
 s is the combination of the members, g_j are kernel ridge on all rows in a learned metric (:mod:`..metric`), by the
-norms 2 and 1, learned on n rows; a and b >= 0 make the loss on held-out rows small. (Where the rows are on many
-machines, g_j are random binning by conjugate gradients and kernel ridge through centres, Falkon, with two kernels, one
-of the rows and one of their ranks, :mod:`.ranks`.) Rows that come after ``fit`` teach the members alone, so with t > n
-rows in all the share of the batch learners falls: what they know grows old. (Learned on many machines, n may be more
-than the members have learned; then t counts from there.) For several classes s are log-probabilities, and so is f once
-it is normalised.
+norms 2 and 1, learned on n rows; a and b >= 0 make the loss on held-out rows small. Rows that come after ``fit``
+teach the members alone, so with t > n rows in all the share of the batch learners falls: what they know grows old.
+(Learned on many machines, n may be more than the members have learned; then t counts from there.) For several classes s
+are log-probabilities, and so is f once it is normalised.
 """
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ...random import Stream, generator
-from ...state.schema import Array, Count, Schema, anything, length
+from ...state.schema import Array, Count, Schema, anything
 from .._contract.base import State
-from ..binning.models import BinningClassifier, BinningRegressor
-from ..falkon.models import FalkonClassifier, FalkonRegressor
 from ..metric import MetricClassifier, MetricRegressor
-from .ranks import KNOTS, Ranks, knots_of
 
 PREFIX = "batch_"
 FEWEST = 2000  # rows: with fewer the members alone do as well
 MOST = 100_000  # rows that they learn from
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
-MOST_RANKED = 100  # columns up to which ranks are tried: of the pixels of a picture they say little, and cost much
+KINDS: dict[str, dict[str, Any]] = {"metric": {"norm": 2}, "columns": {"norm": 1}}  # names and parameters
 
 
-class Kind(NamedTuple):
-    """A learner of all rows at once, for labels and for numbers."""
+class Teacher:
+    """Knows the rows that batch learners learn; ``rows()`` gives them as members see them, targets, weights or None."""
 
-    labels: Any
-    numbers: Any
-    params: dict[str, Any]
-    ranked: bool = False  # whether it sees ranks
+    def __init__(self, rows: Callable[[], tuple[np.ndarray, np.ndarray, Any]]):
+        self.rows = functools.cache(rows)
 
-
-KINDS = {
-    "metric": Kind(MetricClassifier, MetricRegressor, {}),
-    "columns": Kind(MetricClassifier, MetricRegressor, {"norm": 1}),
-    "binning": Kind(BinningClassifier, BinningRegressor, {"n_components": 128}),
-    "falkon": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "matern"}),
-    "ranked": Kind(FalkonClassifier, FalkonRegressor, {"kernel": "laplacian"}, ranked=True),
-}
-CENTERS = {"medium": 2000, "large": 3000}  # of the kernels, by size
-
-View = Callable[[np.ndarray], np.ndarray]  # rows as members see them -> as a learner does
-
-
-class Teacher(Protocol):
-    """Knows the rows that batch learners learn."""
-
-    kinds: tuple[str, ...]  # of learners that it can teach
-
-    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
-        """Teach a learner the rows, in its view of them; its scores of those that are held out, which did not help."""
-
-
-class Local:
-    """Teaches rows of this machine; ``prepare`` makes of row numbers rows as members see them, targets, weights."""
-
-    kinds: tuple[str, ...] = ("metric", "columns")
-
-    def __init__(self, prepare: Any, train: np.ndarray):
-        self.rows = functools.cache(lambda: prepare(train))
-
-    def teach(self, learner: Any, view: View, held: Any) -> np.ndarray:
-        """One solution on all rows has the scores that the held-out rows, which come last, would have without them."""
+    def teach(self, learner: Any, held: Any) -> np.ndarray:
+        """Teach a learner the rows and those held out; scores that the latter, which come last, have without them."""
         (X, y, weight), (XH, yH, wH) = self.rows(), held
         learner._leave = np.arange(len(y) + len(yH)) >= len(y)
-        weight = None if weight is None else np.concatenate([weight, wH])
-        learner.fit(view(np.concatenate([X, XH])), np.concatenate([y, yH]), sample_weight=weight)
+        if weight is not None:  # rows of weight 0 would be left out, and the others counted wrongly
+            weight = np.maximum(np.concatenate([weight, wH]), np.finfo(float).tiny)
+        learner.fit(np.concatenate([X, XH]), np.concatenate([y, yH]), sample_weight=weight)
         return learner._left[0]
 
 
-def local(est: Any, prepare: Any, train: np.ndarray) -> Local | None:
-    """What teaches batch learners rows ``train``, some of them if they are very many; None where they are too few."""
-    if len(train) < FEWEST:
-        return None
-    if len(train) > MOST:
-        train = np.sort(generator(est._state["seed"], Stream.STACK_ROWS).permutation(train)[:MOST])
-    return Local(prepare, train)
+def chosen(seed: int, n: int) -> np.ndarray:
+    """Numbers of the rows that batch learners learn of n, sorted: some of very many."""
+    return np.arange(n) if n <= MOST else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST])
+
+
+def local(est: Any, prepare: Any, train: np.ndarray) -> Teacher | None:
+    """What teaches batch learners rows ``train`` of this machine; None where they are too few."""
+    some = train[chosen(est._state["seed"], len(train))]
+    return Teacher(lambda: prepare(some)) if len(train) >= FEWEST else None
 
 
 def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -> None:
@@ -107,20 +72,13 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
         How many rows they learn, if not those that the members have learned.
     """
     state = est._state
-    XH, yH, wH = held
-    found: dict[str, tuple[Any, View]] = {}
+    _, yH, wH = held
+    found: dict[str, Any] = {}
     G = []
-    knots = knots_of(XH) if any(KINDS[kind].ranked for kind in teacher.kinds) else None
-    for kind in teacher.kinds:
-        if KINDS[kind].ranked and XH.shape[1] > MOST_RANKED:
-            continue
-        learner, view = _make(kind, est), _view(kind, knots)
+    for kind in KINDS:
+        learner = found[kind] = _make(kind, est)
         learner._linkless = True  # scores are all that is asked of it
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a tolerance that was not reached is no news: held-out rows decide
-            scores = teacher.teach(learner, view, held)
-        found[kind] = learner, view
-        G.append(_spread(learner, scores, S.shape[1]))
+        G.append(_spread(learner, teacher.teach(learner, held), S.shape[1]))
     before, blend, after = _weights(est._regression, np.stack([S, *G]), yH, wH)
     if not after < GAIN * before:
         return
@@ -133,9 +91,7 @@ def learn(est: Any, teacher: Teacher, held: Any, S: np.ndarray, rows: int = 0) -
     if rows:
         state[f"{PREFIX}since"] = int(state["t"])
     for kind in kinds:
-        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind][0].state_.items()}
-    if any(KINDS[kind].ranked for kind in kinds):
-        state[f"{PREFIX}knots"] = knots
+        state |= {f"{PREFIX}{kind}_{name}": value for name, value in found[kind].state_.items()}
     est._cache.pop("batch", None)
 
 
@@ -157,8 +113,8 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     blend, n = state[f"{PREFIX}blend"], state[f"{PREFIX}rows"]
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
-    for b, (learner, view) in zip(blend[1:], learners, strict=True):
-        F += b * _spread(learner, learner._score(learner._state, view(X[:, : learner.n_features_in_])), S.shape[1])
+    for b, learner in zip(blend[1:], learners, strict=True):
+        F += b * _spread(learner, learner._score(learner._state, X[:, : learner.n_features_in_]), S.shape[1])
     share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F
@@ -179,8 +135,6 @@ def schema(state: State) -> Schema:
     own: Schema = {f"{PREFIX}blend": Array((1 + len(kinds),), low=0.0), f"{PREFIX}rows": Count(1, t)}
     if f"{PREFIX}since" in state:
         own |= {f"{PREFIX}rows": Count(1), f"{PREFIX}since": Count(0, t)}
-    if any(KINDS[kind].ranked for kind in kinds):
-        own[f"{PREFIX}knots"] = Array((length(state, f"{PREFIX}knots"), KNOTS))
     return anything(name for name in names if name not in own) | own
 
 
@@ -189,16 +143,12 @@ def verify(est: Any, state: State) -> None:
     if not any(name.startswith(PREFIX) for name in state):
         return
     known = {f"{PREFIX}{name}" for name in ("kinds", "blend", "rows", "since")}
-    if any(KINDS[kind].ranked for kind in _kinds(state)):
-        known.add(f"{PREFIX}knots")
     C = state["n_outputs"]
-    for kind, (learner, _) in zip(_kinds(state), _attached(est, state), strict=True):
+    for kind, learner in zip(_kinds(state), _attached(est, state), strict=True):
         known |= {f"{PREFIX}{kind}_{name}" for name in learner._state}
         learner._check_state(True)
         if learner.n_features_in_ > state["n_features"]:
             raise ValueError(f"the batch learner {kind!r} has {learner.n_features_in_} columns, more than the model")
-        if KINDS[kind].ranked and len(state[f"{PREFIX}knots"]) != learner.n_features_in_:
-            raise ValueError(f"state_[{PREFIX + 'knots'!r}] must have a row for each column of {kind!r}")
         if est._regression:
             ok = learner._state["n_outputs"] == 1
         else:
@@ -220,24 +170,18 @@ def _kinds(state: State) -> list[str]:
 
 
 def _make(kind: str, est: Any) -> Any:
-    labels, numbers, params, _ = KINDS[kind]
-    if labels is FalkonClassifier:
-        params = {"n_centers": CENTERS.get(est.size, CENTERS["medium"])} | params
-    return (numbers if est._regression else labels)(**params, engine=est.engine, random_state=int(est._state["seed"]))
+    made = MetricRegressor if est._regression else MetricClassifier
+    return made(**KINDS[kind], engine=est.engine, random_state=int(est._state["seed"]))
 
 
-def _view(kind: str, knots: Any) -> View:
-    return Ranks(knots) if KINDS[kind].ranked else np.asarray
-
-
-def _attached(est: Any, state: State) -> list[tuple[Any, View]]:
-    """The learners of a state, and how they see rows."""
+def _attached(est: Any, state: State) -> list[Any]:
+    """The learners of a state."""
     learners = []
     for kind in _kinds(state):
         learner, start = _make(kind, est), f"{PREFIX}{kind}_"
         learner._turns = est._turns
         learner.state_ = {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
-        learners.append((learner, _view(kind, state.get(f"{PREFIX}knots"))))
+        learners.append(learner)
     return learners
 
 
