@@ -101,3 +101,11 @@ def short_searches(monkeypatch):
         "binning.search._FOLDED": 0,
     }.items():
         monkeypatch.setattr(f"kernelstream.estimators.{name}", value)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with the files that the tests of the commands share."""
+    from flats import write
+
+    return write(tmp_path_factory.mktemp("cli"))

@@ -21,3 +21,13 @@ COMMAND = [sys.executable, "-m", "kernelstream.cli"]
 
 def process(*argv, **options):
     return subprocess.run([*COMMAND, *map(str, argv)], capture_output=True, check=False, **options)
+
+
+def write(folder):
+    """Files of the flats: a table, its two halves, and rows of numbers."""
+    rows = [f"{i},{CITY[i]},{SIZE[i]:.3f},{ROOMS[i]},{KIND[i]},{PRICE[i]:.4f}" for i in range(N)]
+    for name, part in (("flats.csv", rows), ("part1.csv", rows[:1000]), ("part2.csv", rows[1000:])):
+        (folder / name).write_text("\n".join(["id,city,size,rooms,kind,price", *part]) + "\n")
+    lines = [f"{'+1' if KIND[i] == 'large' else '-1'} 1:{SIZE[i] / 150:.4f} 2:{ROOMS[i] / 6:.4f}" for i in range(N)]
+    (folder / "flats.svm").write_text("\n".join(lines) + "\n")
+    return folder

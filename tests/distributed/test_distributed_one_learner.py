@@ -139,7 +139,7 @@ def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
     assert np.abs(model.predict_proba(X[:100]) - p).max() > 0
     # 100 rows more: as much as N - 60 + 100 in all
     share = (N - held) / (N - held + 100)
-    S = model._learner.members_score(model._state, model._ops.squashed(scaled(model, X[:5])))
+    S = model._learner.members_score(model._state, model._ops.squashed(scaled(model, X[:5])), False)
     F = batch.blended(model, model._state, model._ops.squashed(scaled(model, X[:5])), S, model._state["t"])
     young = dict(model._state, t=600 - held)
     whole = batch.blended(model, young, model._ops.squashed(scaled(model, X[:5])), S, 600 - held)
