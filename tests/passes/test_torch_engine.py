@@ -15,7 +15,6 @@ from torch_cases import CPU, EACH_ROW, UPDATES, model, pairs, rows, task
 
 import kernelstream
 from kernelstream import (
-    BudgetRegressor,
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
