@@ -95,7 +95,8 @@ def test_they_are_weighed_by_forecasts_without_the_held_out_rows(monkeypatch):
     changed = batch._make("metric", est)
     again = teacher.teach(changed, (XH, yH[::-1].copy(), None))
     np.testing.assert_array_equal(changed.metric_, learner.metric_)
-    np.testing.assert_allclose(again - changed.intercept_, scores - learner.intercept_, atol=1e-4 * np.std(y))
+    # the factor is float32, of a matrix whose condition is at most (300 + lam)/lam, about 1e5
+    np.testing.assert_allclose(again - changed.intercept_, scores - learner.intercept_, atol=1e-3 * np.std(y))
 
 
 def test_their_share_falls_with_the_rows_that_come(regressor):

@@ -24,7 +24,7 @@ from .._contract.base import State
 from ..metric import MetricClassifier, MetricRegressor
 
 PREFIX = "batch_"
-FEWEST = 2000  # rows: with fewer the members alone do as well
+FEWEST = 200  # rows: with fewer, too few are held out to weigh them
 MOST = 100_000  # rows that they learn from
 GAIN = 0.99  # loss on held-out rows that is worth keeping them, as a part of that without them
 TRACE = 0.02  # weights below it count for nothing
