@@ -437,6 +437,8 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     loss = "squared"
     _several_targets = True
 
+    _several_targets = True
+
     def __init__(self, norm: int = 2, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
         self.norm = norm
         self.lam = lam
