@@ -99,7 +99,7 @@ ROWS: tuple[Row, ...] = (
      TASKS, PEGASOS, budgets.Stop, DECAYED,
      "Kernel Pegasos: steps 1/(lam t) on the regularised loss; in regression 1/(lam t + k(x, x)).\n\n"
      "``lam`` is 5e-4, in regression 5e-3."),
-    ("oskl", "Zhang, Yi, Zhang, Lin, Jin, Liu: Online kernel learning with a near optimal sparsity bound, ICML 2013",
+    ("oskl", "Zhang, Yi, Jin, Lin, He: Online kernel learning with a near optimal sparsity bound, ICML 2013",
      LABELS, SPARSE_GRADIENT, budgets.OSKL, {"budget": None, "eta": 0.5, "G": 20.0, "average": True},
      "Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger.\n\n"
      "Predictions are those of the mean of all functions so far unless ``average`` is False."),

@@ -10,7 +10,7 @@ from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegress
 from ..estimators.ensemble.models import WIDTHS
 from ._registry import TASKS, enter, get
 
-THESIS = "Lu: Online kernel learning for big data, PhD thesis, Singapore Management University (2017), chapter 5"
+THESIS = "Lu: Scalable online kernel learning, PhD thesis, Singapore Management University (2017), chapter 5"
 OMKC = "Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Learning 90 (2013)"
 BOTH = f"{OMKC}; {THESIS}"
 

@@ -87,7 +87,7 @@ class MultiKernelClassifier(StreamClassifier):
 
     References
     ----------
-    .. [1] Lu: Online kernel learning for big data, PhD thesis, Singapore Management University, 2017, chapter 5.
+    .. [1] Lu: Scalable online kernel learning, PhD thesis, Singapore Management University, 2017, chapter 5.
     .. [2] Hoi, Jin, Zhao, Yang: Online multiple kernel classification, Machine Learning 90 (2013).
     .. [3] Herbster, Warmuth: Tracking the best expert, Machine Learning 32 (1998).
 
