@@ -56,8 +56,8 @@ class Stop(Growing):
 class OSKL(Growing):
     """Online sparse kernel learning: a row joins with probability ``|l'|/G``, and its coefficient grows by ``G/|l'|``.
 
-    Zhang, Yi, Jin, Lin, He: Online kernel learning with a near optimal sparsity bound, ICML 2013. With the update OGD(eta)
-    the coefficient is ``-eta G sign(l')``.
+    Zhang, Yi, Jin, Lin, He: Online kernel learning with a near optimal sparsity bound, ICML 2013. With the update
+    OGD(eta) the coefficient is ``-eta G sign(l')``.
 
     Parameters
     ----------
