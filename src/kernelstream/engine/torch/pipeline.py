@@ -6,6 +6,7 @@ block are made by all the others. Rows in this machine's memory travel through t
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -166,8 +167,14 @@ class CudaPass(FeaturePass):
             held.copy_(value)
         self.main.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self.main):
-            self._blocks(CHUNK)
+        collects = gc.isenabled()
+        gc.disable()  # a model that is freed meanwhile would free its own graph, which ends the recording
+        try:
+            with torch.cuda.graph(graph, stream=self.main):
+                self._blocks(CHUNK)
+        finally:
+            if collects:
+                gc.enable()
         self.graph = graph
 
     def _blocks(self, count: int) -> None:
