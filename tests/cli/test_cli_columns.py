@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 import threading
 
@@ -91,6 +92,7 @@ def test_kinds_can_be_told(home, capsys):
     assert run(*train, "--drop", "when", "-m", home / "k.ks") == 0
     assert kernelstream.load(home / "k.ks").columns_.kinds_ == {"town": "category", "hour": "category", "temp": "text"}
     shown = out(capsys, "info", home / "k.ks")
+    assert re.search(r"^features +\d+ \(float64\)$", shown, re.MULTILINE)
     assert "town (category), hour (category), temp (text)" in shown
     assert json.loads(out(capsys, "info", home / "k.ks", "--json"))["columns"]["hour"] == "category"
     for wrong, said in (

@@ -96,7 +96,7 @@ def _learned(about: dict[str, Any], state: dict[str, Any]) -> Any:
     for metric, value in notes.get("error", {}).items():
         when = "" if metric.startswith("training") else ", of rows before they were learned"
         yield "error", f"{metric.replace('_', ' ')} {value:.4g}{when}"
-    features, dtype = (state.get(name, state.get(f"model:{name}", "?")) for name in ("n_features", "dtype"))
+    features, dtype = (state.get(name, state.get(f"model/{name}", "?")) for name in ("n_features", "dtype"))
     yield "features", f"{features} ({dtype})"
     names = about["feature_names"] or reader.get("features")
     if names:
