@@ -44,7 +44,7 @@ class CellsCSV(CSV):
         Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; they are
         given as Python writes them. See :meth:`look_for_marks`.
     thousands : str, optional
-        The mark between thousands, see :class:`~kernelstream.columns.marks.Marks`.
+        The mark between thousands; only one that parts digits into groups of three counts.
     header, delimiter, features, drop, labels, on_error
         As for :class:`kernelstream.streams.CSV`.
 
