@@ -22,6 +22,7 @@ from ._contract.base import State
 from ._contract.batch import BatchEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.regressor import StreamRegressor
+from ._described import described
 
 EXACT = 20_000  # rows up to which one system has all of them;
 LEAF = 10_000  # of more rows, at most so many
@@ -262,6 +263,7 @@ def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
     return node - cuts
 
 
+@described()
 class MetricClassifier(MetricEstimator, StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
@@ -360,6 +362,7 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
         return losses.OneVsRest(loss) if n_classes > 2 else loss
 
 
+@described(like=MetricClassifier)
 class MetricRegressor(MetricEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
@@ -374,52 +377,11 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 
-    Parameters
-    ----------
-    norm : {2, 1}, default=2
-        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
-        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
-    lam : float or None, default=None
-        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
-        rows.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification. The work is in LAPACK with either.
-    random_state : int, Generator, RandomState or None, default=None
-        Choice of the rows for the metric.
-
-    Attributes
-    ----------
-    metric_ : (d, d) array
-        The metric M of columns of deviation 1.
-    relevance_ : (d,) array
-        How much the function varies along each column, beside the largest.
-    length_ : float
-        The length L.
-    lam_ : float
-        The penalty in use.
-    dual_coef_ : (n_outputs, n) array
-        The coefficients.
-    intercept_ : array
-        The constant score b of each output.
-
     See Also
     --------
     MetricClassifier : The same for labels.
     FalkonRegressor : Other kernels, a width for each column, millions of rows.
     KernelRegressor : Streams; its ``fit`` has this learner among others.
-
-    Notes
-    -----
-    Time grows with the third power of the rows of a system, memory with their square: 256 MB for 8,000 rows, 1.6 GB for
-    20,000. A model keeps all rows. Words and gaps: put :class:`~kernelstream.columns.Columns`
-    before it in a pipeline.
-
-    References
-    ----------
-    .. [1] Radhakrishnan, Beaglehole, Pandit, Belkin: Mechanism for feature learning in neural networks and
-       backpropagation-free machine learning models, Science 383, 2024.
-    .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
-       models for tabular data, arXiv 2508.10053, 2025.
 
     Examples
     --------
@@ -435,8 +397,6 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     """
 
     loss = "squared"
-    _several_targets = True
-
     _several_targets = True
 
     def __init__(self, norm: int = 2, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
