@@ -36,6 +36,7 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
     for (std::size_t i = 0; i < n * K; ++i) require(codes.data()[i] < std::int64_t(capacity), "a code beyond the table");
     for (std::size_t i = 0; i < 2 * M; ++i) require(number_at.data()[i] < std::int64_t(width), "a number beyond the row");
     for (std::size_t i = 0; i < M; ++i) require(number_at.data()[i] >= 0, "a number without a column");
+    for (std::size_t i = 2 * M; i < 3 * M; ++i) require(number_at.data()[i] < std::int64_t(width) - 1, "a year beyond the row");
     for (std::size_t i = 0; i < K * T; ++i)
         require(mean_at.data()[i] >= 0 && mean_at.data()[i] < std::int64_t(width), "a mean beyond the row");
     const ColumnsPass pass{n, M, K, T, width, numbers.data(), since.data(), moments.data(), number_at.data(), codes.data(),

@@ -10,14 +10,15 @@
 
 namespace ks {
 
-constexpr std::size_t places = 3;  // columns in which a category may show
+constexpr std::size_t places = 3;         // columns in which a category may show
+constexpr double a_year = 365 * 86400.0;  // columns/dates.py
 
 struct ColumnsPass {
     std::size_t n, M, K, T, width;  // rows, numbers, categories, means per category, columns of the result
     const double* numbers;          // (n, M), NaN where missing
     const std::int64_t* since;      // (M) rows before are not there yet
     double* moments;                // (7, M) count, mean, m2, low, high, doubt, late
-    const std::int32_t* number_at;  // (3, M) columns of the value and of "missing"; 1: a time
+    const std::int32_t* number_at;  // (3, M) columns of the value, of "missing", of the sine of the year (-1: not a time)
     const std::int32_t* codes;      // (n, K) entries of the tables below, -1: not there
     double* counts;                 // (capacity)
     double* sums;                   // (capacity, T)
@@ -27,7 +28,7 @@ struct ColumnsPass {
     double* target;                 // (3, T) weight, mean, m2
     const double* Y;                // (n, T), null: nothing is learned of targets
     const double* weight;           // (n) or null
-    double* out;                    // (n, width), zeros
+    double* out;                    // (n, width), zeros but for the cycles of dates
     double shrink;
     bool scale, learn;
 
@@ -83,13 +84,15 @@ struct ColumnsPass {
         const bool far = is_far(v, count, low, high), glitch = far && doubt < enough;
         if (glitch) v = v < low ? low : high;
         const double more = count + 1.0, delta = v - mean, centre = mean + delta / more, spread = m2 + delta * (v - centre);
-        const double latest = count > 0.0 ? std::max(high, v) : v, from = number_at[2 * M + j] ? latest : centre;
-        const bool of_now = number_at[2 * M + j] && late == 0.0;
+        const double earliest = count > 0.0 ? std::min(low, v) : v, latest = count > 0.0 ? std::max(high, v) : v;
+        const std::int32_t year = number_at[2 * M + j];
+        if (year >= 0 && latest - earliest < a_year) o[year] = o[year + 1] = 0.0;
+        const double from = year >= 0 ? latest : centre;
+        const bool of_now = year >= 0 && late == 0.0;
         o[number_at[j]] = !scale ? x : spread > 0.0 && !of_now ? (v - from) / std::sqrt(spread / more) : 0.0;
         if (!counted) return;
         doubt = glitch ? doubt + 1.0 : far ? 0.0 : std::max(doubt - forgiven, 0.0);
-        low = count > 0.0 ? std::min(low, v) : v;
-        high = latest;
+        low = earliest, high = latest;
         late += v < latest;
         count = more, mean = centre, m2 = spread;
     }

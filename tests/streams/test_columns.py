@@ -465,6 +465,20 @@ def test_times_that_come_in_order_are_all_of_now(engine):
     np.testing.assert_array_equal([enc.transform(row)[0, 0] for row in asked], old)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_year_turns_once_a_year_was_seen(engine):
+    enc = Columns(engine=engine)
+    days = np.datetime64("2023-03-01") + np.arange(0, 400, 10)
+    X = enc.learn_transform([{"d": str(day)} for day in days])
+    angle = 2 * np.pi * np.array([(day - np.datetime64(str(day)[:4])).astype(int) for day in days])
+    angle /= np.where(days < np.datetime64("2024"), 365, 366)
+    seen = days - days[0] >= np.timedelta64(365)
+    for part, wave in (("sin", np.sin), ("cos", np.cos)):
+        np.testing.assert_allclose(column(enc, X, f"d:year:{part}"), np.where(seen, wave(angle), 0.0), atol=1e-12)
+    table = Columns(engine=engine).fit([{"d": str(day)} for day in days]).transform([{"d": "2023-03-01"}])
+    np.testing.assert_allclose(column(enc, table, "d:year:sin"), np.sin(angle[0]), atol=1e-12)
+
+
 def test_notes_name_columns_that_say_nothing():
     rng = np.random.default_rng(0)
     rows = [

@@ -7,7 +7,8 @@ Numbers, by running moments that include the row itself (Welford 1962), glitches
 
 A time is given as how long ago it was, ``out = (x - h')/sqrt(s'/n')`` with h' the latest so far: rows that come in the
 order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well:
-while no row has been late, an old row is encoded as one of now too, since nothing is known of another time.
+while no row has been late, an old row is encoded as one of now too, since nothing is known of another time. For the
+same reason sine and cosine of the year are 0 until the dates seen reach over a year: before, they only rise or fall.
 
 A missing number is 0, the running mean (or now), and its indicator 1. Categories, by the targets of the rows before,
 with ``a`` imaginary rows of the mean of all (Micci-Barreca 2001)::
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..core.ranges import ENOUGH, FORGIVEN, is_far
+from .dates import YEAR
 
 COUNT, MEAN, M2, LOW, HIGH, DOUBT, LATE = range(7)  # rows of ``moments``
 
@@ -43,7 +45,7 @@ def columns_pass(
         moments : (7, M) float64
             Count, mean, sum of squared differences, least, largest, doubt, rows below the largest before them.
         number_at : (3, M) int32
-            Columns of the value and of its indicator, -1 for no indicator; 1 for a time, else 0.
+            Columns of the value, of its indicator (-1 for none) and of the sine of the year (-1: not a time).
         counts, sums : (capacity,), (capacity, T) float64
             Weight of the rows of a category, and their weighted targets.
         place, amount : (capacity, 3) int32, float64
@@ -61,7 +63,7 @@ def columns_pass(
             Rows of ``counts``, ``sums``, ``place`` and ``amount``; -1 where there is nothing.
         Y : (n, T) float64, or None
         weight : (n,) float64, or None
-    out : (n, width) float64, zeros
+    out : (n, width) float64, zeros but for the cycles of dates
     """
     numbers, since, codes, Y, weight = (block[name] for name in ("numbers", "since", "codes", "Y", "weight"))
     moments, number_at, counts, sums = (state[name] for name in ("moments", "number_at", "counts", "sums"))
@@ -117,11 +119,14 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     delta = v - mean
     centre = mean + delta / (count + 1)
     spread = m2 + delta * (v - centre)
-    latest = max(high, v) if count > 0 else v
+    earliest, latest = (min(low, v), max(high, v)) if count > 0 else (v, v)
+    time = at[2] >= 0
+    if time and latest - earliest < YEAR:
+        row[at[2] : at[2] + 2] = 0.0
     if not scale:
         row[at[0]] = x
-    elif spread > 0 and not (at[2] and late == 0):
-        row[at[0]] = (v - (latest if at[2] else centre)) / math.sqrt(spread / (count + 1))
+    elif spread > 0 and not (time and late == 0):
+        row[at[0]] = (v - (latest if time else centre)) / math.sqrt(spread / (count + 1))
     if counted:
         doubt = doubt + 1 if glitch else 0.0 if far else max(doubt - FORGIVEN, 0.0)
-        moments[:] = count + 1, centre, spread, min(low, v) if count > 0 else v, latest, doubt, late + (v < latest)
+        moments[:] = count + 1, centre, spread, earliest, latest, doubt, late + (v < latest)

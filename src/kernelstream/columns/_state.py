@@ -146,7 +146,8 @@ def _columns(store: Store, means: int) -> None:
         if any(key not in at for key in keys):
             raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")
         if source.kind in NUMERIC:
-            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0], source.kind == "date"
+            year = at.get((i, CYCLE, CYCLES.index("year:sin")), -1)
+            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0], year
         if source.kind in TABLED:
             store.mean_at[source.coded] = [at[i, MEAN, t] for t in range(means)]
         if source.kind == "category":

@@ -95,7 +95,8 @@ class Store:
         parts: list[tuple[int, int]] = []
         if kind in NUMERIC:
             source.number = self.moments.shape[1]
-            at_columns = np.array([[self.width], [self.width + 1], [kind == "date"]], np.int32)
+            year = self.width + 2 + CYCLES.index("year:sin") if kind == "date" else -1
+            at_columns = np.array([[self.width], [self.width + 1], [year]], np.int32)
             self.number_at = np.append(self.number_at, at_columns, axis=1)
             self.moments = np.append(self.moments, np.zeros((7, 1)), axis=1)
             self.from_start = np.zeros(self.moments.shape[1], np.int64)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 DAY = 86400.0
+YEAR = 365 * DAY
 CYCLES = ("day:sin", "day:cos", "week:sin", "week:cos", "year:sin", "year:cos")
 _THURSDAY = 3  # the weekday of 1970-01-01, from Monday
 

@@ -371,6 +371,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         order: np.ndarray | None = None,
     ) -> None:
         """Encode rows into X, and learn them, in their order or another."""
+        for first, parts in found.cycles:
+            X[:, first : first + parts.shape[1]] = parts
         block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
         out = X
         if order is not None:
@@ -379,8 +381,6 @@ class Columns(Known, TransformerMixin, WithParameters):
         passes()[self.engine](vars(store), block | {"since": found.since}, self.shrink, self.scale, learn, out)
         if order is not None:
             X[order] = out
-        for first, parts in found.cycles:
-            X[:, first : first + parts.shape[1]] = parts
 
     def _grow(self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None) -> dict[str, int]:
         """Add new columns and labels, in the order in which they appear; returns the first row of each column."""
