@@ -392,24 +392,50 @@ KS_CLONES bool csr_valid(std::size_t m, std::size_t d, std::size_t nnz, const I*
     return !bad;
 }
 
+// n numbers side by side, in registers as wide as the processor has them. Left to itself, GCC 12 takes sums of 32 doubles one by one.
+#if defined(__GNUC__)
+template <class T, std::size_t n>
+struct Line {
+    typedef T type __attribute__((vector_size(n * sizeof(T))));
+};
+#else
+template <class T, std::size_t n>
+struct Line {
+    struct type {
+        T at[n];
+        type& operator+=(const type& other) {
+            for (std::size_t c = 0; c < n; ++c) at[c] += other.at[c];
+            return *this;
+        }
+        friend type operator*(T v, type part) {
+            for (std::size_t c = 0; c < n; ++c) part.at[c] *= v;
+            return part;
+        }
+    };
+};
+#endif
+
 // Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
 // in registers while the entries of a row are added.
 template <std::size_t tile, class T, class I>
 KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
                         const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
                         std::size_t stride, T* KS_RESTRICT out) {
+    constexpr std::size_t width = tile < 64 / sizeof(T) ? tile : 64 / sizeof(T), lines = tile / width;
+    using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
-        T acc[tile];
-        KS_UNROLL
-        for (std::size_t c = 0; c < tile; ++c) acc[c] = 0;
+        Numbers acc[lines] = {};
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
             const T v = data[k];
             const T* KS_RESTRICT w = W + std::size_t(indices[k]) * stride;
             KS_UNROLL
-            for (std::size_t c = 0; c < tile; ++c) acc[c] += v * w[c];
+            for (std::size_t l = 0; l < lines; ++l) {
+                Numbers part;
+                std::memcpy(&part, w + l * width, sizeof part);
+                acc[l] += v * part;
+            }
         }
-        KS_UNROLL
-        for (std::size_t c = 0; c < tile; ++c) out[i * D + c] = acc[c];
+        std::memcpy(out + i * D, acc, sizeof acc);
     }
 }
 

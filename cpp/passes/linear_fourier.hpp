@@ -90,8 +90,9 @@ std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, std::size_t memor
                           const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss, const Update& update,
                           bool shared, const Directions<T>* damped, double* F) {
     const Halves halves(D);
-    // Projections of a block stay in the second-level cache.
-    const std::size_t block = std::min<std::size_t>(n, D <= 512 ? 128 : D <= 1024 ? 64 : 32);
+    // Projections of a block stay in the second-level cache, and are of rows enough to pay for reading all frequencies.
+    constexpr std::size_t room = std::size_t(1) << 20;
+    const std::size_t block = std::min(n, std::clamp<std::size_t>(room / (halves.size(0) * sizeof(T)), 32, 128));
     std::vector<FourierPart<T>> parts;
     for (int h = 0; h < halves.count; ++h) {
         const std::size_t count = halves.size(h);
