@@ -1,11 +1,9 @@
-# ruff: noqa: E402, E501 - the thread limits must be set before numpy loads its BLAS
+# ruff: noqa: E402 - the thread limits must be set before numpy loads its BLAS
 """Speed of the expansion learners on a9a-sized rows, as ratios to a plain NumPy loop over rows.
 
 The loop keeps the support vectors in an array, dense, and makes the kernel values of a row with one BLAS call; nothing
-is
-allocated per row but what NumPy cannot avoid. Both sides run on one thread, take turns, and are judged by the
-processor time of
-their best run. The second table compares with the times of the authors' C++ toolbox on one core of the same kind.
+is allocated per row but what NumPy cannot avoid. Both sides run on one thread, take turns, and are judged by the
+processor time of their best run. ``toolbox.py`` compares with the authors' C++ toolbox.
 
     python benchmarks/speed/expansion.py [--rows N] [--only rbp,forgetron] [--repeats 3]
 
@@ -27,17 +25,6 @@ import scipy.sparse as sp
 from kernelstream import datasets, zoo
 
 GAMMA, BUDGET, ETA = 0.01, 1000, 0.1
-# seconds, and percent of right predictions, of the authors' toolbox on the training file (gamma 0.01, budget 1000)
-TOOLBOX = {
-    "perceptron": (10.9, 78.85),
-    "ogd": (21.2, 82.78),
-    "rbp": (3.3, None),
-    "forgetron": (4.5, 77.09),
-    "projectron": (12.5, 77.99),
-    "bpas": (4.5, 80.93),
-    "bogd": (3.2, None),
-    "nogd": (5.3, 82.92),
-}
 LOOPS = ("rbp", "forgetron", "bogd", "bpas", "spa", "perceptron", "ogd", "projectron")  # have a NumPy loop beside them
 SETTINGS = {
     "perceptron": {},
@@ -228,17 +215,13 @@ def main():
     arguments = parser.parse_args()
     X, y = rows(arguments.rows)
     print(f"{X.shape[0]} rows, {X.shape[1]} columns, {X.nnz / X.shape[0]:.1f} nonzeros a row; budget {BUDGET}\n")
-    print(
-        f"{'':12}{'float':>6}{'seconds':>9}{'loop':>9}{'ratio':>7}{'right %':>9}{'loop %':>8}{'toolbox s':>11}{'times':>7}"
-    )
+    print(f"{'':12}{'float':>6}{'seconds':>9}{'loop':>9}{'ratio':>7}{'right %':>9}{'loop %':>8}")
     for name in arguments.only.split(","):
         for dtype in (np.float32, np.float64):
             ours, theirs, right, loop_right = compare(name, dtype, X, y, arguments.repeats)
             line = f"{name:12}{np.dtype(dtype).itemsize * 8:>6}{ours:>9.3f}"
             line += f"{theirs:>9.2f}{theirs / ours:>7.1f}" if name in LOOPS else f"{'':16}"
             line += f"{right:>9.2f}" + (f"{loop_right:>8.2f}" if name in LOOPS else f"{'':8}")
-            if name in TOOLBOX and dtype == np.float32 and X.shape[0] == 32_561:
-                line += f"{TOOLBOX[name][0]:>11.1f}{TOOLBOX[name][0] / ours:>7.1f}"
             print(line, flush=True)
 
 
