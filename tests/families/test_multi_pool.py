@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 
 from kernelstream import (
@@ -83,18 +82,6 @@ def test_engines_agree(name, task):
             assert sum(learner.n_support_ for learner in est.learners_) <= 24
     for ours, theirs in zip(found["native"], found["python"], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("updates", ["deterministic", "stochastic"])
-def test_sparse_rows_and_any_split(updates):
-    members = learners("binary", "remove_random", 15)
-    reference = whole("binary", members, updates=updates)
-    expected = reference.learn(X2, y2)
-    sparse = whole("binary", members, updates=updates)
-    np.testing.assert_allclose(sparse.learn(sp.csr_matrix(X2), y2), expected, rtol=1e-9, atol=1e-12)
-    cut = whole("binary", members, updates=updates)
-    parts = [cut.learn(X2[i : i + 7], y2[i : i + 7], classes=[0, 1]) for i in range(0, len(y2), 7)]
-    np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("updates", ["deterministic", "stochastic"])
