@@ -392,7 +392,14 @@ def test_large_batches_are_for_fit_alone():
     assert (most, damped) == (0.01, 0.3)
 
 
-@pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive", "huber", "quantile"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "absolute",
+        "huber",
+        *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("epsilon_insensitive", "quantile")),
+    ],
+)
 def test_steps_follow_the_scale_of_the_target(loss):
     X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     for scale in (1.0, 1e6):  # the penalty too: it shrinks f by its product with the step

@@ -204,13 +204,6 @@ def test_stable_on_small_sets(name, scale):
 
 
 @needs
-@pytest.mark.parametrize("name", STABLE)
-def test_stable(name):
-    X, y = datasets.load(name, scale=STABLE[name], return_X_y=True)
-    assert excess(X, y, 3000, ETAS, ETAS_G) <= 1.0
-
-
-@needs
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STABLE)
 def test_stable_on_all_rows(name):
